@@ -140,6 +140,8 @@ int ncclGetUniqueId(struct symc_nccl_id *id)
     int result = atomic_load(&fake_nccl.id_result);
 
     atomic_fetch_add(&fake_nccl.drawn, 1);
+    while (atomic_load(&fake_nccl.id_hangs))
+        usleep(1000);
     return result != 0 ? result : fake_clique_draw(id);
 }
 

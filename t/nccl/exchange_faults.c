@@ -40,6 +40,7 @@ struct plan {
     bool aborts;            /* another thread of rank 0 does */
     bool noticed;           /* the others lose the victim before it dies */
     int id_result;          /* of rank 0 */
+    bool id_hangs;          /* rank 0 draws one until gate 1 is open */
     int init_result, error; /* of the victim */
 };
 
@@ -95,6 +96,8 @@ static bool begin(struct faults_rank *self, struct buffers *buffers)
         self->world->config->timeouts_init = plan->init_ns;
     if (self->rank == 0)
         atomic_store(&fake->id_result, plan->id_result);
+    if (self->rank == 0)
+        atomic_store(&fake->id_hangs, plan->id_hangs);
     if (self->rank == VICTIM)
         atomic_store(&fake->init_result, plan->init_result);
     atomic_store(&fake->stuck, !plan->made);
@@ -128,6 +131,7 @@ static void *strike(void *arg)
     const struct plan *plan = self->arg;
 
     faults_pass(self, 1);
+    atomic_store(&find_nccl()->id_hangs, 0);
     if (plan->aborts && self->rank == 0 && plan->made && !plan->enqueued)
         atomic_store(&lost, !is_said_to_enqueue(self->group));
     if (plan->aborts && self->rank == 0)
@@ -146,7 +150,8 @@ static int meet_a_fault(struct faults_rank *self)
     const struct plan *plan = self->arg;
     struct symmcoll_work *work = NULL;
     struct buffers buffers;
-    bool strikes = plan->aborts || plan->error != 0 || plan->noticed;
+    bool strikes =
+        plan->aborts || plan->error != 0 || plan->noticed || plan->id_hangs;
     bool right = true;
     bool stands = adds && plan->made && !plan->enqueued;
     pthread_t thread = 0;
@@ -238,7 +243,17 @@ static void test_refusal(const struct plan *plan, symmcoll_status_t status,
     ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
 }
 
-static void test_death(const struct plan *plan, const char *what)
+/* Whether all but one have ended the operation. */
+static bool others_end(const struct faults_job *job, int but)
+{
+    bool ended = true;
+
+    for (int r = 0; r < SIZE; r++)
+        ended = (r == but || faults_await(job, r, 2)) && ended;
+    return ended;
+}
+
+static void test_death_of(int victim, const struct plan *plan, const char *what)
 {
     struct faults_job job;
     char name[64];
@@ -251,14 +266,36 @@ static void test_death(const struct plan *plan, const char *what)
         faults_open(&job, 1);
         usleep(50000);
     }
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = faults_await(&job, 0, 2) && faults_await(&job, 2, 2) && told;
-    faults_name(&job, VICTIM, name);
+    faults_signal(&job, victim, SIGKILL);
+    told = others_end(&job, victim) && told;
+    faults_open(&job, 1);
+    faults_name(&job, victim, name);
     told =
-        all_told(&job, 1u << VICTIM, SYMMCOLL_ERR_PEER, name) &&
-        all_told(&job, 1u << VICTIM, SYMMCOLL_ERR_PEER, "killed by SIGKILL") &&
+        all_told(&job, 1u << victim, SYMMCOLL_ERR_PEER, name) &&
+        all_told(&job, 1u << victim, SYMMCOLL_ERR_PEER, "killed by SIGKILL") &&
         told;
-    ok(faults_finish(&job, 1u << VICTIM) && told, "%s: %s", named(), what);
+    ok(faults_finish(&job, 1u << victim) && told, "%s: %s", named(), what);
+}
+
+static void test_death(const struct plan *plan, const char *what)
+{
+    test_death_of(VICTIM, plan, what);
+}
+
+/* Rank 0 does not return from a call while the others wait for it. */
+static void test_hang(const struct plan *plan, const char *what)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, SIZE, meet_a_fault, plan);
+    told = faults_await_all(&job, 1) && others_end(&job, 0);
+    faults_open(&job, 1);
+    told = faults_await_all(&job, 2) && told;
+    told = all_told(&job, 1, SYMMCOLL_ERR_TIMEOUT,
+               "rank 0 did not come; rank 0 (pid ") &&
+           all_told(&job, 1, SYMMCOLL_ERR_TIMEOUT, "'the exchange'") && told;
+    ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
 }
 
 /* The group fails on all, with a text. */
@@ -294,6 +331,13 @@ static void test_making(void)
     test_refusal(&(struct plan){.timeout = -1, .id_result = SYSTEM_ERROR},
         SYMMCOLL_ERR_SYSTEM, "ncclGetUniqueId on rank 0: NCCL error 2",
         "an id that rank 0 cannot draw: all are told, and go on");
+    test_hang(&(struct plan){.timeout = 0.1,
+                  .init_ns = SYMC_NS_PER_S * 3 / 10,
+                  .id_hangs = true},
+        "a rank 0 that hangs while it draws one: all are told who and why");
+    test_death_of(0, &(struct plan){.timeout = -1, .id_hangs = true},
+        "a rank 0 that dies while it draws one: the others are told who and "
+        "why");
     test_refusal(&(struct plan){.timeout = -1, .init_result = INVALID_USAGE},
         SYMMCOLL_ERR_INVALID,
         "ncclCommInitRankConfig on rank 1: NCCL error 5, invalid usage",

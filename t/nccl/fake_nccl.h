@@ -21,6 +21,7 @@ struct fake_nccl {
     _Atomic int window_result; /* found by asking; the communicator keeps it */
     /* The error that every communicator has from now on. */
     _Atomic int error;
+    _Atomic int id_hangs; /* 1: the call that draws an id does not return */
     _Atomic int stuck;    /* 1: nothing ends that is in progress */
     _Atomic int slow;     /* so many questions later than it could */
     _Atomic int pause_us; /* that a call with a communicator takes */
