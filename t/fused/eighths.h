@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fused products of 8-bit floats, whatever memory they are made in: operands with
+ * every kind of scales, and what results are in double precision.
+ */
+#ifndef T_FUSED_EIGHTHS_H
+#define T_FUSED_EIGHTHS_H
+
+#include "t/fused/made.h"
+
+#define EIGHTHS_MATRICES 3
+
+enum eighths_mode {
+    ONE_SCALE,
+    ROWS,
+    ALL_ROWS
+};
+
+struct eighths {
+    enum symmcoll_dtype a_dtype, b_dtype;
+    int ndim;
+    int64_t shape[4]; /* of a shard; of this rank's part where it scatters */
+    int dim;
+    enum made_order order;
+    enum eighths_mode mode;
+    int kind; /* bits: scales of columns, bias, factor of results */
+    int n;
+    symmcoll_op_t op;
+    int64_t columns, step; /* of what is scattered; of checks; 0: few, all */
+};
+
+/* The i-th matrix of a call and what belongs to it. */
+struct eighths_matrix {
+    struct symmcoll_tensor b, columns, bias, result;
+    struct symmcoll_scaled_matrix scaled;
+    int64_t width;
+};
+
+void eighths_free(struct eighths_matrix *made);
+
+/* What a rank gathers, to be freed: data, and matrices. */
+void eighths_gathered(const struct eighths *test, int size, int rank,
+    struct symmcoll_tensor *shard, struct symmcoll_tensor *scale,
+    struct eighths_matrix matrices[EIGHTHS_MATRICES]);
+
+/* Whether A (NULL: not wanted) and all results are as they are to be. */
+int eighths_are_gathered(const struct eighths *test, int size, int rank,
+    const struct eighths_matrix *matrices, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *outs);
+
+/* What a rank multiplies and scatters. */
+void eighths_scattered(const struct eighths *test, int size, int rank,
+    struct symmcoll_tensor *a, struct symmcoll_tensor *scale,
+    struct eighths_matrix *matrix);
+
+/* Whether its part is as it is to be. */
+int eighths_are_scattered(const struct eighths *test, int size, int rank,
+    const struct eighths_matrix *matrix, const struct symmcoll_tensor *out);
+
+/* Say what it was that is wrong. */
+void eighths_say(const struct eighths *test, int rank);
+
+#endif
