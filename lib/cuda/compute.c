@@ -120,14 +120,50 @@ static void close_compute(void *state)
 
 /* ---- plans ---- */
 
+static bool is_eighth(enum symmcoll_dtype dtype)
+{
+    return dtype == SYMMCOLL_FLOAT8_E4M3FN || dtype == SYMMCOLL_FLOAT8_E5M2;
+}
+
+/* cuBLASLt only says that it does not multiply these. */
+static symmcoll_status_t check_capability(
+    const struct symc_cuda_compute *compute, const struct symc_product *product)
+{
+    const struct symc_cuda *cuda = compute->context.cuda;
+    int major = 0, minor = 0, least = product->outer ? 90 : 89;
+    CUresult result;
+
+    if (!is_eighth(product->a.dtype))
+        return SYMMCOLL_OK;
+    result = cuda->device_get_attribute(&major,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, compute->context.device);
+    if (result == CUDA_SUCCESS)
+        result = cuda->device_get_attribute(&minor,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            compute->context.device);
+    if (result != CUDA_SUCCESS)
+        return fail_compute(compute, result, "cuDeviceGetAttribute");
+    if (major * 10 + minor >= least)
+        return SYMMCOLL_OK;
+    return compute->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "expected a device of compute capability %d.%d or more for 8-bit floats "
+        "with %s, found device %d of %d.%d",
+        least / 10, least % 10,
+        product->outer ? "scales of rows or columns" : "one scale",
+        (int)compute->context.device, major, minor);
+}
+
 static symmcoll_status_t make_plan(void *state,
     const struct symc_product *product, void **plan, size_t *workspace)
 {
     struct symc_cuda_compute *compute = state;
-    struct symc_lt_plan *made = calloc(1, sizeof(*made));
     struct symc_cuda_entered entered;
-    symmcoll_status_t status;
+    symmcoll_status_t status = check_capability(compute, product);
+    struct symc_lt_plan *made;
 
+    if (status != SYMMCOLL_OK)
+        return status;
+    made = calloc(1, sizeof(*made));
     if (made == NULL)
         return compute->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a product");
     status = enter(compute, &entered);

@@ -62,10 +62,6 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     op.stream = on->stream;
     status = symc_fused_check_memory(
         name, fused->group, &(struct symc_fused_named){"a", -1, a});
-    if (status == SYMMCOLL_OK && symmcoll_dtype_size(a->dtype) == 1)
-        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected 8-bit floats in host memory, found device %d", name,
-            on->index);
     if (status == SYMMCOLL_OK)
         status = check_device(fused, name, on->index);
     if (status == SYMMCOLL_OK)

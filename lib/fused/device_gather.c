@@ -8,10 +8,13 @@
  *
  * What others read is written before a barrier; a second one is after the last
  * copy, so that nobody writes to what is still read.
+ *
+ * Scales of the rows of a shard are copied beside these.
  */
 #include "fused/device_gather.h"
 
 #include "config/config.h"
+#include "fused/device_scaled.h"
 
 #include <stdlib.h>
 
@@ -20,6 +23,8 @@ struct factor {
     struct symc_product_matrix b;
     bool packed; /* b is, at */
     size_t b_at;
+    bool outer; /* scales are of rows and columns; those of columns, or one: */
+    size_t scales_at;
     void *part, *whole; /* plans: of one rank's rows, of all; NULL: none */
 };
 
@@ -27,9 +32,12 @@ struct device_gather {
     struct symc_mover mover; /* first */
     struct gather_matmul *it;
     int rank, size;
-    bool contiguous; /* the shard is, with gather_dim first */
+    bool contiguous; /* the shard is, with gather_dim first, and aligned */
     bool in_parts;   /* products are of one rank's rows each */
-    size_t shard_at; /* what others read */
+    size_t shard_at; /* what others read, and */
+    size_t
+        scales_at; /* scales of rows: of all ranks, each its own first; or one */
+    bool spread;   /* that is there for each row */
     size_t room_at;  /* shards of all ranks */
     size_t whole_at; /* A, gathered along the last dimension */
     size_t workspace_at, workspace;
@@ -59,7 +67,9 @@ static symmcoll_status_t plan_part(struct device_gather *op, int index)
     struct symc_product product = {.a = symc_fused_device_rows(it->a.dtype,
                                        it->rows, it->depth, it->nbytes),
         .b = factor->b,
-        .c = symc_fused_device_rows(out->dtype, it->rows, cols, step)};
+        .c = symc_fused_device_rows(out->dtype, it->rows, cols, step),
+        .outer = factor->outer,
+        .scaled = it->scaled};
     uint32_t at = symc_product_alignment(out->data, 0);
 
     product.c.alignment = at < product.c.alignment ? at : product.c.alignment;
@@ -83,7 +93,9 @@ static symmcoll_status_t plan_whole(struct device_gather *op, int index)
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, rows, depth_of(op), 0),
         .b = factor->b,
-        .c = symc_fused_device_rows(out->dtype, rows, cols, 0)};
+        .c = symc_fused_device_rows(out->dtype, rows, cols, 0),
+        .outer = factor->outer,
+        .scaled = it->scaled};
     uint32_t at = symc_product_alignment(out->data, 0);
 
     product.c.alignment = at < product.c.alignment ? at : product.c.alignment;
@@ -101,12 +113,61 @@ static void lay_out_b(
     const struct symmcoll_tensor *b = &op->it->products[index].b;
     struct factor *factor = &op->factors[index];
 
-    factor->packed = !symc_fused_device_matrix(b, &factor->b);
+    if (op->it->scaled) {
+        factor->packed = !symc_fused_device_columns(b, &factor->b);
+        factor->scales_at = symc_fused_room_add(
+            room, factor->outer ? (size_t)b->shape[1] : 1, sizeof(float));
+    } else {
+        factor->packed = !symc_fused_device_matrix(b, &factor->b);
+        if (factor->packed)
+            factor->b =
+                symc_fused_device_rows(b->dtype, b->shape[0], b->shape[1], 0);
+    }
     if (!factor->packed)
         return;
-    factor->b = symc_fused_device_rows(b->dtype, b->shape[0], b->shape[1], 0);
     factor->b_at = symc_fused_room_add(room,
         (size_t)(b->shape[0] * b->shape[1]), symmcoll_dtype_size(b->dtype));
+}
+
+static symmcoll_status_t check_scaled(const struct device_gather *op)
+{
+    const struct gather_matmul *it = op->it;
+    const struct symc_fused_eighths eighths = {
+        it->name, it->fused->group, &it->a, &it->scale};
+    symmcoll_status_t status = symc_fused_check_eighths(&eighths);
+
+    if (status == SYMMCOLL_OK && it->wanted)
+        status = symc_fused_check_line(it->name, "a", it->gathered.tensor.data);
+    for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
+        const struct product *product = &it->products[i];
+
+        status = symc_fused_check_eighths_b(
+            &eighths, i, &product->b, &product->scaled, product->b.shape[1]);
+        if (status == SYMMCOLL_OK)
+            status = symc_fused_check_line(
+                it->name, "results", product->out.tensor.data);
+    }
+    return status;
+}
+
+/* Where scales of one matrix are of rows or columns there is one for each line. */
+static void lay_out_scales(
+    struct device_gather *op, struct symc_fused_room *room)
+{
+    const struct gather_matmul *it = op->it;
+    bool one = it->scale.mode == SYMC_FUSED_SCALE_ONE;
+    size_t count = 1;
+
+    for (int i = 0; i < it->n; i++) {
+        op->factors[i].outer = !one || it->products[i].scaled.by_column;
+        op->spread = op->spread || (one && op->factors[i].outer);
+    }
+    if (op->spread)
+        count = (size_t)rows_of(op);
+    op->scales_at =
+        one ? symc_fused_room_add(room, count, sizeof(float))
+            : symc_fused_room_add(
+                  room, symc_fused_scales_pitch(it->rows), (size_t)op->size);
 }
 
 static symmcoll_status_t prepare(
@@ -118,15 +179,20 @@ static symmcoll_status_t prepare(
     size_t size = (size_t)op->size;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    op->contiguous = symc_f_view_is_contiguous(&view);
+    op->contiguous = symc_f_view_is_contiguous(&view) &&
+                     (!it->scaled || symc_fused_is_at_line(it->a.data));
     op->shard_at = symc_fused_room_add(room, it->nbytes, 1);
+    op->factors = symc_alloc((size_t)it->n, sizeof(*op->factors));
+    if (op->factors == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (it->scaled) {
+        status = check_scaled(op);
+        lay_out_scales(op, room);
+    }
     if (it->last || !it->wanted)
         op->room_at = symc_fused_room_add(room, it->nbytes, size);
     if (it->last && !it->wanted)
         op->whole_at = symc_fused_room_add(room, it->nbytes, size);
-    op->factors = symc_alloc((size_t)it->n, sizeof(*op->factors));
-    if (op->factors == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         lay_out_b(op, i, room);
         status = plan_whole(op, i);
@@ -171,7 +237,8 @@ static void pack_all_b(
 {
     for (int i = 0; i < op->it->n; i++) {
         const struct symmcoll_tensor *b = &op->it->products[i].b;
-        struct symc_f_view view = symc_f_view_of(b);
+        struct symc_f_view view =
+            op->it->scaled ? symc_fused_view_columns(b) : symc_f_view_of(b);
 
         if (op->factors[i].packed)
             pack(op, moving, b, &view, own_at(op, op->factors[i].b_at));
@@ -193,6 +260,77 @@ static void copy_shard(
         pack(op, moving, &it->a, &view, own_at(op, op->shard_at));
 }
 
+/* ---- scales ---- */
+
+/* Bytes from the scales of a rank's rows to those of the next one's. */
+static size_t pitch_of(const struct device_gather *op)
+{
+    return op->in_parts ? symc_fused_scales_pitch(op->it->rows)
+                        : (size_t)op->it->rows * sizeof(float);
+}
+
+/* Those of this rank's, which others read; before anything is written to memory of
+ * the caller's. */
+static void copy_scales(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct gather_matmul *it = op->it;
+    const struct symmcoll_tensor *scale = &it->scale.tensor;
+    char *to = own_at(op, op->scales_at);
+    struct symc_f_view view;
+
+    if (it->scale.mode == SYMC_FUSED_SCALE_ONE) {
+        symc_fused_spread_scale(
+            moving, scale->data, op->spread ? rows_of(op) : 1, to);
+    } else {
+        view = symc_fused_view_first(scale, it->dim);
+        if (it->scale.mode == SYMC_FUSED_SCALE_ROWS)
+            symc_fused_copy_scales(moving, scale->data, &view,
+                to + (size_t)op->rank * pitch_of(op));
+        else if (op->in_parts)
+            symc_fused_copy_scales_apart(
+                moving, scale->data, &view, 0, op->size, pitch_of(op), to);
+        else
+            symc_fused_copy_scales(moving, scale->data, &view, to);
+    }
+    for (int i = 0; i < it->n; i++) {
+        const struct factor *factor = &op->factors[i];
+
+        symc_fused_copy_b_scales(moving, &it->products[i].scaled,
+            factor->outer ? factor->b.cols : 1, own_at(op, factor->scales_at));
+    }
+}
+
+/* Rows of a rank, and their scales. */
+static void copy_from(const struct device_gather *op,
+    const struct symc_moving *moving, int from, char *to)
+{
+    const struct gather_matmul *it = op->it;
+    size_t at = op->scales_at + (size_t)from * pitch_of(op);
+
+    moving->enqueue->copy(moving->state, to,
+        symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
+    if (it->scaled && it->scale.mode == SYMC_FUSED_SCALE_ROWS &&
+        from != op->rank)
+        moving->enqueue->copy(moving->state, own_at(op, at),
+            symc_fused_device_at(it->fused, from, at),
+            (size_t)it->rows * sizeof(float));
+}
+
+/* Of the rows from one on. */
+static const float *scales_of(const struct device_gather *op, int64_t first)
+{
+    size_t at = op->scales_at;
+
+    if (!op->it->scaled)
+        return NULL;
+    if (op->it->scale.mode != SYMC_FUSED_SCALE_ONE && first > 0)
+        at += (size_t)(first / op->it->rows) * pitch_of(op);
+    return (const float *)(const void *)own_at(op, at);
+}
+
+/* ---- products ---- */
+
 /* Rows of all results, from one on. */
 static void multiply(const struct device_gather *op,
     const struct symc_moving *moving, bool part, int64_t first,
@@ -210,6 +348,10 @@ static void multiply(const struct device_gather *op,
             .b = factor->packed ? own_at(op, factor->b_at)
                                 : it->products[i].b.data,
             .c = (char *)out->data + (size_t)first * line,
+            .a_scale = scales_of(op, first),
+            .b_scale = it->scaled ? (const float *)(const void *)own_at(
+                                        op, factor->scales_at)
+                                  : NULL,
             .workspace = own_at(op, op->workspace_at)};
 
         if (plan != NULL)
@@ -228,6 +370,8 @@ static void move_in_parts(
     char *room = room_of(op);
     const void *mine = op->contiguous ? it->a.data : own_at(op, op->shard_at);
 
+    if (it->scaled)
+        copy_scales(op, moving);
     /* One that is packed is read from there by the own product, too. */
     enqueue->set_stream(moving->state, op->contiguous);
     copy_shard(op, moving);
@@ -241,8 +385,7 @@ static void move_in_parts(
         char *to = room + (size_t)from * it->nbytes;
 
         enqueue->set_stream(moving->state, true);
-        enqueue->copy(moving->state, to,
-            symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
+        copy_from(op, moving, from, to);
         enqueue->set_stream(moving->state, false);
         enqueue->follow(moving->state);
         multiply(op, moving, true, from * it->rows, to);
@@ -279,12 +422,13 @@ static void move_whole(
     char *room = room_of(op), *whole = room;
 
     copy_shard(op, moving);
+    if (it->scaled)
+        copy_scales(op, moving);
     enqueue->synchronise(moving->state);
     for (int i = 0; i < op->size; i++) {
         int from = (op->rank + i) % op->size;
 
-        enqueue->copy(moving->state, room + (size_t)from * it->nbytes,
-            symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
+        copy_from(op, moving, from, room + (size_t)from * it->nbytes);
     }
     enqueue->synchronise(moving->state);
     if (it->last) {

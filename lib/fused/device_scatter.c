@@ -13,6 +13,7 @@
 #include "fused/device_scatter.h"
 
 #include "config/config.h"
+#include "fused/device_scaled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,11 @@ struct device_scatter {
     bool b_packed;
     size_t b_at;
     struct symc_product_matrix b; /* the whole */
-    size_t slots_at;              /* sums for all ranks, or of them */
-    size_t made_at;               /* BUFFERS parts */
-    size_t sums_at;               /* before they are rounded */
+    bool outer;                   /* scales are of rows and columns */
+    size_t scales_at, b_scales_at;
+    size_t slots_at; /* sums for all ranks, or of them */
+    size_t made_at;  /* BUFFERS parts */
+    size_t sums_at;  /* before they are rounded */
     size_t workspace_at, workspace;
     void *part_plan, *whole_plan; /* NULL: none */
 };
@@ -90,7 +93,9 @@ static symmcoll_status_t plan_part(struct device_scatter *op)
         .a = symc_fused_device_rows(it->a.dtype, op->rows, depth,
             it->last ? 0 : (size_t)op->rows * line),
         .b = op->b,
-        .c = symc_fused_device_rows(it->sum, op->rows, op->cols, op->pitch)};
+        .c = symc_fused_device_rows(it->sum, op->rows, op->cols, op->pitch),
+        .outer = op->outer,
+        .scaled = it->is_scaled};
     size_t step = (size_t)op->cols * op->elem *
                   (op->b.by_columns ? (size_t)op->b.distance : 1);
 
@@ -113,13 +118,76 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, rows, it->b.shape[0], 0),
         .b = op->b,
-        .c = symc_fused_device_rows(it->sum, rows, it->b.shape[1], 0)};
+        .c = symc_fused_device_rows(it->sum, rows, it->b.shape[1], 0),
+        .outer = op->outer,
+        .scaled = it->is_scaled};
 
     if (!op->packed)
         product.a.alignment =
             least(product.a.alignment, symc_product_alignment(it->a.data, 0));
     return symc_fused_device_plan(
         it->fused, it->name, &product, &op->whole_plan, &op->workspace);
+}
+
+static bool has_one_scale(const struct device_scatter *op)
+{
+    return op->it->scale.mode == SYMC_FUSED_SCALE_ONE;
+}
+
+/* 8-bit floats: whether each rank's rows begin where a line may. */
+static bool rows_are_at_lines(const struct device_scatter *op)
+{
+    const struct matmul_scatter *it = op->it;
+
+    return !it->is_scaled || (symc_fused_is_at_line(it->a.data) &&
+                                 symc_fused_is_at_line(rows_for(op, 1).data));
+}
+
+static symmcoll_status_t check_scaled(const struct device_scatter *op)
+{
+    const struct matmul_scatter *it = op->it;
+    const struct symc_fused_eighths eighths = {
+        it->name, it->fused->group, &it->a, &it->scale};
+    symmcoll_status_t status = symc_fused_check_eighths(&eighths);
+
+    return status == SYMMCOLL_OK ? symc_fused_check_eighths_b(&eighths, 0,
+                                       &it->b, &it->scaled, op->cols)
+                                 : status;
+}
+
+/* Where scales of one matrix are of rows or columns there is one for each line. */
+static void lay_out_scales(
+    struct device_scatter *op, struct symc_fused_room *room)
+{
+    const struct matmul_scatter *it = op->it;
+    size_t rows = (size_t)op->rows * (it->last ? 1 : (size_t)op->size);
+
+    op->outer = !has_one_scale(op) || it->scaled.by_column;
+    if (has_one_scale(op))
+        op->scales_at =
+            symc_fused_room_add(room, op->outer ? rows : 1, sizeof(float));
+    else
+        op->scales_at = symc_fused_room_add(
+            room, symc_fused_scales_pitch(op->rows), (size_t)op->size);
+    op->b_scales_at = symc_fused_room_add(
+        room, op->outer ? (size_t)it->b.shape[1] : 1, sizeof(float));
+}
+
+static void lay_out_b(struct device_scatter *op, struct symc_fused_room *room)
+{
+    const struct symmcoll_tensor *b = &op->it->b;
+
+    if (op->it->is_scaled) {
+        op->b_packed = !symc_fused_device_columns(b, &op->b);
+    } else {
+        op->b_packed = !symc_fused_device_matrix(b, &op->b);
+        if (op->b_packed)
+            op->b =
+                symc_fused_device_rows(b->dtype, b->shape[0], b->shape[1], 0);
+    }
+    if (op->b_packed)
+        op->b_at = symc_fused_room_add(
+            room, (size_t)(b->shape[0] * b->shape[1]), op->elem);
 }
 
 static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
@@ -129,19 +197,14 @@ static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
     struct symc_f_view all = view_of_all(op), view = symc_f_view_of(&first);
     size_t size = (size_t)op->size;
     size_t count = (size_t)symc_fused_count(&it->a, it->a.ndim);
-    size_t b_count = (size_t)(it->b.shape[0] * it->b.shape[1]);
+    bool at_lines = rows_are_at_lines(op);
 
-    op->packed = !symc_f_view_is_contiguous(&all);
-    op->parts_packed = !symc_f_view_is_contiguous(&view);
+    op->packed = !symc_f_view_is_contiguous(&all) || !at_lines;
+    op->parts_packed = !symc_f_view_is_contiguous(&view) || !at_lines;
     op->slots_at = symc_fused_room_add(room, op->pitch, size);
     if (op->packed || op->parts_packed)
         op->a_at = symc_fused_room_add(room, count, op->elem);
-    op->b_packed = !symc_fused_device_matrix(&it->b, &op->b);
-    if (op->b_packed) {
-        op->b = symc_fused_device_rows(
-            it->b.dtype, it->b.shape[0], it->b.shape[1], 0);
-        op->b_at = symc_fused_room_add(room, b_count, op->elem);
-    }
+    lay_out_b(op, room);
     op->made_at = symc_fused_room_add(room, op->pitch, BUFFERS);
     op->sums_at = symc_fused_room_add(room, is_float(op) ? 0 : op->part, 1);
 }
@@ -160,7 +223,12 @@ static symmcoll_status_t prepare(
     op->part = it->total * op->sum;
     op->pitch =
         (op->part + SYMC_FUSED_ALIGN - 1) / SYMC_FUSED_ALIGN * SYMC_FUSED_ALIGN;
+    status = it->is_scaled ? check_scaled(op) : SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK)
+        return status;
     lay_out(op, room);
+    if (it->is_scaled)
+        lay_out_scales(op, room);
     status = plan_whole(op);
     /* Another rank may want all at once. */
     if (status == SYMMCOLL_OK && op->in_parts)
@@ -190,10 +258,39 @@ static void pack(const struct device_scatter *op,
     moving->enqueue->strided(moving->state, &copy);
 }
 
+/* Scales of rows, those of ranks' parts one after the other or apart, and of b. */
+static void copy_scales(
+    const struct device_scatter *op, const struct symc_moving *moving)
+{
+    const struct matmul_scatter *it = op->it;
+    const struct symmcoll_tensor *scale = &it->scale.tensor;
+    char *to = own_at(op, op->scales_at);
+    struct symc_f_view view = symc_f_view_of(scale);
+
+    if (has_one_scale(op)) {
+        symc_fused_spread_scale(moving, scale->data,
+            !op->outer ? 1
+            : it->last ? op->rows
+                       : op->rows * op->size,
+            to);
+    } else if (op->in_parts && !it->last) {
+        symc_fused_copy_scales_apart(moving, scale->data, &view, it->dim,
+            op->size, symc_fused_scales_pitch(op->rows), to);
+    } else {
+        if (!it->last)
+            view = symc_f_view_cut(&view, it->dim, op->size);
+        symc_fused_copy_scales(moving, scale->data, &view, to);
+    }
+    symc_fused_copy_b_scales(moving, &it->scaled,
+        op->outer ? it->b.shape[1] : 1, own_at(op, op->b_scales_at));
+}
+
 static const char *prepare_b(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
-    struct symc_f_view view = symc_f_view_of(&op->it->b);
+    struct symc_f_view view = op->it->is_scaled
+                                  ? symc_fused_view_columns(&op->it->b)
+                                  : symc_f_view_of(&op->it->b);
 
     if (!op->b_packed)
         return op->it->b.data;
@@ -201,17 +298,33 @@ static const char *prepare_b(
     return own_at(op, op->b_at);
 }
 
+/* operands: without what is the same for all. */
 static void multiply(const struct device_scatter *op,
-    const struct symc_moving *moving, void *plan, const void *a, const void *b,
-    void *c, size_t nbytes)
+    const struct symc_moving *moving, void *plan,
+    struct symc_product_operands operands, size_t nbytes)
 {
-    const struct symc_product_operands operands = {
-        .a = a, .b = b, .c = c, .workspace = own_at(op, op->workspace_at)};
-
+    operands.workspace = own_at(op, op->workspace_at);
     if (plan != NULL)
         moving->enqueue->multiply(moving->state, plan, &operands);
     else /* no depth, or no elements */
-        moving->enqueue->clear(moving->state, c, nbytes);
+        moving->enqueue->clear(moving->state, operands.c, nbytes);
+}
+
+/* Those of a rank's part. */
+static void find_scales(const struct device_scatter *op, int rank,
+    struct symc_product_operands *operands)
+{
+    const struct matmul_scatter *it = op->it;
+    size_t a_at = op->scales_at, b_at = op->b_scales_at;
+
+    if (!it->is_scaled)
+        return;
+    if (!it->last && !has_one_scale(op))
+        a_at += (size_t)rank * symc_fused_scales_pitch(op->rows);
+    if (it->last && op->outer)
+        b_at += (size_t)(rank * op->cols) * sizeof(float);
+    operands->a_scale = (const float *)(const void *)own_at(op, a_at);
+    operands->b_scale = (const float *)(const void *)own_at(op, b_at);
 }
 
 /* What a rank is to have, from one of this rank's buffers on. */
@@ -220,6 +333,7 @@ static void make_part(const struct device_scatter *op,
 {
     struct symmcoll_tensor a = rows_for(op, rank);
     struct symc_f_view view = symc_f_view_of(&a);
+    struct symc_product_operands operands = {.b = b, .c = to};
     int64_t first = rank * op->cols;
     const void *from = a.data;
 
@@ -230,9 +344,12 @@ static void make_part(const struct device_scatter *op,
             pack(op, moving, a.data, &view, own_at(op, op->a_at));
     }
     if (op->it->last)
-        b += (size_t)(first * (op->b.by_columns ? op->b.distance : 1)) *
-             op->elem;
-    multiply(op, moving, op->part_plan, from, b, to, op->part);
+        operands.b =
+            b + (size_t)(first * (op->b.by_columns ? op->b.distance : 1)) *
+                    op->elem;
+    operands.a = from;
+    find_scales(op, rank, &operands);
+    multiply(op, moving, op->part_plan, operands, op->part);
 }
 
 static void add_up(
@@ -256,6 +373,8 @@ static void move_in_parts(
     enqueue->set_stream(moving->state, true);
     enqueue->synchronise(moving->state);
     enqueue->set_stream(moving->state, false);
+    if (op->it->is_scaled)
+        copy_scales(op, moving);
     b = prepare_b(op, moving);
     for (int i = 1; i < op->size; i++) {
         int to = (op->rank + i) % op->size;
@@ -288,19 +407,22 @@ static void move_whole(
 {
     const struct symc_enqueue *enqueue = moving->enqueue;
     const struct matmul_scatter *it = op->it;
-    const char *b = prepare_b(op, moving);
     struct symc_f_view view = view_of_all(op);
-    const void *a = it->a.data;
+    struct symc_product_operands operands = {.a = it->a.data,
+        .b = prepare_b(op, moving),
+        .c = own_at(op, op->slots_at)};
     struct symc_rows rows = {.at = op->slots_at + (size_t)op->rank * op->part,
         .count = it->total,
         .rows = 1};
 
     if (op->packed) {
-        pack(op, moving, a, &view, own_at(op, op->a_at));
-        a = own_at(op, op->a_at);
+        pack(op, moving, operands.a, &view, own_at(op, op->a_at));
+        operands.a = own_at(op, op->a_at);
     }
-    multiply(op, moving, op->whole_plan, a, b, own_at(op, op->slots_at),
-        (size_t)op->size * op->part);
+    if (it->is_scaled)
+        copy_scales(op, moving);
+    find_scales(op, 0, &operands);
+    multiply(op, moving, op->whole_plan, operands, (size_t)op->size * op->part);
     if (it->last) {
         size_t line = (size_t)op->cols * op->sum;
 

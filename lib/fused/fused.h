@@ -339,7 +339,8 @@ struct symc_fused_scale {
 struct symc_fused_scaled {
     struct symmcoll_tensor cols, bias;
     bool by_column, by_block, biased;
-    float factor; /* of the result */
+    bool factored; /* the result has a factor: */
+    float factor;
     enum symmcoll_dtype out_dtype;
     struct symc_scaling scaling; /* set by symc_fused_place_factors() */
 };

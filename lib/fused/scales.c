@@ -20,22 +20,28 @@ static const struct symc_sized scaled_matrix_kind = {.name = "scaled matrix",
 
 /* ---- reading ---- */
 
-/* A tensor of factors; without memory where those of the call are. */
+/* A tensor of factors; without memory where those of the call are, and on the
+ * device where a is on one. */
 static symmcoll_status_t read_factors(const char *where, const char *name,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
     struct symmcoll_tensor *copy)
 {
+    bool on_device = a->device == SYMMCOLL_CUDA;
     symmcoll_status_t status;
     size_t count;
 
     if (given == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected %s, found NULL", where, name);
-    status = symc_f_tensor_read(where, given, 0, copy, &count);
+    status = on_device ? symc_f_tensor_read_any(where, given, 0, copy, &count)
+                       : symc_f_tensor_read(where, given, 0, copy, &count);
     if (status == SYMMCOLL_OK)
         status = symc_fused_check_lengths(where, name, copy);
     if (status != SYMMCOLL_OK || a->device == SYMMCOLL_META)
         return status;
+    if (on_device)
+        return symc_fused_check_beside(
+            where, &(struct symc_fused_named){name, -1, copy}, a);
     if (copy->device != SYMMCOLL_HOST || (copy->data == NULL && count > 0))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu elements in host memory, found %s", where,
@@ -211,13 +217,14 @@ static symmcoll_status_t read_bias(const char *where,
 
 static symmcoll_status_t read_result_scale(const char *where,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
-    float *factor)
+    struct symc_fused_scaled *scaled)
 {
     struct symmcoll_tensor scale;
     char text[SYMC_FUSED_SHAPE_TEXT];
     symmcoll_status_t status;
 
-    *factor = 1;
+    scaled->factored = given != NULL;
+    scaled->factor = 1;
     if (given == NULL)
         return SYMMCOLL_OK;
     status = read_floats(where, "result_scale", given, a, &scale);
@@ -228,7 +235,7 @@ static symmcoll_status_t read_result_scale(const char *where,
             "%s: expected result_scale of one element, found shape %s", where,
             symc_fused_format_shape(&scale, text));
     if (a->device == SYMMCOLL_HOST)
-        memcpy(factor, scale.data, sizeof(*factor));
+        memcpy(&scaled->factor, scale.data, sizeof(scaled->factor));
     return SYMMCOLL_OK;
 }
 
@@ -259,8 +266,7 @@ symmcoll_status_t symc_fused_read_scaled(const char *where,
     if (status == SYMMCOLL_OK)
         status = read_bias(where, matrix.bias, a, columns, scaled);
     if (status == SYMMCOLL_OK)
-        status =
-            read_result_scale(where, matrix.result_scale, a, &scaled->factor);
+        status = read_result_scale(where, matrix.result_scale, a, scaled);
     if (status != SYMMCOLL_OK)
         return status;
     scaled->out_dtype = to = matrix.out_dtype;

@@ -9,7 +9,7 @@
  * a, b     tensors of one type: float32, float64, float16 or bfloat16, of any
  *          strides, in host memory or all on one CUDA device; the library's
  *          until the call returns, on a device until its stream has come there.
- *          Scaled products: of 8-bit floats in host memory, see there
+ *          Scaled products: of 8-bit floats, and so are their scales; see there
  * call     timeout, label; stream, on a device; NULL for the defaults
  * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
  *          memory, which is released with symmcoll_f_free(); or with memory of
@@ -25,13 +25,13 @@
  * symmcoll_fused_all_gather_matmul().  Calls block, and run on the calling
  * thread.  Products of 16-bit floats are added in float32 and rounded once.
  *
- * On a device only symmcoll_fused_all_gather_matmul() and
- * symmcoll_fused_matmul_reduce_scatter() run.  They return when all ranks have
- * called them and what they do is enqueued on the call's stream, in whose order
- * results are there; what fails later fails the group.  cuBLASLt multiplies (the
- * setting cuda.cublaslt), and ranks' parts of few rows (fused.device_rows) are
- * one product, after or before they are exchanged.  They may be captured, with
- * results in memory of the caller.
+ * On a device symmcoll_fused_all_gather_matmul() and
+ * symmcoll_fused_matmul_reduce_scatter() run, and their scaled forms.  They
+ * return when all ranks have called them and what they do is enqueued on the
+ * call's stream, in whose order results are there; what fails later fails the
+ * group.  cuBLASLt multiplies (the setting cuda.cublaslt), and ranks' parts of
+ * few rows (fused.device_rows) are one product, after or before they are
+ * exchanged.  They may be captured, with results in memory of the caller.
  *
  * Matrices are multiplied by the library of the setting fused.blas, on as many
  * threads as that uses; where there is none, by a slower kernel of this
@@ -141,6 +141,14 @@ symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
  * bias          [columns], of float32, float16 or bfloat16; NULL: none
  * result_scale  float32: one element; NULL: 1
  * out_dtype     of the result: float32, float16, bfloat16, or one of b's
+ *
+ * All are where b is.  On a device matrices are of float8_e4m3fn, or one of the two
+ * of float8_e5m2; K, and the columns of each rank's part, are multiples of 16, and
+ * what the caller has for results of symmcoll_fused_all_gather_scaled_matmul() is at
+ * such addresses; there is no bias, no result_scale, no 8-bit result and no scale of
+ * a block; and the device is of compute capability 8.9 or more, with scales of rows
+ * or columns 9.0.  Else: UNSUPPORTED.  A matrix b whose columns are contiguous, at
+ * multiples of 16 bytes, is read where it is.
  */
 struct symmcoll_scaled_matrix {
     size_t size; /* sizeof(struct symmcoll_scaled_matrix) */

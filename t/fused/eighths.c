@@ -15,6 +15,8 @@
 static const enum symmcoll_dtype results[] = {SYMMCOLL_FLOAT32,
     SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT8_E4M3FN, SYMMCOLL_FLOAT16,
     SYMMCOLL_FLOAT8_E5M2};
+static const enum symmcoll_dtype wide_results[] = {
+    SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT16};
 static const enum symmcoll_dtype biases[] = {
     SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16};
 
@@ -25,12 +27,12 @@ static bool has_columns(const struct eighths *test, int i)
 
 static bool has_bias(const struct eighths *test, int i)
 {
-    return ((test->kind ^ i) & 2) != 0;
+    return !test->of_devices && ((test->kind ^ i) & 2) != 0;
 }
 
 static bool has_factor(const struct eighths *test, int i)
 {
-    return ((test->kind ^ i) & 4) != 0;
+    return !test->of_devices && ((test->kind ^ i) & 4) != 0;
 }
 
 static void make_matrix(struct eighths_matrix *made, const struct eighths *test,
@@ -42,8 +44,9 @@ static void make_matrix(struct eighths_matrix *made, const struct eighths *test,
     const int64_t one[2] = {1, has_columns(test, i) ? width : 1};
 
     made->width = width;
-    made->b =
-        made_tensor(test->b_dtype, 2, shape, test->order, 0, B_SEED + i, rank);
+    made->b = made_tensor(test->b_dtype, 2, shape,
+        test->of_devices && !test->b_in_order ? MADE_REVERSED : test->order, 0,
+        B_SEED + i, rank);
     made->columns = made_tensor(
         SYMMCOLL_FLOAT32, 2, one, test->order, 0, COLUMN_SEED + i, rank);
     made->bias = made_tensor(
@@ -57,7 +60,9 @@ static void make_matrix(struct eighths_matrix *made, const struct eighths *test,
         made->scaled.bias = &made->bias;
     if (has_factor(test, i))
         made->scaled.result_scale = &made->result;
-    made->scaled.out_dtype = results[(test->kind + i) % 5];
+    made->scaled.out_dtype = test->of_devices
+                                 ? wide_results[(test->kind + i) % 3]
+                                 : results[(test->kind + i) % 5];
 }
 
 void eighths_free(struct eighths_matrix *made)
@@ -131,7 +136,7 @@ static int is_gathered(const struct eighths *test, int size, int rank, int i,
         out->dtype != matrix->scaled.out_dtype)
         return 0;
     for (int64_t at = 0; at < made_count(out); at++) {
-        struct made_sum sum = {.terms = 0};
+        struct made_sum sum = {.terms = 0, .inexact = test->inexact};
         int64_t row = at / matrix->width, local;
         int from =
             made_shard_of(test->ndim, rows, size, test->dim, row, &local);
@@ -168,13 +173,14 @@ void eighths_gathered(const struct eighths *test, int size, int rank,
     struct symmcoll_tensor *shard, struct symmcoll_tensor *scale,
     struct eighths_matrix matrices[EIGHTHS_MATRICES])
 {
-    static const int64_t widths[EIGHTHS_MATRICES] = {5, 1, 16};
+    static const int64_t widths[] = {5, 1, 16}, of_lines[] = {16, 48, 32};
 
     *shard = made_tensor(test->a_dtype, test->ndim, test->shape, test->order,
         test->dim, A_SEED, rank);
     *scale = make_scale(test, size, rank);
     for (int i = 0; i < test->n; i++)
-        make_matrix(&matrices[i], test, i, widths[i], rank);
+        make_matrix(&matrices[i], test, i,
+            test->of_devices ? of_lines[i] : widths[i], rank);
 }
 
 int eighths_are_gathered(const struct eighths *test, int size, int rank,
@@ -204,7 +210,7 @@ int eighths_are_scattered(const struct eighths *test, int size, int rank,
         out->dtype != matrix->scaled.out_dtype)
         return 0;
     for (int64_t at = 0; at < made_count(out); at += step) {
-        struct made_sum sum = {.terms = size + 1};
+        struct made_sum sum = {.terms = size + 1, .inexact = test->inexact};
         int64_t row = 0, left = at / width, index[4] = {0};
 
         for (int d = test->ndim - 2; d >= 0; d--) {
@@ -237,8 +243,9 @@ void eighths_scattered(const struct eighths *test, int size, int rank,
     memcpy(rows, whole.shape, sizeof(rows));
     rows[test->ndim - 1] = 1;
     make_matrix(matrix, test, 0,
-        last                ? 3 * size
+        last                ? (test->of_devices ? 16 : 3) * size
         : test->columns > 0 ? test->columns
+        : test->of_devices  ? 32
                             : 5,
         rank);
     *a = made_tensor(test->a_dtype, test->ndim, whole.shape, test->order,

@@ -27,6 +27,15 @@ struct eighths {
     int n;
     symmcoll_op_t op;
     int64_t columns, step; /* of what is scattered; of checks; 0: few, all */
+
+    /* As devices multiply: lengths of lines are multiples of 16, there are no biases,
+     * factors or results of 8 bits; and matrices are by columns, or in `order`. */
+    bool of_devices, b_in_order;
+    bool no_a;
+    int shift;        /* bytes from a line to where operands begin */
+    int repeated;     /* see eighths_on_device.h, and then: */
+    bool over_scales; /* A is gathered where scales are; one matrix */
+    double inexact;   /* see struct made_sum */
 };
 
 /* The i-th matrix of a call and what belongs to it. */

@@ -20,6 +20,7 @@ static const struct fake_settings defaults = {
     .version = 12040,
     .devices = 1,
     .sms = 132,
+    .capability = 90,
     .memory = (size_t)1 << 30,
     .granularity = (size_t)2 << 20,
     .seed = 1,
@@ -150,7 +151,8 @@ static bool set_number(const char *key, uint64_t number)
     } numbers[] = {{"version", &settings->version},
         {"devices", &settings->devices}, {"sms", &settings->sms},
         {"uuid", &settings->uuid}, {"connections", &settings->connections},
-        {"elapsed", &settings->elapsed}, {"queue", &settings->queue}};
+        {"elapsed", &settings->elapsed}, {"queue", &settings->queue},
+        {"capability", &settings->capability}};
 
     for (size_t i = 0; i < COUNT(numbers); i++) {
         if (strcmp(key, numbers[i].key) == 0) {

@@ -132,7 +132,10 @@ FAKE_API CUresult cuDeviceGetAttribute(
         *value = fake.settings.sms;
         break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        *value = 9;
+        *value = fake.settings.capability / 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = fake.settings.capability % 10;
         break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         *value = 1024;

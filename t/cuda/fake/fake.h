@@ -40,6 +40,7 @@
  *   coarse=0            granularity of multicast objects; 0: as above
  *   fabric=0            1: handles for other machines can be made
  *   rdma=0              1: memory can be made that network adapters read and write
+ *   capability=90       compute capability 9.0
  *   waits=0             1: what frees memory waits for all that its context runs, as
  *                       that of a device may
  *   connections=0       hardware queues of a device that its streams share: work

@@ -153,6 +153,7 @@ struct fake_settings {
     int version, devices, sms, uuid, connections, elapsed, queue;
     size_t memory, granularity, coarse;
     bool multicast, fabric, rdma, waits;
+    int capability;
     unsigned int delay;
     uint64_t seed;
 };
