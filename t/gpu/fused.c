@@ -2,11 +2,13 @@
 /*
  * Fused products of ranks that share a device: every dimension, type and order of 2,
  * 3, 4 and 8 threads, both ways, is near what float64 has, in memory of the caller
- * that was full of NaN; 200 times with the same bits.  And how long they take beside
+ * that was full of NaN; 200 times with the same bits.  So are those of 8-bit floats
+ * with their scales, on devices that multiply them.  And how long they take beside
  * cuBLASLt alone, which multiplies as much in a row: that is judged, on a device.
  */
 #include "t/blas/product.h"
 #include "t/fused/on_device.h"
+#include "t/gpu/eighths.h"
 #include "t/gpu/measure.h"
 #include "t/gpu/ranks.h"
 
@@ -442,6 +444,8 @@ int main(void)
     setenv("SYMMCOLL_FUSED_DEVICE_ROWS", "0", 1);
     for (int i = 0; i < gpu_choose((int)LENGTH(sizes), 3, 1); i++)
         test_numbers(sizes[i]);
+    for (int i = 0; i < gpu_choose((int)LENGTH(sizes), 3, 1); i++)
+        gpu_test_eighths(sizes[i]);
     repeated = 1;
     ok(threads_run(2, every_order), "every order, part by part and at once");
     ok(threads_run(RANKS, times), "how long they take is measured");
