@@ -66,7 +66,7 @@ static symmcoll_status_t propose(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
-/* The layout (out) of rank 0's words, with the gradients. */
+/* The layout (out) of words, with the gradients. */
 static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
     struct symc_assignment *assignment, const int64_t *words,
     struct symc_layout *layout)
@@ -78,23 +78,33 @@ static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
     return status == SYMMCOLL_OK ? symc_layout_fill(reducer, layout) : status;
 }
 
+/* The same on all ranks, after all have words: those of rank 0. */
+static symmcoll_status_t build_alike(const struct symmcoll_reducer *reducer,
+    struct symc_assignment *assignment, int64_t *words,
+    struct symc_layout *layout)
+{
+    symmcoll_status_t status = symmcoll_broadcast(reducer->group, words,
+        count_words(reducer->nparams), SYMMCOLL_INT64, 0, NULL, NULL);
+
+    return status == SYMMCOLL_OK
+               ? symc_share_failure(
+                     reducer, build(reducer, assignment, words, layout))
+               : status;
+}
+
 symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own)
 {
     struct symc_assignment assignment = {0};
     struct symc_layout layout = {0};
     int64_t *words = NULL;
-    symmcoll_status_t status = own;
+    symmcoll_status_t status;
 
-    if (status == SYMMCOLL_OK)
-        status = propose(reducer, &assignment, &words);
-    status = symc_share_failure(reducer, status);
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_broadcast(reducer->group, words,
-            count_words(reducer->nparams), SYMMCOLL_INT64, 0, NULL, NULL);
-    if (status == SYMMCOLL_OK)
-        status = symc_share_failure(
-            reducer, build(reducer, &assignment, words, &layout));
+    if (own == SYMMCOLL_OK)
+        own = propose(reducer, &assignment, &words);
+    status = symc_share_failure(reducer, own);
+    if (own == SYMMCOLL_OK && status == SYMMCOLL_OK)
+        status = build_alike(reducer, &assignment, words, &layout);
     if (status == SYMMCOLL_OK)
         symc_layout_adopt(reducer, &layout);
     else
