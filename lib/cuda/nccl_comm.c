@@ -273,11 +273,7 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
     return status;
 }
 
-/* The end of one that failed while it was made, which the others find out. */
-#define FAILED_NS SYMC_NS_PER_S
-
-/* Whether nothing of it is left after that time. */
-static bool release(struct symc_cuda_comm *comm, int64_t timeout_ns)
+bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
     bool over;
 
@@ -289,15 +285,13 @@ static bool release(struct symc_cuda_comm *comm, int64_t timeout_ns)
     return over;
 }
 
-symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
-    const struct symc_nccl_config *config, const struct symc_core *core,
-    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
-    struct symc_cuda_comm **comm)
+symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
+    const struct symc_core *core, struct symc_cuda_where where, int rank,
+    int size, struct symc_cuda_comm **comm)
 {
     struct symc_cuda_comm *made = calloc(1, sizeof(*made));
     struct symc_cuda_keeper *keeper = NULL;
     int error = symc_cuda_keeper_start(where, core->name, &keeper);
-    symmcoll_status_t status;
 
     if (error != 0 || made == NULL) {
         if (error == 0)
@@ -318,11 +312,26 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     /* From here on, for the first call that may hang is that which makes it; and
      * until it is released, for a group that fails aborts it before the dump. */
     core->count_nccl(core->group, 1);
+    *comm = made;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
+    const struct symc_nccl_config *config, const struct symc_core *core,
+    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
+    struct symc_cuda_comm **comm)
+{
+    struct symc_cuda_comm *made;
+    symmcoll_status_t status =
+        symc_cuda_comm_create(nccl, core, where, rank, size, &made);
+
+    if (status != SYMMCOLL_OK)
+        return status;
     status = make(made, config, timeout_ns);
     if (status == SYMMCOLL_OK)
         *comm = made;
     else
-        (void)release(made, FAILED_NS);
+        (void)symc_cuda_comm_release(made, SYMC_CUDA_COMM_FAILED_NS);
     return status;
 }
 
@@ -387,7 +396,7 @@ void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
         comm->made = NULL;
         pthread_mutex_unlock(&comm->lock);
     }
-    if (!release(comm, timeout_ns))
+    if (!symc_cuda_comm_release(comm, timeout_ns))
         core->log(core->group, SYMC_LOG_INFO,
             "the group's communicator of NCCL ends later: other ranks have one "
             "still");

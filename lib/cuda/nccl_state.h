@@ -8,6 +8,9 @@
 
 #include <pthread.h>
 
+/* The end of one that failed while it was made, which the others find out. */
+#define SYMC_CUDA_COMM_FAILED_NS SYMC_NS_PER_S
+
 #define SYMC_CUDA_COMM_NAP_NS (INT64_C(200) * 1000) /* between two questions */
 
 struct symc_cuda_comm {
@@ -40,6 +43,16 @@ symmcoll_status_t symc_cuda_comm_refuse_aborted(
 
 /* With the lock: have the keeper abort it. */
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm);
+
+/* One (out) that NCCL has not made yet, and is ended in `where`, which it takes in
+ * any case.  Errors: NO_MEMORY, SYSTEM (no thread). */
+symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
+    const struct symc_core *core, struct symc_cuda_where where, int rank,
+    int size, struct symc_cuda_comm **comm);
+
+/* Abort it, with what NCCL has made; whether nothing of it is left after that
+ * time. */
+bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
 /* Whether nobody can be waited for: the group has failed (out: -1), or a member is
  * not there any more. */
