@@ -9,6 +9,7 @@
 #ifndef SYMC_BACKEND_BACKEND_H
 #define SYMC_BACKEND_BACKEND_H
 
+#include "backend/admin.h"
 #include "backend/one_rank.h"
 #include "base/base.h"
 #include "base/moving.h"
@@ -113,6 +114,9 @@ struct symc_core {
      * it is prepared and started; before, it is not known. */
     enum symc_placed (*placed)(void *group, const struct symc_op *op,
         struct symc_placement *placement);
+    /* While an operation is prepared: what the group that this one was made of has
+     * made for it, the backend's from now on; NULL: nothing, or it was taken. */
+    void *(*inherit)(void *group);
     /* Back this rank's staging with memory; the first call does the work. */
     symmcoll_status_t (*reserve)(void *group);
 
@@ -482,6 +486,7 @@ struct symc_backend {
     const struct symc_memory_ops *mem;  /* NULL: it has no memory of its own */
     const struct symc_local_ops *local; /* the same */
     const struct symc_compute_ops *compute; /* NULL: it multiplies nothing */
+    const struct symc_admin_ops *admin;     /* NULL: it hands nothing on */
 };
 
 #endif

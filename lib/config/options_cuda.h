@@ -167,6 +167,15 @@
                 "a second communicator serves those.",
     },
     {
+        .key = "cuda.nccl_split",
+        BOOL(cuda_nccl_split),
+        .dflt = "off",
+        .help = "Whether a group's split has NCCL split the communicator, too, "
+                "where it has one: at once and in its memory, whether the new "
+                "groups come to need theirs or not; off makes each when it is "
+                "needed.",
+    },
+    {
         .key = "cuda.nccl_min_ctas",
         INT(cuda_nccl_min_ctas),
         .dflt = "0",

@@ -30,6 +30,7 @@ static void free_parts(struct symc_cuda_group *group)
 {
     symc_cuda_windows_close(group, CLOSE_NS);
     symc_cuda_comm_close(group->comm, CLOSE_NS);
+    symc_cuda_retired_close(group);
     symc_cuda_order_close(group);
     symc_cuda_calls_close(group);
     symc_cuda_nans_close(group);
@@ -205,6 +206,10 @@ static const struct symc_memory_ops mem = {
     .leave = symc_cuda_leave_joined,
     .access = symc_cuda_access};
 
+static const struct symc_admin_ops admin = {.can_split = symc_cuda_can_split,
+    .split = symc_cuda_split,
+    .drop = symc_cuda_drop};
+
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
 const struct symc_backend symmcoll_backend = {
@@ -223,4 +228,5 @@ const struct symc_backend symmcoll_backend = {
     .coll = &coll,
     .mem = &mem,
     .local = &symc_cuda_local_ops,
-    .compute = &symc_cuda_compute_ops};
+    .compute = &symc_cuda_compute_ops,
+    .admin = &admin};

@@ -32,6 +32,7 @@ struct symc_cuda_limits {
     uint32_t nccl_sums;             /* 1: sums of floats, too */
     uint32_t nccl_shared;           /* 1: on devices that ranks share, too */
     uint32_t nccl_windows;          /* 1: symmetric memory is registered */
+    uint32_t nccl_split;            /* 1: groups of this one split from it */
 };
 
 /* Stretches that are searched for NaN at once. */
@@ -139,6 +140,8 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
     struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed so far */
+    struct symc_cuda_comm
+        *retired; /* that were that; who aborts may be there */
     struct symc_cuda_windows *_Atomic windows; /* the same; see nccl_window.h */
     atomic_bool in_nccl;                       /* a thread enqueues with it */
     bool checked; /* an operation has been when it was started: later ones are

@@ -28,7 +28,8 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .nccl_min = settings->get_size(config, "cuda.nccl_min"),
         .nccl_sums = settings->get_bool(config, "cuda.nccl_sums"),
         .nccl_shared = settings->get_bool(config, "cuda.nccl_shared"),
-        .nccl_windows = settings->get_bool(config, "cuda.nccl_windows")};
+        .nccl_windows = settings->get_bool(config, "cuda.nccl_windows"),
+        .nccl_split = settings->get_bool(config, "cuda.nccl_split")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

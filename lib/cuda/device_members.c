@@ -175,6 +175,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             (uint32_t)lower(limits->nccl_shared, other->nccl_shared);
         limits->nccl_windows =
             (uint32_t)lower(limits->nccl_windows, other->nccl_windows);
+        limits->nccl_split =
+            (uint32_t)lower(limits->nccl_split, other->nccl_split);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

@@ -73,6 +73,7 @@ enum {
     SYMC_NCCL_UNDEFINED = INT_MIN,     /* a number of a config: the default */
     SYMC_NCCL_WINDOW_SYMMETRIC = 1,    /* a flag of a window */
     SYMC_NCCL_WINDOW_ALIGNMENT = 4096, /* of its address, in bytes */
+    SYMC_NCCL_NO_COLOR = -1,           /* a rank that a split leaves out */
     SYMC_NCCL_SHRINK_ABORT = 1,        /* a flag: stop what runs first */
     SYMC_NCCL_EFFICIENCY = 1,          /* policies of a config */
     SYMC_NCCL_ZERO = 2,

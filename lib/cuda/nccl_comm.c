@@ -273,12 +273,21 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
     return status;
 }
 
-bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns)
+bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
     bool over;
 
     symc_cuda_comm_abort(comm);
-    over = symc_cuda_keeper_leave(comm->keeper, timeout_ns);
+    over = comm->keeper == NULL ||
+           symc_cuda_keeper_leave(comm->keeper, timeout_ns);
+    comm->keeper = NULL;
+    return over;
+}
+
+bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns)
+{
+    bool over = symc_cuda_comm_end(comm, timeout_ns);
+
     pthread_mutex_destroy(&comm->lock);
     comm->core->count_nccl(comm->core->group, -1);
     free(comm);

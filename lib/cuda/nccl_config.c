@@ -51,6 +51,8 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     config->min_ctas = get(core, "cuda.nccl_min_ctas", 0);
     config->max_ctas = get(core, "cuda.nccl_max_ctas", 0);
     config->cga_cluster_size = get(core, "cuda.nccl_cga", -1);
+    /* Who shared would be aborted with the other. */
+    config->split_share = 0;
     config->net_name = net[0] != '\0' ? net : NULL;
     if (config->max_ctas != SYMC_NCCL_UNDEFINED &&
         config->min_ctas > config->max_ctas)

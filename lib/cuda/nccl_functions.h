@@ -62,6 +62,8 @@
 #define SYMC_NCCL_OPTIONAL(F)                                               \
     F(group_simulate_end, ncclGroupSimulateEnd, 22200, RESULT,              \
         (SIMULATED * simulated))                                            \
+    F(comm_split, ncclCommSplit, 22200, RESULT,                             \
+        (COMM comm, int color, int key, COMM *made, CONFIG *config))        \
     F(comm_shrink, ncclCommShrink, 22700, RESULT,                           \
         (COMM comm, int *excluded, int count, COMM *made, CONFIG *config,   \
             int flags))                                                     \

@@ -14,10 +14,12 @@ struct symc_cuda_keeper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm);
-    struct symc_nccl_comm *comm; /* NULL: nothing is to end */
+    struct symc_nccl_comm *comm;   /* NULL: nothing is to end */
+    struct symc_cuda_keeper *heir; /* NULL: nothing is made of it */
+    struct symc_nccl_comm *made;   /* written by NCCL, of another one's */
     bool told;
     bool over; /* the thread touches nothing but its use any more */
-    int uses;  /* the thread's, and the owner's */
+    int uses;  /* the thread's, the owner's, and of what it is made of */
 };
 
 static void release(struct symc_cuda_keeper *keeper)
@@ -42,6 +44,8 @@ static void end_it(void *arg)
     struct symc_cuda_keeper *keeper = arg;
 
     (void)keeper->call(keeper->comm);
+    if (keeper->heir != NULL && keeper->heir->made != NULL)
+        (void)keeper->call(keeper->heir->made);
 }
 
 static void *keep(void *arg)
@@ -57,6 +61,8 @@ static void *keep(void *arg)
         where->inside(where->context, end_it, keeper);
     else if (keeper->comm != NULL)
         end_it(keeper);
+    if (keeper->heir != NULL)
+        release(keeper->heir);
     if (where->release != NULL)
         where->release(where->context);
     pthread_mutex_lock(&keeper->lock);
@@ -145,6 +151,27 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
         pthread_cond_broadcast(&keeper->changed);
     }
     pthread_mutex_unlock(&keeper->lock);
+}
+
+struct symc_nccl_comm **symc_cuda_keeper_expect(
+    struct symc_cuda_keeper *keeper, struct symc_cuda_keeper *heir)
+{
+    pthread_mutex_lock(&heir->lock);
+    heir->uses++;
+    pthread_mutex_unlock(&heir->lock);
+    keeper->heir = heir;
+    return &heir->made;
+}
+
+struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper)
+{
+    struct symc_cuda_keeper *heir = keeper->heir;
+    struct symc_nccl_comm *made = heir->made;
+
+    heir->made = NULL;
+    keeper->heir = NULL;
+    release(heir);
+    return made;
 }
 
 bool symc_cuda_keeper_leave(struct symc_cuda_keeper *keeper, int64_t timeout_ns)

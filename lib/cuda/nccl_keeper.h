@@ -39,6 +39,15 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
     struct symc_nccl_comm *comm);
 
+/* NCCL makes a communicator of this one's, for another keeper: where it is to write
+ * it.  Where this one's is ended meanwhile that is ended after it, for NCCL has it
+ * written by then.  Not after it has been told to end. */
+struct symc_nccl_comm **symc_cuda_keeper_expect(
+    struct symc_cuda_keeper *keeper, struct symc_cuda_keeper *heir);
+
+/* NCCL has made it: what it has written, the other's from now on. */
+struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper);
+
 /* The last call of the one that started it: where it has been told nothing, it has
  * nothing to end.  Whether it is over within that time; if not it ends later. */
 bool symc_cuda_keeper_leave(

@@ -63,6 +63,8 @@ static symmcoll_status_t make(struct symc_cuda_group *group,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (group->comm == NULL)
+        status = symc_cuda_comm_adopt(group);
+    if (status == SYMMCOLL_OK && group->comm == NULL)
         status = make_comm(group, op, nccl, config);
     return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
                ? symc_cuda_windows_prepare(group, op, config)
@@ -225,20 +227,22 @@ symmcoll_status_t symc_cuda_judge_nccl(
 
 void symc_cuda_try_abort_nccl(const struct symc_cuda_group *group)
 {
+    struct symc_cuda_comm *comm = atomic_load(&group->comm);
     struct symc_cuda_comm *windowed = symc_cuda_windows_comm(group);
 
-    if (group->comm != NULL)
-        symc_cuda_comm_try_abort(group->comm);
+    if (comm != NULL)
+        symc_cuda_comm_try_abort(comm);
     if (windowed != NULL)
         symc_cuda_comm_try_abort(windowed);
 }
 
 void symc_cuda_abort_nccl(const struct symc_cuda_group *group)
 {
+    struct symc_cuda_comm *comm = atomic_load(&group->comm);
     struct symc_cuda_comm *windowed = symc_cuda_windows_comm(group);
 
-    if (group->comm != NULL)
-        symc_cuda_comm_abort(group->comm);
+    if (comm != NULL)
+        symc_cuda_comm_abort(comm);
     if (windowed != NULL)
         symc_cuda_comm_abort(windowed);
 }

@@ -41,6 +41,22 @@ int64_t symc_cuda_making_ns(
 symmcoll_status_t symc_cuda_find_where(
     const struct symc_cuda_group *group, struct symc_cuda_where *where);
 
+/* ---- nccl_split.c ---- */
+
+/* See struct symc_admin_ops: the group's communicator.
+ * Errors: UNSUPPORTED (NCCL cannot), those of symc_cuda_comm_open(). */
+bool symc_cuda_can_split(void *state);
+symmcoll_status_t symc_cuda_split(
+    void *state, const struct symc_heir *heir, void **made);
+void symc_cuda_drop(void *made);
+
+/* Collective, as symc_cuda_prepare(): take what was split for this group, where all
+ * members have it; else there is none.  Errors: those of core->gather. */
+symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group);
+
+/* Those of which nothing but their memory is left. */
+void symc_cuda_retired_close(struct symc_cuda_group *group);
+
 /* ---- nccl_run.c ---- */
 
 /* See struct symc_coll_ops: a communicator.

@@ -14,12 +14,13 @@
 #define SYMC_CUDA_COMM_NAP_NS (INT64_C(200) * 1000) /* between two questions */
 
 struct symc_cuda_comm {
+    struct symc_cuda_comm *next; /* of those that are retired */
     const struct symc_nccl *nccl;
     const struct symc_core *core;
     int rank, size;
     pthread_mutex_t lock;            /* around each call of NCCL with it */
     struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
-    struct symc_cuda_keeper *keeper; /* which ends it */
+    struct symc_cuda_keeper *keeper; /* which ends it; NULL: it has */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t
         broken; /* an error of its own, for which it was aborted */
@@ -53,6 +54,9 @@ symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
 /* Abort it, with what NCCL has made; whether nothing of it is left after that
  * time. */
 bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns);
+
+/* The same, but it is still there for who aborts it, until it is closed. */
+bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
 /* Whether nobody can be waited for: the group has failed (out: -1), or a member is
  * not there any more. */

@@ -228,6 +228,13 @@ static symmcoll_status_t begin(struct symc_making *making)
     return SYMMCOLL_OK;
 }
 
+/* Whether a call makes groups of the whole parent. */
+static bool splits(enum symc_kind kind)
+{
+    return kind == SYMC_SPLIT_GROUP || kind == SYMC_SPLIT_GROUP_LISTS ||
+           kind == SYMC_SPLIT_GROUP_RUNS;
+}
+
 static symmcoll_status_t make_all(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
@@ -259,6 +266,11 @@ static symmcoll_status_t make_all(struct symc_making *making)
     if (status == SYMMCOLL_OK) {
         parent->children += (uint32_t)making->partition->count;
         atomic_fetch_add(&parent->splits, 1);
+        if (splits(making->options->kind))
+            symc_groups_inherit(parent, making->options->kind,
+                making->partition,
+                making->own >= 0 ? making->groups[making->own] : NULL,
+                making->timeout_ns);
     }
     return status;
 }

@@ -398,6 +398,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .factors = find_factors,
         .captured = is_captured,
         .placed = find_placed,
+        .inherit = symc_group_inherit,
         .reserve = reserve,
         .record = record,
         .take_number = take_number,

@@ -302,6 +302,7 @@ static void free_struct(struct symmcoll_group *group)
 /* What a backend asks of its group is there until then. */
 static void close_member(struct symmcoll_group *group)
 {
+    symc_group_drop_inherited(group);
     symc_slots_close(group);
     symc_segment_leave(group->segment);
     symc_world_return_staging(group->world, group->staging_nbytes);

@@ -7,6 +7,7 @@
 #define SYMC_GROUP_GROUP_H
 
 #include "backend/backend.h"
+#include "group/inherit.h"
 #include "group/slot.h"
 #include "segment/shared.h"
 #include "work/queue.h"
@@ -136,6 +137,7 @@ struct symmcoll_group {
                                failed; 0: none */
     _Atomic int32_t device; /* 1 + that of all calls; 0: there was none */
     _Atomic(void *) stream; /* of calls without one; NULL: the default one */
+    struct symc_inherited inherited;
 };
 
 /* Name a planned group: its number among those made of its parent, and what

@@ -78,6 +78,13 @@ bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op);
 symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op);
 
+/* Collective, under the ticket: have the backend of devices, which is open, split what
+ * prepare() has made; own: not OK where this member cannot.  Errors: alike on all
+ * members. */
+symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_heir *heir,
+    symmcoll_status_t own, void **made);
+
 /* The group is on this device of this rank from now on, and was on none before
  * (first, out); false: it is on another one, whose number is found (out). */
 bool symc_slot_take_device(

@@ -421,6 +421,27 @@ symmcoll_status_t symc_slot_prepare(
                : name_call(op, status);
 }
 
+symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_heir *heir,
+    symmcoll_status_t own, void **made)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_admin_ops *admin = slot->backend->admin;
+    void *part = NULL;
+    symmcoll_status_t status;
+
+    begin_rounds(group, op, slot->backend,
+        symc_deadline_ns(symc_now_ns(), op->timeout_ns));
+    if (own == SYMMCOLL_OK)
+        own = admin->split(slot->state, heir, &part);
+    status = end_rounds(group, own);
+    if (status == SYMMCOLL_OK)
+        *made = part;
+    else if (part != NULL)
+        admin->drop(part);
+    return status;
+}
+
 /* ---- joining ---- */
 
 /* This member's part.  A backend reads only what is its own. */

@@ -111,6 +111,8 @@ static int ask(struct symc_nccl_comm *comm)
         return comm->broken;
     if (comm->registering != NULL)
         return fake_windows_ask(comm);
+    if (comm->phase == FAKE_SPLITTING)
+        return fake_split_ask(comm);
     if (comm->phase == FAKE_READY)
         return ask_pending(comm);
     if ((comm->phase == FAKE_BEGINNING &&
@@ -145,22 +147,25 @@ int ncclGetUniqueId(struct symc_nccl_id *id)
     return result != 0 ? result : fake_clique_draw(id);
 }
 
-/* With the lock. */
-static struct symc_nccl_comm *add(
-    struct fake_clique *clique, int size, int rank)
+struct symc_nccl_comm *fake_comm_add(void)
 {
     struct symc_nccl_comm *comm = &all.comms[all.count++];
 
     if (all.count == FAKE_COMMS)
         fake_nccl_die("there are too many communicators");
-    atomic_store(&clique->size, size);
-    atomic_store(&clique->pids[rank], getpid());
-    atomic_fetch_add(&clique->joined, 1);
-    comm->clique = clique;
-    comm->rank = rank;
     comm->questions = atomic_load(&fake_nccl.slow);
     atomic_fetch_add(&fake_nccl.live, 1);
     return comm;
+}
+
+void fake_comm_join(
+    struct symc_nccl_comm *comm, struct fake_clique *clique, int size, int rank)
+{
+    atomic_store(&clique->size, size);
+    atomic_store(&clique->pids[rank], getpid());
+    comm->clique = clique;
+    comm->rank = rank;
+    atomic_fetch_add(&clique->joined, 1);
 }
 
 /* With the lock. */
@@ -199,7 +204,9 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     if (clique == NULL)
         return SYMC_NCCL_SYSTEM_ERROR;
     pthread_mutex_lock(&all.lock);
-    *made = add(clique, size, rank);
+    *made = fake_comm_add();
+    fake_comm_join(*made, clique, size, rank);
+    atomic_fetch_add(&fake_nccl.begun, 1);
     keep_config(config);
     pthread_mutex_unlock(&all.lock);
     return SYMC_NCCL_IN_PROGRESS;
@@ -266,8 +273,13 @@ int ncclCommDestroy(struct symc_nccl_comm *comm)
 int ncclCommAbort(struct symc_nccl_comm *comm)
 {
     fake_nccl_enter(comm);
-    atomic_store(&comm->clique->pids[comm->rank], 0);
-    await_others(comm);
+    if (comm->clique != NULL) {
+        atomic_store(&comm->clique->pids[comm->rank], 0);
+        await_others(comm);
+    }
+    /* It waits for a split to end, which does not succeed any more. */
+    if (comm->child != NULL)
+        *comm->child_at = comm->child;
     end(comm, 0);
     atomic_fetch_add(&fake_nccl.aborted, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);

@@ -13,6 +13,7 @@
 #define FAKE_COMMS 512
 #define FAKE_RANKS 8
 #define FAKE_WINDOWS 8
+#define FAKE_SPLITS 8   /* of a communicator */
 #define FAKE_CHUNK 4096 /* bytes on their way from a rank to another */
 
 enum fake_phase {
@@ -20,6 +21,7 @@ enum fake_phase {
     FAKE_READY,
     FAKE_FINALIZING,
     FAKE_FINALIZED,
+    FAKE_SPLITTING,
     FAKE_OVER
 };
 
@@ -54,6 +56,12 @@ struct fake_clique {
      * called last. */
     _Atomic int registered, used[FAKE_RANKS];
     _Atomic size_t nbytes[FAKE_RANKS];
+    struct {
+        _Atomic int told; /* members that have called it */
+        int colors[FAKE_RANKS], keys[FAKE_RANKS];
+        _Atomic int drawn[FAKE_RANKS]; /* by the lowest of a color */
+        struct symc_nccl_id ids[FAKE_RANKS];
+    } splits[FAKE_SPLITS];
     struct fake_channel channels[FAKE_RANKS][FAKE_RANKS]; /* from, to */
 };
 
@@ -113,8 +121,11 @@ struct symc_nccl_comm {
     struct fake_clique *clique;
     int rank;
     _Atomic enum fake_phase phase;
-    int questions;             /* that are answered "in progress" */
-    _Atomic int inside;        /* threads in it */
+    int questions;       /* that are answered "in progress" */
+    _Atomic int inside;  /* threads in it */
+    _Atomic int running; /* works that are in streams */
+    int splits;          /* so far */
+    struct symc_nccl_comm *child, **child_at; /* while it is split */
     struct fake_work *pending; /* enqueued when these have been asked */
     struct {
         int used, type;
@@ -138,6 +149,18 @@ int fake_nccl_leave(struct symc_nccl_comm *comm, int result);
 int fake_clique_draw(struct symc_nccl_id *id);
 /* NULL: who has drawn it is not there any more. */
 struct fake_clique *fake_clique_find(const struct symc_nccl_id *id);
+
+/* ---- comms.c ---- */
+
+/* With the lock: one that has no clique yet; and it has one. */
+struct symc_nccl_comm *fake_comm_add(void);
+void fake_comm_join(struct symc_nccl_comm *comm, struct fake_clique *clique,
+    int size, int rank);
+
+/* ---- splits.c ---- */
+
+/* With the lock: a result. */
+int fake_split_ask(struct symc_nccl_comm *comm);
 
 /* ---- messages.c ---- */
 

@@ -118,6 +118,7 @@ static void run(void *arg)
     fake_windows_unuse(work);
     for (int i = 0; left == 0 && i < work->nsums; i++)
         fake_sum_finish(&work->sums[i], atomic_load(&work->comm->clique->size));
+    atomic_fetch_sub(&work->comm->running, 1);
     fake_work_free(work);
 }
 
@@ -134,6 +135,7 @@ int fake_work_enqueue(struct fake_work *work)
         fake_nccl_die("there is no driver");
     memcpy(&launch, &found, sizeof(found));
     atomic_fetch_add(&fake_nccl.enqueued, 1);
+    atomic_fetch_add(&work->comm->running, 1);
     return launch(work->stream, run, work) == 0 ? SYMC_NCCL_SUCCESS
                                                 : SYMC_NCCL_CUDA_ERROR;
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What groups have of the one that they were made of: a backend of devices may
+ * split what the members of that have made together.
+ */
+#include "group/group.h"
+
+/* How long what runs on a device may take to end: it may wait for what the
+ * program enqueues after the call. */
+#define QUIET_NS SYMC_NS_PER_S
+
+void *symc_group_inherit(void *context)
+{
+    struct symmcoll_group *group = context;
+    void *made = group->inherited.made;
+
+    if (group->inherited.backend != group->opened)
+        return NULL;
+    group->inherited.made = NULL;
+    return made;
+}
+
+void symc_group_drop_inherited(struct symmcoll_group *group)
+{
+    if (group->inherited.made != NULL)
+        group->inherited.backend->admin->drop(group->inherited.made);
+    group->inherited.made = NULL;
+}
+
+static bool has_several(const struct symc_partition *partition)
+{
+    for (int i = 0; i < partition->count; i++) {
+        if (partition->sizes[i] > 1)
+            return true;
+    }
+    return false;
+}
+
+/* The lowest rank of a group is in no other one. */
+static struct symc_heir make_heir(
+    const struct symmcoll_group *own, int64_t timeout_ns)
+{
+    struct symc_heir heir = {.color = -1, .timeout_ns = timeout_ns};
+
+    if (own == NULL || own->size < 2)
+        return heir;
+    heir.core = &own->core;
+    heir.color = own->global[0];
+    heir.rank = own->rank;
+    heir.size = own->size;
+    return heir;
+}
+
+void symc_groups_inherit(struct symmcoll_group *parent, enum symc_kind kind,
+    const struct symc_partition *partition, struct symmcoll_group *own,
+    int64_t timeout_ns)
+{
+    const struct symc_backend *backend =
+        parent->slots[SYMC_MEMORY_DEVICE].backend;
+    const struct symc_op op = {
+        .kind = kind, .memory = SYMC_MEMORY_DEVICE, .timeout_ns = timeout_ns};
+    struct symc_heir heir = make_heir(own, timeout_ns);
+    symmcoll_status_t status = SYMMCOLL_OK;
+    void *made = NULL;
+
+    if (backend == NULL || backend->admin == NULL || !has_several(partition) ||
+        !backend->admin->can_split(parent->slots[SYMC_MEMORY_DEVICE].state))
+        return;
+    if (!symc_queue_await_running(
+            parent->queue, symc_deadline_ns(symc_now_ns(), QUIET_NS)))
+        status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "expected operations on the device to end within %.3g s, found "
+            "some that run",
+            (double)QUIET_NS / (double)SYMC_NS_PER_S);
+    status = symc_slot_split(parent, &op, &heir, status, &made);
+    if (status != SYMMCOLL_OK)
+        symc_logf(&parent->world->log, SYMC_LOG_INFO,
+            "backend %s splits nothing of group %s: %s", backend->name,
+            parent->name, symmcoll_last_error());
+    else if (made != NULL)
+        own->inherited = (struct symc_inherited){backend, made};
+}

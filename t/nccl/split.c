@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups that are split from one that has a communicator of NCCL, over the stand-ins
+ * for the driver and for NCCL: theirs is split from it, or made by their members,
+ * and either serves them.
+ */
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 3
+
+/* Each rank has an element for each: 10 times its own rank in the world, and the
+ * receiver's. */
+static int exchange(struct symmcoll_group *group)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream = device_stream();
+    int size = symmcoll_group_size(group), rank = symmcoll_group_rank(group);
+    float *at = device_alloc(2 * SIZE * sizeof(*at)), host[2 * SIZE] = {0};
+    size_t ones[SIZE] = {1, 1, 1};
+    symmcoll_status_t status;
+    int right;
+
+    for (int r = 0; r < size; r++)
+        host[SIZE + r] = (float)(rank * 10 + r);
+    device_write(at, host, sizeof(host));
+    call.stream = stream;
+    status = symmcoll_all_to_all_v(group, at, (size_t)size, ones, at + SIZE,
+        (size_t)size, ones, F32, &call, NULL);
+    right = status == SYMMCOLL_OK;
+    if (!right)
+        diag("exchange: %s", symmcoll_last_error());
+    device_wait(stream);
+    device_read(host, at, sizeof(host));
+    for (int r = 0; r < size; r++)
+        right &= host[r] == (float)(r * 10 + rank);
+    device_end_stream(stream);
+    device_free(at);
+    return say(right, "what was exchanged");
+}
+
+/* In this process, so far: threads have one NCCL. */
+static int counted(const char *what, int found, int process)
+{
+    return say(
+        found == process || (found > process && found % process == 0), what);
+}
+
+static struct symmcoll_group *divide(
+    struct symmcoll_group *group, int color, int key)
+{
+    struct symmcoll_group *child = NULL;
+
+    if (symmcoll_group_split(group, color, key, NULL, &child) != SYMMCOLL_OK)
+        diag("split: %s", symmcoll_last_error());
+    return child;
+}
+
+static bool by_split;
+
+/* Ranks 2 and 0 in this order, and rank 1 alone. */
+static int it_is_divided(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    child = divide(group, rank == 1, -rank);
+    right = child != NULL && exchange(child) && exchange(group) && right;
+    if (by_split && rank != 1)
+        right =
+            counted("they are split", atomic_load(&fake->split), 1) && right;
+    else if (by_split)
+        right = say(atomic_load(&fake->left_out) == 1, "rank 1 has no color") &&
+                right;
+    else
+        right =
+            say(atomic_load(&fake->split) == 0, "nothing is split") && right;
+    if (by_split)
+        right = say(atomic_load(&fake->begun) == 1 + (rank == 1),
+                    "no other is made") &&
+                right;
+    right = symmcoll_group_free(child) == SYMMCOLL_OK && right;
+    atexit(check_nccl);
+    return right;
+}
+
+/* Nobody needs what was split. */
+static int it_is_not_used(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    child = divide(group, 0, rank);
+    right = symmcoll_group_free(child) == SYMMCOLL_OK && right;
+    atexit(check_nccl);
+    return right && exchange(group);
+}
+
+static int in_none(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    child = divide(group, rank == 0 ? -1 : 0, rank);
+    right =
+        (rank == 0 ? child == NULL : child != NULL && exchange(child)) && right;
+    if (rank == 0)
+        right =
+            say(atomic_load(&find_nccl()->left_out) == 1, "no color") && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
+/* They end by themselves, in a while. */
+static int none_is_left(const struct fake_nccl *fake)
+{
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
+        usleep(500);
+    return atomic_load(&fake->live) == 0;
+}
+
+static int call_fails, later;
+
+/* On rank 1 alone: all make their own, of the parent, too. */
+static int it_fails(struct symmcoll_group *group, int rank)
+{
+    struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    if (rank == 1) {
+        atomic_store(&fake->split_result, call_fails);
+        atomic_store(&fake->split_error, later);
+    }
+    child = divide(group, 0, rank);
+    right = say(none_is_left(fake), "nothing is left of it") && right;
+    right = child != NULL && exchange(child) && exchange(group) && right;
+    right = say(atomic_load(&fake->begun) == 3, "they are made anew") && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
+/* Rank 1's part of an exchange does not end, so that no rank's does. */
+static int it_is_busy(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    size_t ones[SIZE] = {1, 1, 1};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_group *child;
+    float *at;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    call.stream = device_stream();
+    at = device_alloc(2 * SIZE * sizeof(*at));
+    if (rank == 1)
+        fake_stall(call.stream);
+    right = symmcoll_all_to_all_v(group, at, SIZE, ones, at + SIZE, SIZE, ones,
+                F32, &call, NULL) == SYMMCOLL_OK &&
+            right;
+    child = divide(group, 0, rank);
+    right =
+        say(atomic_load(&fake->split) == 0 && atomic_load(&fake->begun) == 1,
+            "it is left as it is") &&
+        right;
+    if (rank == 1)
+        fake_resume(call.stream);
+    device_wait(call.stream);
+    right = child != NULL && exchange(child) && exchange(group) && right;
+    right =
+        say(atomic_load(&fake->begun) == 2, "the new group makes its own") &&
+        right;
+    device_end_stream(call.stream);
+    device_free(at);
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
+static void *abort_it(void *group)
+{
+    const struct fake_nccl *fake = find_nccl();
+
+    while (atomic_load(&fake->live) < 2)
+        usleep(500);
+    symmcoll_group_abort(group, "enough");
+    return NULL;
+}
+
+/* While it is split, which does not end. */
+static int it_is_aborted(struct symmcoll_group *group, int rank)
+{
+    struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *child;
+    pthread_t thread = 0;
+    int right;
+
+    device_use(rank);
+    right = exchange(group);
+    atomic_store(&fake->stuck, 1);
+    if (rank == 0 && pthread_create(&thread, NULL, abort_it, group) != 0)
+        return 0;
+    child = divide(group, 0, rank);
+    if (rank == 0)
+        pthread_join(thread, NULL);
+    atomic_store(&fake->stuck, 0);
+    right = say(none_is_left(fake), "nothing is left of it") && right;
+    right = child != NULL && exchange(child) && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    on_both(SIZE, it_is_divided, "cuda.nccl_split: off, they are made");
+    setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
+    by_split = true;
+    ok(ranks_run(SIZE, it_is_divided),
+        "cuda.nccl_split: communicators are split (3 processes)");
+    on_both(SIZE, it_is_not_used, "what was split and not used is ended");
+    ok(ranks_run(SIZE, in_none), "a rank without a color is in none");
+    call_fails = 5;
+    ok(ranks_run(SIZE, it_fails),
+        "a split that a rank cannot begin: all make their own");
+    call_fails = 0;
+    later = 2;
+    ok(ranks_run(SIZE, it_fails),
+        "one that fails on a rank later: all make their own");
+    ok(ranks_run(SIZE, it_is_busy),
+        "one of a group that has something to do is left out");
+    ok(ranks_run(SIZE, it_is_aborted),
+        "one that is aborted ends with what was made of it, and the new group "
+        "makes its own");
+    return done_testing();
+}
