@@ -108,7 +108,7 @@ symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm)
 {
     if (comm->made != NULL)
-        symc_cuda_keeper_end(comm->keeper, comm->nccl->comm_abort, comm->made);
+        symc_cuda_keeper_stop(comm->keeper, comm->nccl, comm->made);
     comm->made = NULL;
 }
 
@@ -273,11 +273,21 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
     return status;
 }
 
+static void end_with(struct symc_cuda_comm *comm,
+    enum symc_nccl_result (*call)(struct symc_nccl_comm *comm))
+{
+    pthread_mutex_lock(&comm->lock);
+    if (comm->made != NULL)
+        symc_cuda_keeper_end(comm->keeper, call, comm->made);
+    comm->made = NULL;
+    pthread_mutex_unlock(&comm->lock);
+}
+
 bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
     bool over;
 
-    symc_cuda_comm_abort(comm);
+    end_with(comm, comm->nccl->comm_abort);
     over = comm->keeper == NULL ||
            symc_cuda_keeper_leave(comm->keeper, timeout_ns);
     comm->keeper = NULL;
@@ -396,15 +406,8 @@ void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
         return;
     core = comm->core;
     if (!symc_cuda_comm_find_broken(comm, &member) &&
-        symc_cuda_comm_test(comm) == SYMMCOLL_OK &&
-        finalize(comm, timeout_ns)) {
-        pthread_mutex_lock(&comm->lock);
-        if (comm->made != NULL)
-            symc_cuda_keeper_end(
-                comm->keeper, comm->nccl->comm_destroy, comm->made);
-        comm->made = NULL;
-        pthread_mutex_unlock(&comm->lock);
-    }
+        symc_cuda_comm_test(comm) == SYMMCOLL_OK && finalize(comm, timeout_ns))
+        end_with(comm, comm->nccl->comm_destroy);
     if (!symc_cuda_comm_release(comm, timeout_ns))
         core->log(core->group, SYMC_LOG_INFO,
             "the group's communicator of NCCL ends later: other ranks have one "

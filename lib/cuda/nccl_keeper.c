@@ -8,15 +8,19 @@
 #include <string.h>
 #include <time.h>
 
+#define QUIET_NS (SYMC_NS_PER_S / 2) /* of what is revoked, at most */
+#define QUIET_NAP_NS (SYMC_NS_PER_S / 1000)
+
 struct symc_cuda_keeper {
     struct symc_cuda_where where;
     char *name;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm);
-    struct symc_nccl_comm *comm;   /* NULL: nothing is to end */
-    struct symc_cuda_keeper *heir; /* NULL: nothing is made of it */
-    struct symc_nccl_comm *made;   /* written by NCCL, of another one's */
+    struct symc_nccl_comm *comm;     /* NULL: nothing is to end */
+    const struct symc_nccl *revokes; /* NULL: it is not revoked first */
+    struct symc_cuda_keeper *heir;   /* NULL: nothing is made of it */
+    struct symc_nccl_comm *made;     /* written by NCCL, of another one's */
     bool told;
     bool over; /* the thread touches nothing but its use any more */
     int uses;  /* the thread's, the owner's, and of what it is made of */
@@ -39,10 +43,37 @@ static void release(struct symc_cuda_keeper *keeper)
 
 /* ---- the thread ---- */
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * SYMC_NS_PER_S + now.tv_nsec;
+}
+
+/* NCCL joins the threads that it has for the communicator, and then says that it is in
+ * progress until nothing of it runs. */
+static void make_quiet(const struct symc_cuda_keeper *keeper)
+{
+    const struct timespec nap = {.tv_nsec = QUIET_NAP_NS};
+    const struct symc_nccl *nccl = keeper->revokes;
+    enum symc_nccl_result found = nccl->comm_revoke(keeper->comm, 0);
+    const int64_t until = now_ns() + QUIET_NS;
+
+    while (found == SYMC_NCCL_IN_PROGRESS && now_ns() < until) {
+        nanosleep(&nap, NULL);
+        if (nccl->comm_get_async_error(keeper->comm, &found) !=
+            SYMC_NCCL_SUCCESS)
+            return;
+    }
+}
+
 static void end_it(void *arg)
 {
     struct symc_cuda_keeper *keeper = arg;
 
+    if (keeper->revokes != NULL)
+        make_quiet(keeper);
     (void)keeper->call(keeper->comm);
     if (keeper->heir != NULL && keeper->heir->made != NULL)
         (void)keeper->call(keeper->heir->made);
@@ -139,18 +170,34 @@ const char *symc_cuda_keeper_name(const struct symc_cuda_keeper *keeper)
     return keeper->name;
 }
 
-void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
+static void tell(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
-    struct symc_nccl_comm *comm)
+    struct symc_nccl_comm *comm, const struct symc_nccl *revokes)
 {
     pthread_mutex_lock(&keeper->lock);
     if (!keeper->told) {
         keeper->call = call;
         keeper->comm = comm;
+        keeper->revokes = revokes;
         keeper->told = true;
         pthread_cond_broadcast(&keeper->changed);
     }
     pthread_mutex_unlock(&keeper->lock);
+}
+
+void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
+    enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
+    struct symc_nccl_comm *comm)
+{
+    tell(keeper, call, comm, NULL);
+}
+
+/* While NCCL makes something of it nothing runs. */
+void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm)
+{
+    tell(keeper, nccl->comm_abort, comm,
+        nccl->comm_revoke != NULL && keeper->heir == NULL ? nccl : NULL);
 }
 
 struct symc_nccl_comm **symc_cuda_keeper_expect(

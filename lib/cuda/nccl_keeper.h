@@ -39,6 +39,14 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
     struct symc_nccl_comm *comm);
 
+/*
+ * The same for one that may have something to do, which is stopped: where NCCL can
+ * revoke it what runs on this rank's stream ends first, whatever the others do; half
+ * a second later, or when it is quiet, it is aborted.
+ */
+void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm);
+
 /* NCCL makes a communicator of this one's, for another keeper: where it is to write
  * it.  Where this one's is ended meanwhile that is ended after it, for NCCL has it
  * written by then.  Not after it has been told to end. */

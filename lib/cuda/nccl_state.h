@@ -42,7 +42,7 @@ symmcoll_status_t symc_cuda_comm_judge(
 symmcoll_status_t symc_cuda_comm_refuse_aborted(
     const struct symc_cuda_comm *comm);
 
-/* With the lock: have the keeper abort it. */
+/* With the lock: have the keeper stop what runs, and abort it. */
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm);
 
 /* One (out) that NCCL has not made yet, and is ended in `where`, which it takes in

@@ -95,6 +95,19 @@ static int ask_pending(struct symc_nccl_comm *comm)
     return work != NULL ? fake_work_enqueue(work) : SYMC_NCCL_SUCCESS;
 }
 
+/* With the lock: whether nothing of this rank's runs. */
+static int ask_revoked(struct symc_nccl_comm *comm)
+{
+    if (atomic_load(&fake_nccl.restless) || atomic_load(&comm->running) != 0 ||
+        comm->questions-- > 0)
+        return SYMC_NCCL_IN_PROGRESS;
+    comm->questions = 0;
+    if (!comm->quiet)
+        atomic_fetch_add(&fake_nccl.quiet, 1);
+    comm->quiet = 1;
+    return SYMC_NCCL_SUCCESS;
+}
+
 /* With the lock. */
 static int ask(struct symc_nccl_comm *comm)
 {
@@ -102,6 +115,8 @@ static int ask(struct symc_nccl_comm *comm)
 
     if (comm->phase == FAKE_FINALIZED)
         return SYMC_NCCL_SUCCESS;
+    if (comm->phase == FAKE_REVOKED)
+        return ask_revoked(comm);
     if (atomic_load(&fake_nccl.stuck))
         return comm->phase == FAKE_READY && comm->pending == NULL &&
                        comm->registering == NULL
@@ -284,6 +299,30 @@ int ncclCommAbort(struct symc_nccl_comm *comm)
     atomic_fetch_add(&fake_nccl.aborted, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
+
+/* ---- since 2.28.7 ---- */
+
+#ifndef NCCL_FEW
+
+API int ncclCommRevoke(struct symc_nccl_comm *comm, int flags);
+
+/* On this rank alone: what it was told to enqueue is not, and what runs ends. */
+int ncclCommRevoke(struct symc_nccl_comm *comm, int flags)
+{
+    fake_nccl_enter(comm);
+    if (flags != 0 || comm->phase != FAKE_READY)
+        fake_nccl_die("a communicator is revoked that is not ready");
+    if (atomic_load(&fake_nccl.revoke_result) != 0)
+        return fake_nccl_leave(comm, atomic_load(&fake_nccl.revoke_result));
+    comm->phase = FAKE_REVOKED;
+    comm->questions = atomic_load(&fake_nccl.slow);
+    fake_work_free(comm->pending);
+    comm->pending = NULL;
+    atomic_fetch_add(&fake_nccl.revoked, 1);
+    return fake_nccl_leave(comm, SYMC_NCCL_IN_PROGRESS);
+}
+
+#endif
 
 /* ---- texts ---- */
 

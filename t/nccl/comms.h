@@ -22,6 +22,7 @@ enum fake_phase {
     FAKE_FINALIZING,
     FAKE_FINALIZED,
     FAKE_SPLITTING,
+    FAKE_REVOKED,
     FAKE_OVER
 };
 
@@ -124,6 +125,7 @@ struct symc_nccl_comm {
     int questions;       /* that are answered "in progress" */
     _Atomic int inside;  /* threads in it */
     _Atomic int running; /* works that are in streams */
+    int quiet;           /* since it is revoked */
     int splits;          /* so far */
     struct symc_nccl_comm *child, **child_at; /* while it is split */
     struct fake_work *pending; /* enqueued when these have been asked */

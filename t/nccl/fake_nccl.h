@@ -19,24 +19,26 @@ struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
     _Atomic int id_result, init_result, finalize_result, call_result;
     _Atomic int window_result; /* found by asking; the communicator keeps it */
-    _Atomic int split_result;
+    _Atomic int split_result, revoke_result;
     _Atomic int split_error; /* not 0: a split ends with it */
     /* The error that every communicator has from now on. */
     _Atomic int error;
     _Atomic int id_hangs; /* 1: the call that draws an id does not return */
     _Atomic int stuck;    /* 1: nothing ends that is in progress */
+    _Atomic int restless; /* 1: nothing becomes quiet that is revoked */
     _Atomic int slow;     /* so many questions later than it could */
     _Atomic int pause_us; /* that a call with a communicator takes */
 
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;
-    _Atomic int drawn;    /* ids */
-    _Atomic int begun;    /* those that were made of an id */
-    _Atomic int split;    /* those that were made by a split */
-    _Atomic int left_out; /* calls of a split without a color */
-    _Atomic int parted;   /* calls of ncclAlltoAll */
-    _Atomic int windows;  /* that are registered */
-    _Atomic int windowed; /* collectives whose buffers are in such */
+    _Atomic int drawn;          /* ids */
+    _Atomic int revoked, quiet; /* so, and since */
+    _Atomic int begun;          /* those that were made of an id */
+    _Atomic int split;          /* those that were made by a split */
+    _Atomic int left_out;       /* calls of a split without a color */
+    _Atomic int parted;         /* calls of ncclAlltoAll */
+    _Atomic int windows;        /* that are registered */
+    _Atomic int windowed;       /* collectives whose buffers are in such */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 
     /* The config of the latest communicator, as far as this NCCL reads it. */

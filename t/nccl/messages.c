@@ -111,7 +111,8 @@ static void run(void *arg)
 
     for (int i = 0; i < work->nscales; i++)
         fake_scale_begin(&work->scales[i]);
-    while (left > 0 && atomic_load(&work->comm->phase) != FAKE_OVER) {
+    while (left > 0 && atomic_load(&work->comm->phase) != FAKE_OVER &&
+           atomic_load(&work->comm->phase) != FAKE_REVOKED) {
         if (move(work, &left) == 0 && left > 0)
             usleep(20);
     }
