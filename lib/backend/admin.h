@@ -34,6 +34,9 @@ struct symc_admin_ops {
      * may have to be made again. */
     symmcoll_status_t (*split)(
         void *state, const struct symc_heir *heir, void **made);
+    /* The group has failed, and a new one is made of its members but these ranks of it:
+     * what that may take; NULL: nothing.  This rank's alone. */
+    void *(*hand_on)(void *state, const int *excluded, int count);
     /* Nobody takes it; the new group's core is still there. */
     void (*drop)(void *made);
 };

@@ -127,6 +127,7 @@ struct symc_config {
     bool cuda_nccl_shared;             /* where ranks share a device, too */
     bool cuda_nccl_windows;            /* symmetric memory is registered */
     bool cuda_nccl_split;              /* from the group's they are made of */
+    bool cuda_nccl_shrink;             /* of what is left of a group */
     int64_t cuda_nccl_min_ctas;        /* blocks of its kernels; 0: NCCL's */
     int64_t cuda_nccl_max_ctas;        /* the same, at most */
     int64_t cuda_nccl_cga;             /* blocks of a cluster; -1: NCCL's */

@@ -176,6 +176,15 @@
                 "needed.",
     },
     {
+        .key = "cuda.nccl_shrink",
+        BOOL(cuda_nccl_shrink),
+        .dflt = "off",
+        .help = "Whether a group that has failed keeps its communicator, "
+                "stopped, where NCCL is 2.28.7 or later, so that what is left "
+                "of it by symmcoll_group_shrink() has NCCL shrink that when it "
+                "needs one; off aborts it, and a new one is made.",
+    },
+    {
         .key = "cuda.nccl_min_ctas",
         INT(cuda_nccl_min_ctas),
         .dflt = "0",

@@ -208,6 +208,7 @@ static const struct symc_memory_ops mem = {
 
 static const struct symc_admin_ops admin = {.can_split = symc_cuda_can_split,
     .split = symc_cuda_split,
+    .hand_on = symc_cuda_hand_on,
     .drop = symc_cuda_drop};
 
 SYMMCOLL_API

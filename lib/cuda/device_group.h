@@ -33,6 +33,7 @@ struct symc_cuda_limits {
     uint32_t nccl_shared;           /* 1: on devices that ranks share, too */
     uint32_t nccl_windows;          /* 1: symmetric memory is registered */
     uint32_t nccl_split;            /* 1: groups of this one split from it */
+    uint32_t nccl_shrink;           /* 1: what is left of it shrinks it */
 };
 
 /* Stretches that are searched for NaN at once. */

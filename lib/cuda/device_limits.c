@@ -29,7 +29,8 @@ struct symc_cuda_limits symc_cuda_limits_get(
         .nccl_sums = settings->get_bool(config, "cuda.nccl_sums"),
         .nccl_shared = settings->get_bool(config, "cuda.nccl_shared"),
         .nccl_windows = settings->get_bool(config, "cuda.nccl_windows"),
-        .nccl_split = settings->get_bool(config, "cuda.nccl_split")};
+        .nccl_split = settings->get_bool(config, "cuda.nccl_split"),
+        .nccl_shrink = settings->get_bool(config, "cuda.nccl_shrink")};
 }
 
 void symc_cuda_limit_packets(struct symc_cuda_limits *limits)

@@ -177,6 +177,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
             (uint32_t)lower(limits->nccl_windows, other->nccl_windows);
         limits->nccl_split =
             (uint32_t)lower(limits->nccl_split, other->nccl_split);
+        limits->nccl_shrink =
+            (uint32_t)lower(limits->nccl_shrink, other->nccl_shrink);
         if (blocks == 0)
             return fail_to_fit(group, all, r);
     }

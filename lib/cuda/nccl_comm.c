@@ -108,7 +108,8 @@ symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm)
 {
     if (comm->made != NULL)
-        symc_cuda_keeper_stop(comm->keeper, comm->nccl, comm->made);
+        symc_cuda_keeper_stop(
+            comm->keeper, comm->nccl, comm->made, comm->keeps);
     comm->made = NULL;
 }
 
@@ -251,6 +252,20 @@ symmcoll_status_t symc_cuda_comm_await_all(
     }
 }
 
+symmcoll_status_t symc_cuda_comm_take_made(
+    struct symc_cuda_comm *parent, struct symc_cuda_comm *child)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&parent->lock);
+    if (parent->made == NULL)
+        status = symc_cuda_comm_refuse_aborted(parent);
+    else if (child != NULL)
+        child->made = symc_cuda_keeper_settle(parent->keeper);
+    pthread_mutex_unlock(&parent->lock);
+    return status;
+}
+
 static symmcoll_status_t make(struct symc_cuda_comm *comm,
     const struct symc_nccl_config *config, int64_t timeout_ns)
 {
@@ -304,23 +319,16 @@ bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns)
     return over;
 }
 
-symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
-    const struct symc_core *core, struct symc_cuda_where where, int rank,
-    int size, struct symc_cuda_comm **comm)
+struct symc_cuda_comm *symc_cuda_comm_wrap(const struct symc_nccl *nccl,
+    const struct symc_core *core, struct symc_cuda_keeper *keeper, int rank,
+    int size)
 {
     struct symc_cuda_comm *made = calloc(1, sizeof(*made));
-    struct symc_cuda_keeper *keeper = NULL;
-    int error = symc_cuda_keeper_start(where, core->name, &keeper);
 
-    if (error != 0 || made == NULL) {
-        if (error == 0)
-            (void)symc_cuda_keeper_leave(keeper, 0);
-        free(made);
-        return error == 0 || error == ENOMEM
-                   ? core->fail(
-                         SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator")
-                   : core->fail(SYMMCOLL_ERR_SYSTEM,
-                         "no thread for a communicator: %s", strerror(error));
+    if (made == NULL) {
+        (void)core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
+        return NULL;
     }
     made->nccl = nccl;
     made->keeper = keeper;
@@ -331,8 +339,27 @@ symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
     /* From here on, for the first call that may hang is that which makes it; and
      * until it is released, for a group that fails aborts it before the dump. */
     core->count_nccl(core->group, 1);
-    *comm = made;
-    return SYMMCOLL_OK;
+    return made;
+}
+
+symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
+    const struct symc_core *core, struct symc_cuda_where where, int rank,
+    int size, struct symc_cuda_comm **comm)
+{
+    struct symc_cuda_keeper *keeper = NULL;
+    int error = symc_cuda_keeper_start(where, core->name, &keeper);
+
+    if (error == ENOMEM)
+        return core->fail(
+            SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
+    if (error != 0)
+        return core->fail(SYMMCOLL_ERR_SYSTEM,
+            "no thread for a communicator: %s", strerror(error));
+    *comm = symc_cuda_comm_wrap(nccl, core, keeper, rank, size);
+    if (*comm != NULL)
+        return SYMMCOLL_OK;
+    (void)symc_cuda_keeper_leave(keeper, 0);
+    return SYMMCOLL_ERR_NO_MEMORY;
 }
 
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,

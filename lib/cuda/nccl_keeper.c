@@ -22,8 +22,13 @@ struct symc_cuda_keeper {
     struct symc_cuda_keeper *heir;   /* NULL: nothing is made of it */
     struct symc_nccl_comm *made;     /* written by NCCL, of another one's */
     bool told;
-    bool over; /* the thread touches nothing but its use any more */
-    int uses;  /* the thread's, the owner's, and of what it is made of */
+    bool keeps;   /* what is quiet stays, until the owner leaves */
+    bool quiet;   /* it stays */
+    bool claimed; /* and is another one's: the thread is told anew */
+    bool ends;    /* it is ended, or was */
+    bool left;    /* the owner has */
+    bool over;    /* the thread touches nothing but its use any more */
+    int uses;     /* the thread's, the owner's, and of what it is made of */
 };
 
 static void release(struct symc_cuda_keeper *keeper)
@@ -53,7 +58,7 @@ static int64_t now_ns(void)
 
 /* NCCL joins the threads that it has for the communicator, and then says that it is in
  * progress until nothing of it runs. */
-static void make_quiet(const struct symc_cuda_keeper *keeper)
+static bool make_quiet(const struct symc_cuda_keeper *keeper)
 {
     const struct timespec nap = {.tv_nsec = QUIET_NAP_NS};
     const struct symc_nccl *nccl = keeper->revokes;
@@ -64,16 +69,35 @@ static void make_quiet(const struct symc_cuda_keeper *keeper)
         nanosleep(&nap, NULL);
         if (nccl->comm_get_async_error(keeper->comm, &found) !=
             SYMC_NCCL_SUCCESS)
-            return;
+            return false;
     }
+    return found == SYMC_NCCL_SUCCESS;
+}
+
+/* Whether it is claimed; else it is to end. */
+static bool await_claim(struct symc_cuda_keeper *keeper, bool quiet)
+{
+    bool claimed;
+
+    pthread_mutex_lock(&keeper->lock);
+    keeper->quiet = quiet && keeper->keeps;
+    pthread_cond_broadcast(&keeper->changed);
+    while (keeper->quiet && !keeper->claimed && !keeper->left)
+        pthread_cond_wait(&keeper->changed, &keeper->lock);
+    keeper->quiet = false;
+    claimed = keeper->claimed;
+    keeper->ends = !claimed;
+    pthread_cond_broadcast(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    return claimed;
 }
 
 static void end_it(void *arg)
 {
     struct symc_cuda_keeper *keeper = arg;
 
-    if (keeper->revokes != NULL)
-        make_quiet(keeper);
+    if (keeper->revokes != NULL && await_claim(keeper, make_quiet(keeper)))
+        return;
     (void)keeper->call(keeper->comm);
     if (keeper->heir != NULL && keeper->heir->made != NULL)
         (void)keeper->call(keeper->heir->made);
@@ -84,14 +108,17 @@ static void *keep(void *arg)
     struct symc_cuda_keeper *keeper = arg;
     const struct symc_cuda_where *where = &keeper->where;
 
-    pthread_mutex_lock(&keeper->lock);
-    while (!keeper->told)
-        pthread_cond_wait(&keeper->changed, &keeper->lock);
-    pthread_mutex_unlock(&keeper->lock);
-    if (keeper->comm != NULL && where->inside != NULL)
-        where->inside(where->context, end_it, keeper);
-    else if (keeper->comm != NULL)
-        end_it(keeper);
+    do {
+        pthread_mutex_lock(&keeper->lock);
+        keeper->claimed = false;
+        while (!keeper->told)
+            pthread_cond_wait(&keeper->changed, &keeper->lock);
+        pthread_mutex_unlock(&keeper->lock);
+        if (keeper->comm != NULL && where->inside != NULL)
+            where->inside(where->context, end_it, keeper);
+        else if (keeper->comm != NULL)
+            end_it(keeper);
+    } while (keeper->claimed);
     if (keeper->heir != NULL)
         release(keeper->heir);
     if (where->release != NULL)
@@ -179,6 +206,7 @@ static void tell(struct symc_cuda_keeper *keeper,
         keeper->call = call;
         keeper->comm = comm;
         keeper->revokes = revokes;
+        keeper->ends = revokes == NULL;
         keeper->told = true;
         pthread_cond_broadcast(&keeper->changed);
     }
@@ -194,8 +222,9 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
 
 /* While NCCL makes something of it nothing runs. */
 void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
-    const struct symc_nccl *nccl, struct symc_nccl_comm *comm)
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm, bool keeps)
 {
+    keeper->keeps = keeps;
     tell(keeper, nccl->comm_abort, comm,
         nccl->comm_revoke != NULL && keeper->heir == NULL ? nccl : NULL);
 }
@@ -221,13 +250,11 @@ struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper)
     return made;
 }
 
-bool symc_cuda_keeper_leave(struct symc_cuda_keeper *keeper, int64_t timeout_ns)
+/* In the clock of the keepers. */
+static struct timespec find_end(int64_t timeout_ns)
 {
     struct timespec until;
-    int error = 0;
-    bool over;
 
-    symc_cuda_keeper_end(keeper, NULL, NULL);
     clock_gettime(CLOCK_MONOTONIC, &until);
     timeout_ns =
         timeout_ns < SYMC_NS_PER_S * 3600 ? timeout_ns : SYMC_NS_PER_S * 3600;
@@ -237,7 +264,40 @@ bool symc_cuda_keeper_leave(struct symc_cuda_keeper *keeper, int64_t timeout_ns)
         until.tv_sec++;
         until.tv_nsec -= SYMC_NS_PER_S;
     }
+    return until;
+}
+
+struct symc_nccl_comm *symc_cuda_keeper_claim(struct symc_cuda_keeper *keeper)
+{
+    const struct timespec until = find_end(2 * QUIET_NS);
+    struct symc_nccl_comm *comm = NULL;
+    int error = 0;
+
     pthread_mutex_lock(&keeper->lock);
+    while (!keeper->quiet && !keeper->ends && error == 0)
+        error = pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
+    if (keeper->quiet) {
+        comm = keeper->comm;
+        keeper->claimed = true;
+        keeper->told = false;
+        keeper->quiet = false;
+        keeper->comm = NULL;
+        pthread_cond_broadcast(&keeper->changed);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+    return comm;
+}
+
+bool symc_cuda_keeper_leave(struct symc_cuda_keeper *keeper, int64_t timeout_ns)
+{
+    const struct timespec until = find_end(timeout_ns);
+    int error = 0;
+    bool over;
+
+    symc_cuda_keeper_end(keeper, NULL, NULL);
+    pthread_mutex_lock(&keeper->lock);
+    keeper->left = true;
+    pthread_cond_broadcast(&keeper->changed);
     while (!keeper->over && error == 0)
         error = pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
     over = keeper->over;

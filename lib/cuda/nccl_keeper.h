@@ -42,10 +42,15 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
 /*
  * The same for one that may have something to do, which is stopped: where NCCL can
  * revoke it what runs on this rank's stream ends first, whatever the others do; half
- * a second later, or when it is quiet, it is aborted.
+ * a second later, or when it is quiet, it is aborted.  keeps: what is quiet stays
+ * until its owner leaves.
  */
 void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
-    const struct symc_nccl *nccl, struct symc_nccl_comm *comm);
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm, bool keeps);
+
+/* What stays so: the caller's from now on, and the keeper can be told once more.  NULL:
+ * it does not.  Waits for it to be quiet, for which it has a second at most. */
+struct symc_nccl_comm *symc_cuda_keeper_claim(struct symc_cuda_keeper *keeper);
 
 /* NCCL makes a communicator of this one's, for another keeper: where it is to write
  * it.  Where this one's is ended meanwhile that is ended after it, for NCCL has it

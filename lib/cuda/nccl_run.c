@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl_run.h"
+#include "cuda/nccl_state.h"
 #include "cuda/nccl_window.h"
 
 #include <stdatomic.h>
@@ -44,15 +45,20 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
 {
     struct symc_cuda_comm *comm = NULL;
     struct symc_cuda_where where;
-    symmcoll_status_t status = symc_cuda_find_where(group, &where);
+    symmcoll_status_t status = symc_cuda_comm_adopt(group, op, config, &comm);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_comm_open(nccl, config, group->core, where,
-            symc_cuda_making_ns(group->core, op), group->rank, group->size,
-            &comm);
-    if (status == SYMMCOLL_OK)
-        atomic_store(&group->comm, comm);
-    return status;
+    if (status == SYMMCOLL_OK && comm == NULL) {
+        status = symc_cuda_find_where(group, &where);
+        if (status == SYMMCOLL_OK)
+            status = symc_cuda_comm_open(nccl, config, group->core, where,
+                symc_cuda_making_ns(group->core, op), group->rank, group->size,
+                &comm);
+    }
+    if (status != SYMMCOLL_OK)
+        return status;
+    comm->keeps = group->limits.nccl_shrink != 0 && nccl->comm_shrink != NULL;
+    atomic_store(&group->comm, comm);
+    return SYMMCOLL_OK;
 }
 
 /* In the context. */
@@ -63,8 +69,6 @@ static symmcoll_status_t make(struct symc_cuda_group *group,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (group->comm == NULL)
-        status = symc_cuda_comm_adopt(group);
-    if (status == SYMMCOLL_OK && group->comm == NULL)
         status = make_comm(group, op, nccl, config);
     return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
                ? symc_cuda_windows_prepare(group, op, config)

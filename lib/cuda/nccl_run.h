@@ -50,12 +50,20 @@ symmcoll_status_t symc_cuda_split(
     void *state, const struct symc_heir *heir, void **made);
 void symc_cuda_drop(void *made);
 
-/* Collective, as symc_cuda_prepare(): take what was split for this group, where all
- * members have it; else there is none.  Errors: those of core->gather. */
-symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group);
+/* Collective, as symc_cuda_prepare(): take (out) what was split for this group, or
+ * shrink what it was handed, where all members have it; else there is none.  Errors:
+ * those of core->gather. */
+symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl_config *config,
+    struct symc_cuda_comm **comm);
 
 /* Those of which nothing but their memory is left. */
 void symc_cuda_retired_close(struct symc_cuda_group *group);
+
+/* ---- nccl_shrink.c ---- */
+
+/* See struct symc_admin_ops: the group's communicator, which is stopped. */
+void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 
 /* ---- nccl_run.c ---- */
 

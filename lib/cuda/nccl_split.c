@@ -3,20 +3,12 @@
  * Communicators that NCCL splits from the one of the group that a group was made of,
  * and their adoption by that, on all its members or on none.
  */
-#include "cuda/nccl_run.h"
-#include "cuda/nccl_state.h"
+#include "cuda/nccl_handed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #define DROP_NS SYMC_NS_PER_S /* for the others to drop theirs, too */
-
-/* What a group is handed, before it is on any device. */
-struct handed {
-    struct symc_cuda_comm *comm;
-    struct symc_cuda_context context;
-    int device;
-};
 
 /* ---- splitting ---- */
 
@@ -47,21 +39,6 @@ static symmcoll_status_t call_split(struct symc_cuda_comm *parent,
                                             color, heir->rank, made, config));
 }
 
-/* It has ended on all members; while nobody has aborted the parent. */
-static symmcoll_status_t take_made(
-    struct symc_cuda_comm *parent, struct symc_cuda_comm *child)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    pthread_mutex_lock(&parent->lock);
-    if (parent->made == NULL)
-        status = symc_cuda_comm_refuse_aborted(parent);
-    else if (child != NULL)
-        child->made = symc_cuda_keeper_settle(parent->keeper);
-    pthread_mutex_unlock(&parent->lock);
-    return status;
-}
-
 /* Once a member has called it all have to: they first say that they will. */
 static symmcoll_status_t split(struct symc_cuda_comm *parent,
     struct symc_cuda_comm *child, const struct symc_heir *heir,
@@ -84,13 +61,14 @@ static symmcoll_status_t split(struct symc_cuda_comm *parent,
     if (status >= 0)
         status = symc_cuda_comm_await_all(parent, heir->timeout_ns, busy);
     free(busy);
-    return status == SYMMCOLL_OK ? take_made(parent, child) : status;
+    return status == SYMMCOLL_OK ? symc_cuda_comm_take_made(parent, child)
+                                 : status;
 }
 
 /* What this member wants for it; before anything has begun. */
 static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     const struct symc_heir *heir, struct symc_nccl_config *config,
-    struct handed *handed)
+    struct symc_cuda_handed *handed)
 {
     const struct symc_core *core = group->core;
     const struct symc_nccl *nccl = group->comm->nccl;
@@ -117,8 +95,13 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
                : status;
 }
 
-static void free_handed(struct handed *handed)
+void symc_cuda_handed_free(struct symc_cuda_handed *handed)
 {
+    /* The old one first: it may have to be aborted with what is made of it. */
+    if (handed->old != NULL)
+        (void)symc_cuda_comm_release(handed->old, 0);
+    if (handed->keeper != NULL)
+        (void)symc_cuda_keeper_leave(handed->keeper, 0);
     if (handed->comm != NULL)
         (void)symc_cuda_comm_release(handed->comm, SYMC_CUDA_COMM_FAILED_NS);
     symc_cuda_context_close(&handed->context);
@@ -151,7 +134,7 @@ symmcoll_status_t symc_cuda_split(
     void *state, const struct symc_heir *heir, void **made)
 {
     struct symc_cuda_group *group = state;
-    struct handed *handed = calloc(1, sizeof(*handed));
+    struct symc_cuda_handed *handed = calloc(1, sizeof(*handed));
     struct symc_nccl_config config;
     struct symc_cuda_entered entered;
     symmcoll_status_t status;
@@ -172,47 +155,85 @@ symmcoll_status_t symc_cuda_split(
     if (status == SYMMCOLL_OK && handed->comm != NULL)
         *made = handed;
     else
-        free_handed(handed);
+        symc_cuda_handed_free(handed);
     return status;
 }
 
 void symc_cuda_drop(void *made)
 {
-    struct handed *handed = made;
+    struct symc_cuda_handed *handed = made;
     struct symc_cuda_entered entered;
 
-    if (symc_cuda_enter(&handed->context, &entered).result == CUDA_SUCCESS) {
+    if (handed->comm != NULL &&
+        symc_cuda_enter(&handed->context, &entered).result == CUDA_SUCCESS) {
         symc_cuda_comm_close(handed->comm, DROP_NS);
         handed->comm = NULL;
         symc_cuda_leave(&entered);
     }
-    free_handed(handed);
+    symc_cuda_handed_free(handed);
 }
 
 /* ---- adopting ---- */
 
-symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group)
+enum ready {
+    NOT_READY,
+    SPLIT,
+    TO_SHRINK
+};
+
+static enum ready find_ready(
+    const struct symc_cuda_group *group, struct symc_cuda_handed *handed)
+{
+    if (handed == NULL || handed->device != group->device)
+        return NOT_READY;
+    if (handed->keeper != NULL)
+        return symc_cuda_shrink_prepare(group, handed) == SYMMCOLL_OK
+                   ? TO_SHRINK
+                   : NOT_READY;
+    return symc_cuda_comm_test(handed->comm) == SYMMCOLL_OK ? SPLIT : NOT_READY;
+}
+
+/* As all members are; where they differ none is. */
+static symmcoll_status_t agree(
+    const struct symc_cuda_group *group, enum ready own, enum ready *ready)
 {
     const struct symc_core *core = group->core;
-    struct handed *handed;
-    uint32_t all[SYMC_KERNEL_RANKS], mine, have = 0;
+    uint32_t all[SYMC_KERNEL_RANKS], mine = own;
+    symmcoll_status_t status =
+        core->gather(core->group, &mine, all, sizeof(mine));
+
+    *ready = own;
+    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++)
+        if (all[r] != mine)
+            *ready = NOT_READY;
+    return status;
+}
+
+symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_nccl_config *config,
+    struct symc_cuda_comm **comm)
+{
+    const struct symc_core *core = group->core;
+    struct symc_nccl_config wanted = *config;
+    struct symc_cuda_handed *handed;
     symmcoll_status_t status;
+    enum ready ready;
+    bool made;
 
     /* As of the group that it was made of. */
-    if (group->limits.nccl_split == 0)
+    if (group->limits.nccl_split == 0 && group->limits.nccl_shrink == 0)
         return SYMMCOLL_OK;
     handed = core->inherit(core->group);
-    mine = handed != NULL && handed->device == group->device &&
-           symc_cuda_comm_test(handed->comm) == SYMMCOLL_OK;
-    status = core->gather(core->group, &mine, all, sizeof(mine));
-    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++)
-        have += all[r];
+    status = agree(group, find_ready(group, handed), &ready);
+    made = status == SYMMCOLL_OK && ready == SPLIT;
+    if (status == SYMMCOLL_OK && ready == TO_SHRINK)
+        status = symc_cuda_shrink(group, op, &wanted, handed, &made);
     if (handed == NULL)
         return status;
-    if (have == (uint32_t)group->size) {
-        atomic_store(&group->comm, handed->comm);
+    if (made && status == SYMMCOLL_OK) {
+        *comm = handed->comm;
         handed->comm = NULL;
     }
-    free_handed(handed);
+    symc_cuda_handed_free(handed);
     return status;
 }

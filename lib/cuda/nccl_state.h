@@ -21,6 +21,7 @@ struct symc_cuda_comm {
     pthread_mutex_t lock;            /* around each call of NCCL with it */
     struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
     struct symc_cuda_keeper *keeper; /* which ends it; NULL: it has */
+    bool keeps;                      /* what is stopped and quiet stays */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t
         broken; /* an error of its own, for which it was aborted */
@@ -51,12 +52,23 @@ symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
     const struct symc_core *core, struct symc_cuda_where where, int rank,
     int size, struct symc_cuda_comm **comm);
 
+/* One that a keeper has to end, which it takes; NULL: no memory, with a detail, and it
+ * is not taken. */
+struct symc_cuda_comm *symc_cuda_comm_wrap(const struct symc_nccl *nccl,
+    const struct symc_core *core, struct symc_cuda_keeper *keeper, int rank,
+    int size);
+
 /* Abort it, with what NCCL has made; whether nothing of it is left after that
  * time. */
 bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
 /* The same, but it is still there for who aborts it, until it is closed. */
 bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns);
+
+/* It has ended on all members: what has been made of a communicator, while nobody has
+ * aborted that.  child NULL: nothing for this rank. */
+symmcoll_status_t symc_cuda_comm_take_made(
+    struct symc_cuda_comm *parent, struct symc_cuda_comm *child);
 
 /* Whether nobody can be waited for: the group has failed (out: -1), or a member is
  * not there any more. */

@@ -80,3 +80,24 @@ void symc_groups_inherit(struct symmcoll_group *parent, enum symc_kind kind,
     else if (made != NULL)
         own->inherited = (struct symc_inherited){backend, made};
 }
+
+void symc_group_hand_on(struct symmcoll_group *old, struct symmcoll_group *made,
+    const bool *excluded)
+{
+    struct symc_slot *slot = &old->slots[SYMC_MEMORY_DEVICE];
+    const struct symc_admin_ops *admin;
+    int ranks[SYMC_RANKS_MAX], count = 0;
+
+    for (int r = 0; r < old->size; r++) {
+        if (excluded[r])
+            ranks[count++] = r;
+    }
+    if (count == 0 || made->size < 2 || !atomic_load(&slot->open))
+        return;
+    admin = slot->backend->admin;
+    if (admin == NULL || !symc_slot_enter(slot))
+        return;
+    made->inherited = (struct symc_inherited){
+        slot->backend, admin->hand_on(slot->state, ranks, count)};
+    symc_slot_leave(slot);
+}

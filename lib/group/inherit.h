@@ -23,6 +23,11 @@ void symc_groups_inherit(struct symmcoll_group *parent, enum symc_kind kind,
     const struct symc_partition *partition, struct symmcoll_group *own,
     int64_t timeout_ns);
 
+/* What is left of a group, without these members of it, has what its backend of devices
+ * hands on. */
+void symc_group_hand_on(struct symmcoll_group *old, struct symmcoll_group *made,
+    const bool *excluded);
+
 /* As of struct symc_core; and what nobody has taken is released. */
 void *symc_group_inherit(void *group);
 void symc_group_drop_inherited(struct symmcoll_group *group);

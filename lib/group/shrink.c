@@ -425,6 +425,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     if (status == SYMMCOLL_OK)
         status = run_recorded(&shrinking, &args, issued, wait_ns);
     if (status == SYMMCOLL_OK) {
+        symc_group_hand_on(old, shrinking.made, agreement->excluded);
         *made = shrinking.made;
         atomic_fetch_add(shrunk_by(old, old->rank), 1);
         if (last != NULL)

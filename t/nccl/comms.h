@@ -122,11 +122,13 @@ struct symc_nccl_comm {
     struct fake_clique *clique;
     int rank;
     _Atomic enum fake_phase phase;
-    int questions;       /* that are answered "in progress" */
-    _Atomic int inside;  /* threads in it */
-    _Atomic int running; /* works that are in streams */
-    int quiet;           /* since it is revoked */
-    int splits;          /* so far */
+    int questions;         /* that are answered "in progress" */
+    _Atomic int inside;    /* threads in it */
+    _Atomic int running;   /* works that are in streams */
+    int quiet;             /* since it is revoked */
+    int splits;            /* so far */
+    int awaited, excluded; /* members that call it; a bit for each other one */
+    enum fake_phase before;
     struct symc_nccl_comm *child, **child_at; /* while it is split */
     struct fake_work *pending; /* enqueued when these have been asked */
     struct {

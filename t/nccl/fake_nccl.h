@@ -19,7 +19,7 @@ struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
     _Atomic int id_result, init_result, finalize_result, call_result;
     _Atomic int window_result; /* found by asking; the communicator keeps it */
-    _Atomic int split_result, revoke_result;
+    _Atomic int split_result, revoke_result, shrink_result;
     _Atomic int split_error; /* not 0: a split ends with it */
     /* The error that every communicator has from now on. */
     _Atomic int error;
@@ -35,6 +35,7 @@ struct fake_nccl {
     _Atomic int revoked, quiet; /* so, and since */
     _Atomic int begun;          /* those that were made of an id */
     _Atomic int split;          /* those that were made by a split */
+    _Atomic int shrunk;         /* those that were made by shrinking */
     _Atomic int left_out;       /* calls of a split without a color */
     _Atomic int parted;         /* calls of ncclAlltoAll */
     _Atomic int windows;        /* that are registered */

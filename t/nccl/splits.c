@@ -34,7 +34,9 @@ int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
     else
         comm->child = fake_comm_add();
     comm->child_at = made;
+    comm->before = comm->phase;
     comm->phase = FAKE_SPLITTING;
+    comm->awaited = atomic_load(&comm->clique->size);
     comm->questions = atomic_load(&fake_nccl.slow);
     comm->clique->splits[number].colors[comm->rank] = color;
     comm->clique->splits[number].keys[comm->rank] = key;
@@ -79,7 +81,8 @@ int fake_split_ask(struct symc_nccl_comm *comm)
 
     if (atomic_load(&fake_nccl.split_error) != 0)
         return comm->broken = atomic_load(&fake_nccl.split_error);
-    if (atomic_load(&comm->clique->splits[comm->splits - 1].told) < size ||
+    if (atomic_load(&comm->clique->splits[comm->splits - 1].told) <
+            comm->awaited ||
         comm->questions-- > 0)
         return SYMC_NCCL_IN_PROGRESS;
     comm->questions = 0;
@@ -96,9 +99,53 @@ int fake_split_ask(struct symc_nccl_comm *comm)
         child->phase = FAKE_READY;
         child->questions = 0;
         *comm->child_at = child;
-        atomic_fetch_add(&fake_nccl.split, 1);
+        atomic_fetch_add(
+            comm->excluded != 0 ? &fake_nccl.shrunk : &fake_nccl.split, 1);
     }
     comm->child = NULL;
-    comm->phase = FAKE_READY;
+    comm->phase = comm->before;
     return SYMC_NCCL_SUCCESS;
 }
+
+/* ---- since 2.27 ---- */
+
+#ifndef NCCL_FEW
+
+API int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
+    struct symc_nccl_comm **made, struct symc_nccl_config *config, int flags);
+
+/* As a split into those that are left, which alone call it. */
+int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
+    struct symc_nccl_comm **made, struct symc_nccl_config *config, int flags)
+{
+    int size = atomic_load(&comm->clique->size), number, mask = 0;
+
+    fake_nccl_enter(comm);
+    *made = NULL;
+    for (int i = 0; i < count; i++)
+        mask |= 1 << excluded[i];
+    if (config->blocking != 0 || count < 1 || flags != SYMC_NCCL_SHRINK_ABORT ||
+        mask >> size != 0 || (mask >> comm->rank & 1) != 0)
+        fake_nccl_die("a communicator is shrunk without ranks, or the caller");
+    if ((comm->phase != FAKE_REVOKED || !comm->quiet) &&
+        comm->phase != FAKE_READY)
+        fake_nccl_die("a communicator is shrunk that is not quiet");
+    if (atomic_load(&fake_nccl.shrink_result) != 0)
+        return fake_nccl_leave(comm, atomic_load(&fake_nccl.shrink_result));
+    number = comm->splits++;
+    if (number == FAKE_SPLITS)
+        fake_nccl_die("there are too many splits");
+    comm->child = fake_comm_add();
+    comm->child_at = made;
+    comm->before = comm->phase;
+    comm->phase = FAKE_SPLITTING;
+    comm->excluded = mask;
+    comm->awaited = size - count;
+    comm->questions = atomic_load(&fake_nccl.slow);
+    comm->clique->splits[number].colors[comm->rank] = 1 + mask;
+    comm->clique->splits[number].keys[comm->rank] = comm->rank;
+    atomic_fetch_add(&comm->clique->splits[number].told, 1);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
+}
+
+#endif

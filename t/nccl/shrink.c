@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is left of a group after a rank's death, over the stand-ins for the driver and
+ * for NCCL: its communicator is shrunk from the one that it had, or made anew, and
+ * either serves it.
+ */
+#include "t/cuda/members.h"
+#include "t/nccl/named.h"
+#include "t/world/faults.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE 4
+#define VICTIM 1
+#define INVALID_USAGE 5
+#define SYSTEM_ERROR 2
+
+struct plan {
+    bool shrinks; /* what is left has it shrunk; else makes one */
+    bool aborted; /* by rank 0, and nobody dies */
+    bool runs;    /* the victim's part of an exchange does not come */
+    bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
+    bool unused;  /* nothing needs it */
+    int restless; /* of rank 2, as the stand-in has them */
+    int revoke_result, shrink_result, split_error;
+};
+
+/* Each rank has an element for each: 10 times its rank in the group, and the receiver's. */
+static symmcoll_status_t exchange(struct symmcoll_group *group)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUstream stream = device_stream();
+    int size = symmcoll_group_size(group), rank = symmcoll_group_rank(group);
+    float *at = device_alloc(2 * SIZE * sizeof(*at)), host[2 * SIZE] = {0};
+    size_t ones[SIZE] = {1, 1, 1, 1};
+    symmcoll_status_t status;
+
+    for (int r = 0; r < size; r++)
+        host[SIZE + r] = (float)(rank * 10 + r);
+    device_write(at, host, sizeof(host));
+    call.stream = stream;
+    status = symmcoll_all_to_all_v(group, at, (size_t)size, ones, at + SIZE,
+        (size_t)size, ones, F32, &call, NULL);
+    device_wait(stream);
+    device_read(host, at, sizeof(host));
+    for (int r = 0; status == SYMMCOLL_OK && r < size; r++)
+        if (host[r] != (float)(r * 10 + rank))
+            status = SYMMCOLL_ERR_INTERNAL;
+    if (status != SYMMCOLL_OK)
+        diag("exchange on rank %d: %s", rank, symmcoll_last_error());
+    device_end_stream(stream);
+    device_free(at);
+    return status;
+}
+
+static bool counts(const struct fake_nccl *fake, const struct plan *plan)
+{
+    int shrunk = plan->shrinks && !plan->unused;
+    int begun = 1 + (!plan->shrinks && !plan->unused);
+
+    if (fake->shrunk == shrunk && fake->begun == begun)
+        return true;
+    diag("expected %d shrunk and %d begun, found %d and %d", shrunk, begun,
+        fake->shrunk, fake->begun);
+    return false;
+}
+
+static void set_faults(struct faults_rank *self, struct fake_nccl *fake)
+{
+    const struct plan *plan = self->arg;
+
+    if (self->rank != 2)
+        return;
+    atomic_store(&fake->restless, plan->restless);
+    atomic_store(&fake->revoke_result, plan->revoke_result);
+    atomic_store(&fake->shrink_result, plan->shrink_result);
+    atomic_store(&fake->split_error, plan->split_error);
+}
+
+/* Begin one that does not end. */
+static bool begin(struct faults_rank *self, struct symmcoll_work **work)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    float *at = device_alloc(2 * SIZE * sizeof(*at));
+    size_t ones[SIZE] = {1, 1, 1, 1};
+
+    call.stream = device_stream();
+    return symmcoll_all_to_all_v(self->group, at, SIZE, ones, at + SIZE, SIZE,
+               ones, F32, &call, work) == SYMMCOLL_OK;
+}
+
+static void *abort_it(void *group)
+{
+    const struct fake_nccl *fake = find_nccl();
+
+    while (atomic_load(&fake->live) < 2)
+        usleep(500);
+    symmcoll_group_abort(group, "enough");
+    return NULL;
+}
+
+/* Rank 0 ends by itself what stands still. */
+static bool is_aborted(struct faults_rank *self, struct symmcoll_group *left)
+{
+    pthread_t thread = 0;
+    bool right;
+
+    atomic_store(&find_nccl()->stuck, 1);
+    if (self->rank == 0 && pthread_create(&thread, NULL, abort_it, left) != 0)
+        return false;
+    right = exchange(left) == SYMMCOLL_ERR_CANCELED &&
+            atomic_load(&find_nccl()->begun) == 1;
+    if (self->rank == 0)
+        pthread_join(thread, NULL);
+    return right;
+}
+
+static bool use(struct faults_rank *self, struct symmcoll_group *left)
+{
+    const struct plan *plan = self->arg;
+
+    if (plan->stuck)
+        return is_aborted(self, left);
+    return (plan->unused || (exchange(left) == SYMMCOLL_OK &&
+                                exchange(left) == SYMMCOLL_OK)) &&
+           counts(find_nccl(), plan);
+}
+
+static int lose_one(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+    struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *left = NULL;
+    struct symmcoll_work *work = NULL;
+    bool right = true;
+
+    if (fake == NULL || !faults_init(self))
+        return 1;
+    device_use(self->rank);
+    if (exchange(self->group) != SYMMCOLL_OK)
+        return 1;
+    set_faults(self, fake);
+    if (plan->runs && self->rank != VICTIM && !begin(self, &work))
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (plan->runs)
+        right = symmcoll_work_wait(work, -1) == SYMMCOLL_ERR_PEER;
+    symmcoll_work_free(work);
+    if (plan->aborted && self->rank == 0)
+        symmcoll_group_abort(self->group, "enough");
+    if (symmcoll_group_shrink(self->group, NULL, &left, NULL) != SYMMCOLL_OK) {
+        diag("shrink: %s", symmcoll_last_error());
+        return 1;
+    }
+    right = use(self, left) && right;
+    right = symmcoll_group_free(left) == SYMMCOLL_OK && right;
+    right = faults_finalize(self) == 0 && right;
+    for (int i = 0; i < 20000 && fake->live != 0; i++)
+        usleep(500);
+    if (fake->live != 0)
+        diag("%d communicators are left on rank %d", fake->live, self->rank);
+    return !right || fake->live != 0;
+}
+
+static void test(const struct plan *plan, const char *what)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, lose_one, plan);
+    right = faults_await_all(&job, 1);
+    if (!plan->aborted) {
+        faults_signal(&job, VICTIM, SIGKILL);
+        faults_await_death(&job, VICTIM);
+    }
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++)
+        if (plan->aborted || r != VICTIM)
+            faults_reap(&job, r);
+    ok(faults_finish(&job, plan->aborted ? 0 : 1u << VICTIM) && right, "%s",
+        what);
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    faults_begin();
+    test(&(struct plan){.shrinks = false},
+        "cuda.nccl_shrink: off, what is left of a group makes its own");
+    setenv("SYMMCOLL_CUDA_NCCL_SHRINK", "on", 1);
+    test(&(struct plan){.shrinks = true},
+        "cuda.nccl_shrink: the communicator is shrunk to those that are left");
+    test(&(struct plan){.shrinks = true, .runs = true},
+        "what the lost rank has left in progress is stopped before");
+    test(&(struct plan){.stuck = true},
+        "a group that is aborted while it is shrunk: nothing is left of it");
+    test(&(struct plan){.shrinks = true, .unused = true},
+        "what was handed on and not used is ended");
+    test(&(struct plan){.aborted = true},
+        "where nobody is lost a new one is made");
+    test(&(struct plan){.restless = 1},
+        "where that of a rank is not quiet all make a new one");
+    test(&(struct plan){.revoke_result = INVALID_USAGE},
+        "so they do where a rank could not revoke it");
+    test(&(struct plan){.shrink_result = INVALID_USAGE},
+        "where a rank cannot begin to shrink it");
+    test(&(struct plan){.split_error = SYSTEM_ERROR},
+        "and where that fails on a rank later");
+    faults_end();
+    return done_testing();
+}
