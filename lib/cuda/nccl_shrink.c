@@ -140,8 +140,8 @@ symmcoll_status_t symc_cuda_shrink(const struct symc_cuda_group *group,
     const struct symc_core *core = group->core;
     enum told worst = FAILED;
     symmcoll_status_t own = begin(handed, config);
-    symmcoll_status_t status =
-        await_all(group, handed->old, own, op->timeout_ns, &worst);
+    symmcoll_status_t status = await_all(
+        group, handed->old, own, symc_cuda_making_ns(core, op), &worst);
 
     if (status == SYMMCOLL_OK && worst == OVER) {
         *made = true;
