@@ -66,12 +66,20 @@ static void keep_quiet(
     (void)format;
 }
 
+/* Nothing here dumps. */
+static void count(void *group, int change)
+{
+    (void)group;
+    (void)change;
+}
+
 static const struct symc_ranks ranks;
 static const struct symc_core core = {.name = "one",
     .ranks = &ranks,
     .fail = symc_fail,
     .log = keep_quiet,
     .gather = gather,
+    .count_nccl = count,
     .failed = failed,
     .wait = doze,
     .now = now};
@@ -92,7 +100,6 @@ static int fine(symmcoll_status_t status, const char *what)
 
 static int open_comm(void)
 {
-    const struct symc_op op = {.timeout_ns = WAIT_NS};
     struct symc_nccl_config config;
 
     symc_nccl_config_init(nccl, &config);
@@ -105,7 +112,7 @@ static int open_comm(void)
     /* The thread that ends it calls in no context: a device of its own is 0. */
     return fine(
         symc_cuda_comm_open(nccl, &config, &core,
-            (struct symc_cuda_where){.context = NULL}, &op, 0, 1, &comm),
+            (struct symc_cuda_where){.context = NULL}, WAIT_NS, 0, 1, &comm),
         "a comm");
 }
 
