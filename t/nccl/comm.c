@@ -1,115 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A group's communicator of NCCL, over the stand-in: made on all members or on
- * none, whatever fails, and ended without waiting for who is not there.  Members
- * are threads, which gather as those of a group do while a backend is opened.
+ * none, whatever fails, and ended without waiting for who is not there.
  */
-#include "t/nccl/fake_nccl.h"
-#include "t/nccl/gathering.h"
-#include "t/segment/child.h"
-#include "t/tap.h"
+#include "t/nccl/opened.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #define SHORT_NS (SYMC_NS_PER_S / 20)
-
-/* ---- its members ---- */
-
-static struct fake_nccl *fake;
-static struct member members[SIZE];
-
-static int load(int size)
-{
-    const char *folder = getenv("T_BUILDDIR");
-    const struct symc_nccl *nccl;
-    char path[4096];
-
-    (void)snprintf(path, sizeof(path), "%s/t/nccl/.libs/libnccl.so.2",
-        folder != NULL ? folder : ".");
-    if (symc_nccl_load(symc_fail, path, &nccl) != SYMMCOLL_OK)
-        return 0;
-    alarm(60); /* what waits in vain */
-    fake = dlsym(dlopen(path, RTLD_NOW), "fake_nccl");
-    group.size = size;
-    for (int r = 0; r < size; r++)
-        members[r] = (struct member){.nccl = *nccl,
-            .rank = r,
-            .timeout_ns = SYMC_NEVER,
-            .core = {.group = &members[r],
-                .name = "a group",
-                .ranks = &members[r].ranks,
-                .fail = symc_fail,
-                .log = say,
-                .gather = gather,
-                .count_nccl = count,
-                .failed = failed,
-                .wait = wait_for,
-                .now = now}};
-    return fake != NULL;
-}
-
-static void *open_one(void *arg)
-{
-    struct member *member = arg;
-    struct symc_nccl_config config;
-
-    symc_nccl_config_init(&member->nccl, &config);
-    member->status = symc_cuda_comm_open(&member->nccl, &config, &member->core,
-        (struct symc_cuda_where){.context = NULL}, member->timeout_ns,
-        member->rank, group.size, &member->comm);
-    if (member->status != SYMMCOLL_OK) {
-        (void)snprintf(
-            member->text, sizeof(member->text), "%s", symmcoll_last_error());
-        refuse(member->status, member->text);
-    }
-    return NULL;
-}
-
-static void *close_one(void *arg)
-{
-    struct member *member = arg;
-
-    symc_cuda_comm_close(member->comm, member->timeout_ns);
-    member->comm = NULL;
-    return NULL;
-}
-
-/* All members do it at once, but those from a rank on. */
-static int all_do(void *(*body)(void *), int n)
-{
-    pthread_t threads[SIZE];
-
-    for (int r = 0; r < n; r++)
-        if (pthread_create(&threads[r], NULL, body, &members[r]) != 0)
-            return 0;
-    for (int r = 0; r < n; r++)
-        pthread_join(threads[r], NULL);
-    return 1;
-}
-
-static int opened(void)
-{
-    int right = all_do(open_one, group.size);
-
-    for (int r = 0; r < group.size; r++) {
-        if (members[r].status != SYMMCOLL_OK)
-            diag("rank %d: %s", r, members[r].text);
-        right &= members[r].status == SYMMCOLL_OK && members[r].comm != NULL &&
-                 symc_cuda_comm_test(members[r].comm) == SYMMCOLL_OK;
-    }
-    return right;
-}
-
-/* They end by themselves, in a while. */
-static int none_is_left(void)
-{
-    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
-        usleep(500);
-    return atomic_load(&fake->live) == 0;
-}
 
 /* Every member has the status, with a text in its detail, and nothing is left. */
 static int refused(int n, symmcoll_status_t status, const char *text)
@@ -127,17 +25,6 @@ static int refused(int n, symmcoll_status_t status, const char *text)
         right = 0;
     }
     return right;
-}
-
-static int ended(int destroyed, int aborted)
-{
-    (void)none_is_left();
-    if (atomic_load(&fake->destroyed) == destroyed &&
-        atomic_load(&fake->aborted) == aborted && atomic_load(&fake->live) == 0)
-        return 1;
-    diag("%d are destroyed, %d aborted, %d left", atomic_load(&fake->destroyed),
-        atomic_load(&fake->aborted), atomic_load(&fake->live));
-    return 0;
 }
 
 /* ---- making ---- */
@@ -405,74 +292,11 @@ static int they_are_counted(void *unused)
     return all_do(close_one, SIZE) && atomic_load(&counted) == 0;
 }
 
-/* ---- revoking ---- */
-
-/* It is aborted, as it is revoked and quiet; and no other way. */
-static int stopped(int revoked, int quiet)
-{
-    symc_cuda_comm_abort(members[0].comm);
-    for (int i = 0; i < 20000 && atomic_load(&fake->aborted) == 0; i++)
-        usleep(500);
-    if (atomic_load(&fake->revoked) != revoked ||
-        atomic_load(&fake->quiet) != quiet)
-        return diag("%d are revoked, %d quiet", atomic_load(&fake->revoked),
-                   atomic_load(&fake->quiet)),
-               0;
-    close_one(&members[0]);
-    return ended(0, 1);
-}
-
-static int an_abort_revokes_it(void *unused)
-{
-    (void)unused;
-    if (!load(1) || !opened())
-        return 0;
-    atomic_store(&fake->slow, 7);
-    return stopped(1, 1);
-}
-
-static int one_that_stays_busy_is_aborted(void *unused)
-{
-    (void)unused;
-    if (!load(1) || !opened())
-        return 0;
-    atomic_store(&fake->restless, 1);
-    return stopped(1, 0);
-}
-
-static int one_that_cannot_be_revoked_is_aborted(void *unused)
-{
-    (void)unused;
-    if (!load(1) || !opened())
-        return 0;
-    atomic_store(&fake->revoke_result, SYMC_NCCL_INVALID_ARGUMENT);
-    return stopped(0, 0);
-}
-
-static int it_needs_a_version(void *unused)
-{
-    (void)unused;
-    if (!load(1))
-        return 0;
-    members[0].nccl.comm_revoke = NULL;
-    return opened() && stopped(0, 0);
-}
-
-static int one_that_ends_is_not_revoked(void *unused)
-{
-    (void)unused;
-    if (!load(SIZE) || !opened())
-        return 0;
-    atomic_store(&fake->finalize_result, SYMC_NCCL_INTERNAL_ERROR);
-    return all_do(close_one, SIZE) && ended(0, SIZE) &&
-           atomic_load(&fake->revoked) == 0;
-}
-
 int main(void)
 {
     int one = 1, two = 2, four = SIZE;
 
-    plan(22);
+    plan(17);
     ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
             run_child(it_is_made, &four),
         "a communicator is made on all members, and ends with them");
@@ -508,15 +332,5 @@ int main(void)
         "one that is aborted while it is closed is not finalized");
     ok(run_child(they_are_counted, NULL),
         "the group knows how many it has, until they are released");
-    ok(run_child(an_abort_revokes_it, NULL),
-        "who aborts it has it revoked, and aborted when it is quiet");
-    ok(run_child(one_that_stays_busy_is_aborted, NULL),
-        "one that does not become quiet is aborted all the same");
-    ok(run_child(one_that_cannot_be_revoked_is_aborted, NULL),
-        "so is one that cannot be revoked");
-    ok(run_child(it_needs_a_version, NULL),
-        "and one of an NCCL that revokes none");
-    ok(run_child(one_that_ends_is_not_revoked, NULL),
-        "one whose end fails is not revoked");
     return done_testing();
 }
