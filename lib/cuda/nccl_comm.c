@@ -367,11 +367,11 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
     struct symc_cuda_comm **comm)
 {
-    struct symc_cuda_comm *made;
+    struct symc_cuda_comm *made = NULL;
     symmcoll_status_t status =
         symc_cuda_comm_create(nccl, core, where, rank, size, &made);
 
-    if (status != SYMMCOLL_OK)
+    if (made == NULL)
         return status;
     status = make(made, config, timeout_ns);
     if (status == SYMMCOLL_OK)
