@@ -178,7 +178,7 @@ void eighths_gathered(const struct eighths *test, int size, int rank,
     *shard = made_tensor(test->a_dtype, test->ndim, test->shape, test->order,
         test->dim, A_SEED, rank);
     *scale = make_scale(test, size, rank);
-    for (int i = 0; i < test->n; i++)
+    for (int i = 0; i < test->n && i < EIGHTHS_MATRICES; i++)
         make_matrix(&matrices[i], test, i,
             test->of_devices ? of_lines[i] : widths[i], rank);
 }

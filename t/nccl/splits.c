@@ -9,6 +9,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/* Of its splits. */
+static int take_number(struct symc_nccl_comm *comm)
+{
+    if (comm->splits >= FAKE_SPLITS)
+        fake_nccl_die("there are too many splits");
+    return comm->splits++;
+}
+
 API int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
     struct symc_nccl_comm **made, struct symc_nccl_config *config);
 
@@ -26,9 +34,7 @@ int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
         fake_nccl_die("a communicator is split that is not quiet");
     if (atomic_load(&fake_nccl.split_result) != 0)
         return fake_nccl_leave(comm, atomic_load(&fake_nccl.split_result));
-    number = comm->splits++;
-    if (number == FAKE_SPLITS)
-        fake_nccl_die("there are too many splits");
+    number = take_number(comm);
     if (color == SYMC_NCCL_NO_COLOR)
         atomic_fetch_add(&fake_nccl.left_out, 1);
     else
@@ -61,7 +67,7 @@ static struct fake_clique *find_clique(
         first = first < 0 ? r : first;
         *members += 1;
         *rank += keys[r] < keys[comm->rank] ||
-                 (keys[r] == keys[comm->rank] && r < comm->rank);
+                 (r < comm->rank && keys[r] == keys[comm->rank]);
     }
     if (first == comm->rank && !clique->splits[number].drawn[first]) {
         if (fake_clique_draw(&clique->splits[number].ids[first]) != 0)
@@ -132,9 +138,7 @@ int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
         fake_nccl_die("a communicator is shrunk that is not quiet");
     if (atomic_load(&fake_nccl.shrink_result) != 0)
         return fake_nccl_leave(comm, atomic_load(&fake_nccl.shrink_result));
-    number = comm->splits++;
-    if (number == FAKE_SPLITS)
-        fake_nccl_die("there are too many splits");
+    number = take_number(comm);
     comm->child = fake_comm_add();
     comm->child_at = made;
     comm->before = comm->phase;
