@@ -130,7 +130,7 @@ static symmcoll_status_t check_capability(
     const struct symc_cuda_compute *compute, const struct symc_product *product)
 {
     const struct symc_cuda *cuda = compute->context.cuda;
-    int major = 0, minor = 0, least = product->outer ? 90 : 89;
+    int major = 0, minor = 0;
     CUresult result;
 
     if (!is_eighth(product->a.dtype))
@@ -143,12 +143,12 @@ static symmcoll_status_t check_capability(
             compute->context.device);
     if (result != CUDA_SUCCESS)
         return fail_compute(compute, result, "cuDeviceGetAttribute");
-    if (major * 10 + minor >= least)
+    if (product->outer ? major == 9 : major * 10 + minor >= 89)
         return SYMMCOLL_OK;
     return compute->fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "expected a device of compute capability %d.%d or more for 8-bit floats "
-        "with %s, found device %d of %d.%d",
-        least / 10, least % 10,
+        "expected a device of compute capability %s for 8-bit floats with %s, "
+        "found device %d of %d.%d",
+        product->outer ? "9" : "8.9 or more",
         product->outer ? "scales of rows or columns" : "one scale",
         (int)compute->context.device, major, minor);
 }

@@ -42,9 +42,7 @@ static bool has_extent(const struct symmcoll_tensor *tensor)
     return true;
 }
 
-/* Strides of what has no elements have not been checked; those of others are to
- * lead to addresses that there can be. */
-static symmcoll_status_t check_elements(const char *where, const char *name,
+symmcoll_status_t symc_fused_check_elements(const char *where, const char *name,
     struct symmcoll_tensor *tensor, size_t count)
 {
     symmcoll_status_t status = symc_fused_check_lengths(where, name, tensor);
@@ -87,7 +85,7 @@ symmcoll_status_t symc_fused_read_a(const char *where,
     if (copy->device != SYMMCOLL_META && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of %zu elements, found NULL", where, count);
-    return check_elements(where, "a", copy, count);
+    return symc_fused_check_elements(where, "a", copy, count);
 }
 
 static const char *name_tensor(
@@ -159,7 +157,7 @@ symmcoll_status_t symc_fused_read_b(const char *where,
     if (copy->device != SYMMCOLL_META && copy->data == NULL && count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: b %d: expected %zu elements, found NULL", where, index, count);
-    return check_elements(where, "b", copy, count);
+    return symc_fused_check_elements(where, "b", copy, count);
 }
 
 symmcoll_status_t symc_fused_check_dim(

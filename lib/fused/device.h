@@ -104,8 +104,8 @@ bool symc_fused_device_matrix(
 struct symc_product_matrix symc_fused_device_rows(
     enum symmcoll_dtype dtype, int64_t rows, int64_t cols, size_t step);
 
-/* In device_state.c: a plan (out), which is kept, and raise a workspace to what it needs; none for a
- * product without elements, or without depth.  Errors: those of plan() of struct
+/* In device_state.c: a plan (out), which is kept, and raise a workspace to what it
+ * needs; none for a product without elements, or without depth.  Errors: those of plan() of struct
  * symc_compute_ops. */
 symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     const char *name, struct symc_product *product, void **plan,

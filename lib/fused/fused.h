@@ -277,6 +277,11 @@ struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor);
 
+/* The same; and the strides of so many elements are to lead to addresses that there
+ * can be.  Those of none are set, for nobody has checked them. */
+symmcoll_status_t symc_fused_check_elements(const char *where, const char *name,
+    struct symmcoll_tensor *tensor, size_t count);
+
 /* Read the tensors of a call: a of 2 dimensions or more, b of 2, the at-th of an
  * array and the index-th of the call.  scaled: 8-bit floats.  Errors: INVALID,
  * UNSUPPORTED. */

@@ -36,9 +36,13 @@ static symmcoll_status_t read_factors(const char *where, const char *name,
     status = on_device ? symc_f_tensor_read_any(where, given, 0, copy, &count)
                        : symc_f_tensor_read(where, given, 0, copy, &count);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_check_lengths(where, name, copy);
+        status = symc_fused_check_elements(where, name, copy, count);
     if (status != SYMMCOLL_OK || a->device == SYMMCOLL_META)
         return status;
+    if (on_device && copy->data == NULL && count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected %s of %zu elements in device memory, found NULL",
+            where, name, count);
     if (on_device)
         return symc_fused_check_beside(
             where, &(struct symc_fused_named){name, -1, copy}, a);

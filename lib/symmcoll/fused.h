@@ -9,7 +9,7 @@
  * a, b     tensors of one type: float32, float64, float16 or bfloat16, of any
  *          strides, in host memory or all on one CUDA device; the library's
  *          until the call returns, on a device until its stream has come there.
- *          Scaled products: of 8-bit floats, and so are their scales; see there
+ *          Scaled products: of 8-bit floats, with scales in such memory; see there
  * call     timeout, label; stream, on a device; NULL for the defaults
  * results  begin as SYMMCOLL_TENSOR_INIT, and the library allocates their
  *          memory, which is released with symmcoll_f_free(); or with memory of
@@ -147,7 +147,8 @@ symmcoll_status_t symmcoll_fused_matmul_reduce_scatter(
  * what the caller has for results of symmcoll_fused_all_gather_scaled_matmul() is at
  * such addresses; there is no bias, no result_scale, no 8-bit result and no scale of
  * a block; and the device is of compute capability 8.9 or more, with scales of rows
- * or columns 9.0.  Else: UNSUPPORTED.  A matrix b whose columns are contiguous, at
+ * or columns of 9.  Else: UNSUPPORTED, or INVALID (scales of blocks where sums are
+ * scattered).  A matrix b whose columns are contiguous, at
  * multiples of 16 bytes, is read where it is.
  */
 struct symmcoll_scaled_matrix {

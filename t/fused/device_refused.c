@@ -149,6 +149,17 @@ static void odd_scale(struct operands *it)
     it->b_scale.data = (char *)it->b_scale.data + 2;
 }
 
+static void no_scale(struct operands *it)
+{
+    it->b_scale.data = NULL;
+}
+
+static void far_scale(struct operands *it)
+{
+    it->a_scale.shape[0] = it->a.shape[0];
+    it->a_scale.strides[0] = INT64_C(1) << 61;
+}
+
 static void odd_result(struct operands *it)
 {
     it->out = it->more;
@@ -219,6 +230,12 @@ static const struct refusal {
     {"scales between elements", odd_scale, false, false, SYMMCOLL_ERR_INVALID,
         "b_scale 0: expected elements of float32 at a multiple of 4 bytes, "
         "found 0x",
+        BOTH},
+    {"scales without memory", no_scale, false, false, SYMMCOLL_ERR_INVALID,
+        "expected b_scale of 1 elements in device memory, found NULL", BOTH},
+    {"scales far apart", far_scale, false, false, SYMMCOLL_ERR_INVALID,
+        "expected strides of a_scale that memory has room for, found its "
+        "elements further apart",
         BOTH},
     {"results between lines", odd_result, false, false,
         SYMMCOLL_ERR_UNSUPPORTED,
@@ -317,9 +334,15 @@ static int old_devices(struct symmcoll_group *group, int rank)
     be_of(89);
     right = right &&
             is_refused_of(group, rank, true,
-                "expected a device of compute capability 9.0 or more for 8-bit "
-                "floats with scales of rows or columns, found device ") &&
+                "expected a device of compute capability 9 for 8-bit floats "
+                "with scales of rows or columns, found device ") &&
             made_says(SYMMCOLL_OK, SYMMCOLL_OK, " of 8.9") &&
+            is_refused_of(group, rank, false, NULL);
+    be_of(100);
+    right = right &&
+            is_refused_of(group, rank, true,
+                "expected a device of compute capability 9 for 8-bit floats") &&
+            made_says(SYMMCOLL_OK, SYMMCOLL_OK, " of 10.0") &&
             is_refused_of(group, rank, false, NULL);
     be_of(90);
     return right && works(group, rank);
