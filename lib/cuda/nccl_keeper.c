@@ -21,6 +21,7 @@ struct symc_cuda_keeper {
     const struct symc_nccl *revokes; /* NULL: it is not revoked first */
     struct symc_cuda_keeper *heir;   /* NULL: nothing is made of it */
     struct symc_nccl_comm *made;     /* written by NCCL, of another one's */
+    struct symc_nccl_comm *nothing;  /* the same, where it makes none */
     bool told;
     bool keeps;   /* what is quiet stays, until the owner leaves */
     bool quiet;   /* it stays */
@@ -237,6 +238,12 @@ struct symc_nccl_comm **symc_cuda_keeper_expect(
     pthread_mutex_unlock(&heir->lock);
     keeper->heir = heir;
     return &heir->made;
+}
+
+struct symc_nccl_comm **symc_cuda_keeper_expect_none(
+    struct symc_cuda_keeper *keeper)
+{
+    return &keeper->nothing;
 }
 
 struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper)

@@ -57,6 +57,10 @@ struct symc_nccl_comm *symc_cuda_keeper_claim(struct symc_cuda_keeper *keeper);
  * written by then.  Not after it has been told to end. */
 struct symc_nccl_comm **symc_cuda_keeper_expect(
     struct symc_cuda_keeper *keeper, struct symc_cuda_keeper *heir);
+/* Where NCCL is to write that it has made none for this member, which it does when the
+ * others have called it, too: as long as there is what it would be made of. */
+struct symc_nccl_comm **symc_cuda_keeper_expect_none(
+    struct symc_cuda_keeper *keeper);
 
 /* NCCL has made it: what it has written, the other's from now on. */
 struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper);

@@ -24,7 +24,7 @@ static symmcoll_status_t call_split(struct symc_cuda_comm *parent,
     struct symc_cuda_comm *child, const struct symc_heir *heir,
     struct symc_nccl_config *config)
 {
-    struct symc_nccl_comm *none = NULL, **made = &none;
+    struct symc_nccl_comm **made = symc_cuda_keeper_expect_none(parent->keeper);
     int color = SYMC_NCCL_NO_COLOR;
 
     parent->call = "ncclCommSplit";
@@ -65,6 +65,20 @@ static symmcoll_status_t split(struct symc_cuda_comm *parent,
                                  : status;
 }
 
+/* NCCL takes it before what the config has: then an abort of the one aborts the other. */
+static symmcoll_status_t check_shares(const struct symc_core *core)
+{
+    static const char name[] = "NCCL_COMM_SPLIT_SHARE_RESOURCES";
+    const char *shares = core->settings->get_variable(name);
+
+    if (shares == NULL || strtoll(shares, NULL, 0) == 0)
+        return SYMMCOLL_OK;
+    return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected it unset or 0, found %.16s, of which an abort of one group "
+        "would abort others",
+        name, shares);
+}
+
 /* What this member wants for it; before anything has begun. */
 static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     const struct symc_heir *heir, struct symc_nccl_config *config,
@@ -79,7 +93,9 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     if (nccl->comm_split == NULL)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected an NCCL with ncclCommSplit, found %s", nccl->path);
-    status = symc_cuda_nccl_configure(core, nccl, config);
+    status = check_shares(core);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_nccl_configure(core, nccl, config);
     config->blocking = 0;
     if (status != SYMMCOLL_OK || heir->core == NULL)
         return status;
@@ -190,7 +206,10 @@ static enum ready find_ready(
         return symc_cuda_shrink_prepare(group, handed) == SYMMCOLL_OK
                    ? TO_SHRINK
                    : NOT_READY;
-    return symc_cuda_comm_test(handed->comm) == SYMMCOLL_OK ? SPLIT : NOT_READY;
+    return handed->comm != NULL &&
+                   symc_cuda_comm_test(handed->comm) == SYMMCOLL_OK
+               ? SPLIT
+               : NOT_READY;
 }
 
 /* As all members are; where they differ none is. */

@@ -154,6 +154,27 @@ static int it_fails(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(child) == SYMMCOLL_OK && right;
 }
 
+/* By what NCCL takes from the environment of rank 1 alone. */
+static int it_is_shared(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    if (rank == 1)
+        setenv("NCCL_COMM_SPLIT_SHARE_RESOURCES", "1", 1);
+    right = exchange(group);
+    child = divide(group, 0, rank);
+    right = child != NULL && exchange(child) && exchange(group) && right;
+    right =
+        say(atomic_load(&fake->split) == 0 && atomic_load(&fake->begun) == 2,
+            "the new group makes its own") &&
+        right;
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
 /* Rank 1's part of an exchange does not end, so that no rank's does. */
 static int it_is_busy(struct symmcoll_group *group, int rank)
 {
@@ -242,6 +263,9 @@ int main(void)
     later = 2;
     ok(ranks_run(SIZE, it_fails),
         "one that fails on a rank later: all make their own");
+    call_fails = later = 0;
+    ok(ranks_run(SIZE, it_is_shared),
+        "one that would be aborted with the other is not made");
     ok(ranks_run(SIZE, it_is_busy),
         "one of a group that has something to do is left out");
     ok(ranks_run(SIZE, it_is_aborted),

@@ -107,6 +107,8 @@ int fake_split_ask(struct symc_nccl_comm *comm)
         *comm->child_at = child;
         atomic_fetch_add(
             comm->excluded != 0 ? &fake_nccl.shrunk : &fake_nccl.split, 1);
+    } else {
+        *comm->child_at = NULL; /* the rank is in none */
     }
     comm->child = NULL;
     comm->phase = comm->before;
