@@ -45,7 +45,12 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count)
     handed->nexcluded = count;
     memcpy(handed->excluded, excluded, (size_t)count * sizeof(*excluded));
     handed->keeper = take_keeper(comm);
-    return handed;
+    if (handed->keeper != NULL)
+        return handed;
+    /* It was handed on before. */
+    symc_cuda_context_close(&handed->context);
+    free(handed);
+    return NULL;
 }
 
 /* ---- shrinking ---- */

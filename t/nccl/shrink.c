@@ -24,6 +24,7 @@ struct plan {
     bool runs;    /* the victim's part of an exchange does not come */
     bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
     bool unused;  /* nothing needs it */
+    bool twice;   /* the group is shrunk again, which finds nothing to shrink */
     int restless; /* of rank 2, as the stand-in has them */
     int revoke_result, shrink_result, split_error;
 };
@@ -129,6 +130,16 @@ static bool use(struct faults_rank *self, struct symmcoll_group *left)
            counts(find_nccl(), plan);
 }
 
+static bool use_again(struct faults_rank *self)
+{
+    struct symmcoll_group *left = NULL;
+    bool right =
+        symmcoll_group_shrink(self->group, NULL, &left, NULL) == SYMMCOLL_OK &&
+        exchange(left) == SYMMCOLL_OK && atomic_load(&find_nccl()->begun) == 2;
+
+    return symmcoll_group_free(left) == SYMMCOLL_OK && right;
+}
+
 static int lose_one(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -157,6 +168,7 @@ static int lose_one(struct faults_rank *self)
         return 1;
     }
     right = use(self, left) && right;
+    right = (!plan->twice || use_again(self)) && right;
     right = symmcoll_group_free(left) == SYMMCOLL_OK && right;
     right = faults_finalize(self) == 0 && right;
     for (int i = 0; i < 20000 && fake->live != 0; i++)
@@ -201,6 +213,8 @@ int main(void)
         "a group that is aborted while it is shrunk: nothing is left of it");
     test(&(struct plan){.shrinks = true, .unused = true},
         "what was handed on and not used is ended");
+    test(&(struct plan){.shrinks = true, .twice = true},
+        "what is left of a group that was shrunk before makes its own");
     test(&(struct plan){.aborted = true},
         "where nobody is lost a new one is made");
     test(&(struct plan){.restless = 1},
