@@ -7,7 +7,6 @@
 
 /* How long what runs on a device may take to end: it may wait for what the
  * program enqueues after the call. */
-#define QUIET_NS SYMC_NS_PER_S
 
 void *symc_group_inherit(void *context)
 {
@@ -66,12 +65,12 @@ void symc_groups_inherit(struct symmcoll_group *parent, enum symc_kind kind,
     if (backend == NULL || backend->admin == NULL || !has_several(partition) ||
         !backend->admin->can_split(parent->slots[SYMC_MEMORY_DEVICE].state))
         return;
-    if (!symc_queue_await_running(
-            parent->queue, symc_deadline_ns(symc_now_ns(), QUIET_NS)))
+    if (!symc_queue_await_running(parent->queue,
+            symc_deadline_ns(symc_now_ns(), SYMC_GROUP_QUIET_NS)))
         status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "expected operations on the device to end within %.3g s, found "
             "some that run",
-            (double)QUIET_NS / (double)SYMC_NS_PER_S);
+            (double)SYMC_GROUP_QUIET_NS / (double)SYMC_NS_PER_S);
     status = symc_slot_split(parent, &op, &heir, status, &made);
     if (status != SYMMCOLL_OK)
         symc_logf(&parent->world->log, SYMC_LOG_INFO,

@@ -5,6 +5,9 @@
 
 #include "backend/backend.h"
 
+/* For operations that run on a device, before what they use is split. */
+#define SYMC_GROUP_QUIET_NS SYMC_NS_PER_S
+
 struct symc_partition;
 struct symmcoll_group;
 

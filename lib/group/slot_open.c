@@ -383,13 +383,13 @@ static symmcoll_status_t do_without(
 #define TELLING_NS SYMC_NS_PER_S
 
 static int64_t find_preparing_ns(
-    const struct symmcoll_group *group, const struct symc_op *op)
+    const struct symmcoll_group *group, const struct symc_op *op, int64_t more)
 {
     int64_t ns = group->world->config->timeouts_init;
 
     if (ns < op->timeout_ns)
         ns = op->timeout_ns;
-    return ns < SYMC_NEVER - TELLING_NS ? ns + TELLING_NS : SYMC_NEVER;
+    return ns < SYMC_NEVER - more ? ns + more : SYMC_NEVER;
 }
 
 symmcoll_status_t symc_slot_prepare(
@@ -405,7 +405,8 @@ symmcoll_status_t symc_slot_prepare(
     if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
         return tell_refusal(group, op, &slot->lack, "what it needs");
     begin_rounds(group, op, slot->backend,
-        symc_deadline_ns(symc_now_ns(), find_preparing_ns(group, op)));
+        symc_deadline_ns(
+            symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
     status = end_rounds(group, slot->backend->coll->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
         slot->lack.status = SYMMCOLL_OK;
@@ -431,7 +432,8 @@ symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
     symmcoll_status_t status;
 
     begin_rounds(group, op, slot->backend,
-        symc_deadline_ns(symc_now_ns(), op->timeout_ns));
+        symc_deadline_ns(symc_now_ns(),
+            find_preparing_ns(group, op, TELLING_NS + SYMC_GROUP_QUIET_NS)));
     if (own == SYMMCOLL_OK)
         own = admin->split(slot->state, heir, &part);
     status = end_rounds(group, own);
