@@ -22,13 +22,23 @@ static bool has_told(struct symmcoll_group *group)
 }
 
 /* A backend may lose a member's connection before the monitor has found that its
- * process has died, and does not know which one it is. */
-static void await_who(struct symmcoll_group *group)
+ * process has died, and does not know which one it is.  Whether that may be found yet. */
+static bool may_know_who(struct symmcoll_group *group, struct symc_slot *slot)
+{
+    const int64_t now = symc_now_ns();
+    int64_t never = 0;
+
+    if (atomic_compare_exchange_strong(&slot->lost_ns, &never, now))
+        symc_world_alarm(group->world);
+    return !symc_members_failed(&group->members) &&
+           now < atomic_load(&slot->lost_ns) + WHO_NS;
+}
+
+static void await_who(struct symmcoll_group *group, struct symc_slot *slot)
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
-    const int64_t until = symc_now_ns() + WHO_NS;
 
-    while (!symc_members_failed(&group->members) && symc_now_ns() < until)
+    while (may_know_who(group, slot))
         nanosleep(&nap, NULL);
 }
 
@@ -36,8 +46,8 @@ static void await_who(struct symmcoll_group *group)
  * has_told() before the backend was called; if it has said so since, by
  * core->expire() or core->failure(), the status is that. */
 static symmcoll_status_t fail_group(struct symmcoll_group *group,
-    const struct symc_slot *slot, const struct symc_op *op,
-    symmcoll_status_t status, bool told)
+    struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
+    bool told)
 {
     char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
     char who[SYMC_RANK_TEXT];
@@ -46,7 +56,7 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
         return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (status == SYMMCOLL_ERR_PEER)
-        await_who(group);
+        await_who(group, slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, NULL,
         "%s of group %s: backend %s of %s: %s", text, group->name,
@@ -139,8 +149,8 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
 /* What a call that enqueues has returned.  An error that all members have alike is
  * the call's. */
 static symmcoll_status_t judge(struct symmcoll_group *group,
-    const struct symc_slot *slot, const struct symc_op *op,
-    symmcoll_status_t status, bool told, void **token)
+    struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
+    bool told, void **token)
 {
     void *enqueued = *token;
 
@@ -252,6 +262,9 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
                    : status;
     if (how != SYMC_ADVANCE_PEEK && coll->watch != NULL)
         status = watch(slot, token);
+    /* It says so again. */
+    if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
+        return SYMMCOLL_IN_PROGRESS;
     if (status < 0)
         return fail_group(group, slot, op, status, told);
     return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op, token)
@@ -317,6 +330,8 @@ bool symc_slot_watch(struct symmcoll_group *group)
         return true; /* a call enqueues, perhaps for long */
     status = slot->backend->coll->look(slot->state, &op);
     pthread_mutex_unlock(&slot->lock);
+    if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
+        return true;
     if (status < 0)
         (void)fail_group(group, slot, &op, status, told);
     return status == SYMMCOLL_IN_PROGRESS;

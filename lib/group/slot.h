@@ -47,10 +47,11 @@ struct symc_slot {
      * abort(); one that enqueues may hold it for as long as a device is busy: see
      * slot_enter.c. */
     pthread_mutex_t lock;
-    pthread_mutex_t noted;                 /* of what follows, for moments */
-    const struct symc_op *inside;          /* what is being enqueued, or NULL */
-    bool has_ticket;                       /* by the ticket's holder */
-    int64_t entered_ns;                    /* since when */
+    pthread_mutex_t noted;        /* of what follows, for moments */
+    const struct symc_op *inside; /* what is being enqueued, or NULL */
+    bool has_ticket;              /* by the ticket's holder */
+    int64_t entered_ns;           /* since when */
+    _Atomic int64_t lost_ns; /* when the backend first said PEER; 0: never */
     struct symc_owned *owned, *owned_tail; /* the oldest first */
     int nowned; /* of them, and of those without an entry */
 };
