@@ -106,7 +106,7 @@ static int dial(struct question *question, const struct symc_place *place)
 
     if (symc_resolve(place, false, question->deadline_ns, &addresses) !=
         SYMMCOLL_OK)
-        return error;
+        return symc_now_ns() < question->deadline_ns ? error : ETIMEDOUT;
     for (const struct addrinfo *at = addresses.list; at != NULL && error != 0;
          at = at->ai_next)
         error = symc_dial_one(at, question->deadline_ns, &question->fd);

@@ -184,10 +184,10 @@ void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
         return;
     written = wants_dumps(world) && dump_for(world, world->rank, FAILED);
     symc_world_dump_dead(world);
-    if (written)
+    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
+    if (written && atomic_load(&monitor->stopping) == 0)
         add_ras(world);
     atomic_store(&monitor->dumps_done, due);
     symc_word_wake(&monitor->dumps_done);
-    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
     end_process(world);
 }
