@@ -43,6 +43,7 @@ static _Atomic(struct symc_cuda_group *) kept;
 
 static void keep(struct symc_cuda_group *group)
 {
+    symc_cuda_forget_nccl(group);
     group->next_kept = atomic_load(&kept);
     while (!atomic_compare_exchange_weak(&kept, &group->next_kept, group)) {
     }

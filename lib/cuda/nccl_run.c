@@ -250,3 +250,13 @@ void symc_cuda_abort_nccl(const struct symc_cuda_group *group)
     if (windowed != NULL)
         symc_cuda_comm_abort(windowed);
 }
+
+void symc_cuda_forget_nccl(const struct symc_cuda_group *group)
+{
+    const struct symc_core *core = group->core;
+
+    if (group->comm != NULL)
+        core->count_nccl(core->group, -1);
+    if (symc_cuda_windows_comm(group) != NULL)
+        core->count_nccl(core->group, -1);
+}

@@ -98,6 +98,10 @@ symmcoll_status_t symc_cuda_watch_nccl(
 symmcoll_status_t symc_cuda_judge_nccl(
     const struct symc_cuda_group *group, const struct symc_cuda_token *token);
 
+/* The group is closed and its communicators stay, with what may still run: they are
+ * not counted any more. */
+void symc_cuda_forget_nccl(const struct symc_cuda_group *group);
+
 /* Stop all that NCCL has in progress.  Any thread may call it at any time. */
 void symc_cuda_abort_nccl(const struct symc_cuda_group *group);
 
