@@ -86,7 +86,7 @@ static bool begin(struct faults_rank *self, struct symmcoll_work **work)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     float *at = device_alloc(2 * SIZE * sizeof(*at));
-    size_t ones[SIZE] = {1, 1, 1, 1};
+    static const size_t ones[SIZE] = {1, 1, 1, 1};
 
     call.stream = device_stream();
     return symmcoll_all_to_all_v(self->group, at, SIZE, ones, at + SIZE, SIZE,
