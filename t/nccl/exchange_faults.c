@@ -24,6 +24,19 @@
 #define INVALID_USAGE 5
 #define REMOTE_ERROR 6
 
+/* Seconds in which all ranks come, and in which a communicator is not made. */
+#if SANITIZED
+#define SHORT 3
+#define LONGER 6
+#define SHORT_TEXT "3"
+#define LONGER_TEXT "6"
+#else
+#define SHORT 0.5
+#define LONGER 1
+#define SHORT_TEXT "0.5"
+#define LONGER_TEXT "1"
+#endif
+
 /* Whether ranks add integers, and not exchange. */
 static bool adds;
 
@@ -317,22 +330,22 @@ static void test_failure(const struct plan *plan, symmcoll_status_t status,
 
 static void test_making(void)
 {
-    test_refusal(&(struct plan){.timeout = 0.3, .init_ns = 1},
+    test_refusal(&(struct plan){.timeout = SHORT, .init_ns = 1},
         SYMMCOLL_ERR_TIMEOUT,
-        "expected it to end on all 3 members within 0.3 s, found it in progress "
-        "on rank 0, 1, 2",
+        "expected it to end on all 3 members within " SHORT_TEXT
+        " s, found it in progress on rank 0, 1, 2",
         "a communicator that is not made in time: all are told, and go on");
     test_refusal(
-        &(struct plan){.timeout = 0.1, .init_ns = SYMC_NS_PER_S * 3 / 10},
+        &(struct plan){.timeout = SHORT, .init_ns = SYMC_NS_PER_S * LONGER},
         SYMMCOLL_ERR_TIMEOUT,
-        "expected it to end on all 3 members within 0.3 s, found it in progress "
-        "on rank 0, 1, 2",
+        "expected it to end on all 3 members within " LONGER_TEXT
+        " s, found it in progress on rank 0, 1, 2",
         "timeouts.init is how long it may take, where that is longer");
     test_refusal(&(struct plan){.timeout = -1, .id_result = SYSTEM_ERROR},
         SYMMCOLL_ERR_SYSTEM, "ncclGetUniqueId on rank 0: NCCL error 2",
         "an id that rank 0 cannot draw: all are told, and go on");
-    test_hang(&(struct plan){.timeout = 0.1,
-                  .init_ns = SYMC_NS_PER_S * 3 / 10,
+    test_hang(&(struct plan){.timeout = SHORT,
+                  .init_ns = SYMC_NS_PER_S * LONGER,
                   .id_hangs = true},
         "a rank 0 that hangs while it draws one: all are told who and why");
     test_death_of(0, &(struct plan){.timeout = -1, .id_hangs = true},

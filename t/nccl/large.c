@@ -210,8 +210,9 @@ static int is_tried_again(struct symmcoll_group *group, int rank)
 
     device_use(rank);
     call.stream = device_stream();
-    call.timeout = 1.5;
-    group->world->config->timeouts_init = SYMC_NS_PER_S;
+    /* Long enough for all to come, which a sanitizer has take longer. */
+    call.timeout = SANITIZED ? 9 : 1.5;
+    group->world->config->timeouts_init = SYMC_NS_PER_S * (SANITIZED ? 6 : 1);
     at = device_alloc(ELEMENTS * sizeof(*at));
     atomic_store(&fake->stuck, 1);
     before = enqueued();
