@@ -6,6 +6,7 @@
  */
 #include "t/cuda/members.h"
 #include "t/nccl/by.h"
+#include "t/sanitized.h"
 
 #include "cuda/nccl.h"
 
