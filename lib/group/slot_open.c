@@ -377,10 +377,10 @@ static symmcoll_status_t do_without(
     return SYMMCOLL_OK;
 }
 
-/* For how long members are waited for in all rounds together: a moment longer than a
- * backend itself waits for what it makes, so that it has time to tell all that it did
- * not end, of which the group does not fail. */
-#define TELLING_NS SYMC_NS_PER_S
+/* For how long members are waited for in all rounds together: longer than a backend
+ * itself waits for what it makes, so that it has time to end that, a second at most,
+ * and to tell all of it: then the group does not fail. */
+#define TELLING_NS (3 * SYMC_NS_PER_S)
 
 static int64_t find_preparing_ns(
     const struct symmcoll_group *group, const struct symc_op *op, int64_t more)
