@@ -5,9 +5,6 @@
  */
 #include "group/group.h"
 
-/* How long what runs on a device may take to end: it may wait for what the
- * program enqueues after the call. */
-
 void *symc_group_inherit(void *context)
 {
     struct symmcoll_group *group = context;

@@ -5,7 +5,8 @@
 
 #include "backend/backend.h"
 
-/* For operations that run on a device, before what they use is split. */
+/* How long what runs on a device may take to end, before what it uses is split: it may
+ * wait for what the program enqueues after the call. */
 #define SYMC_GROUP_QUIET_NS SYMC_NS_PER_S
 
 struct symc_partition;
