@@ -259,4 +259,7 @@ void symc_cuda_forget_nccl(const struct symc_cuda_group *group)
         core->count_nccl(core->group, -1);
     if (symc_cuda_windows_comm(group) != NULL)
         core->count_nccl(core->group, -1);
+    for (const struct symc_cuda_comm *comm = group->retired; comm != NULL;
+         comm = comm->next)
+        core->count_nccl(core->group, -1);
 }
