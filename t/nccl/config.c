@@ -4,28 +4,11 @@
  * for NCCL: each reaches NCCL, or is refused with the reason on all ranks.
  */
 #include "t/nccl/by.h"
+#include "t/nccl/exchanged.h"
 
 #include "cuda/nccl.h"
 
 #include <string.h>
-
-/* By NCCL, whatever its size. */
-static symmcoll_status_t exchange(struct symmcoll_group *group)
-{
-    static const size_t one[SIZE] = {1, 1, 1};
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    CUstream stream = device_stream();
-    float *at = device_alloc(2 * SIZE * sizeof(*at));
-    symmcoll_status_t status;
-
-    call.stream = stream;
-    status = symmcoll_all_to_all_v(
-        group, at, SIZE, one, at + SIZE, SIZE, one, F32, &call, NULL);
-    device_wait(stream);
-    device_end_stream(stream);
-    device_free(at);
-    return status;
-}
 
 /* ---- what reaches NCCL ---- */
 

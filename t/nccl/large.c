@@ -6,6 +6,7 @@
  */
 #include "t/cuda/members.h"
 #include "t/nccl/by.h"
+#include "t/nccl/exchanged.h"
 #include "t/sanitized.h"
 
 #include "cuda/nccl.h"
@@ -164,23 +165,6 @@ static int floats_keep_their_order(struct symmcoll_group *group, int rank)
 }
 
 /* ---- without NCCL ---- */
-
-static symmcoll_status_t exchange(struct symmcoll_group *group)
-{
-    static const size_t one[SIZE] = {1, 1, 1};
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    CUstream stream = device_stream();
-    float *at = device_alloc(2 * SIZE * sizeof(*at));
-    symmcoll_status_t status;
-
-    call.stream = stream;
-    status = symmcoll_all_to_all_v(
-        group, at, SIZE, one, at + SIZE, SIZE, one, F32, &call, NULL);
-    device_wait(stream);
-    device_end_stream(stream);
-    device_free(at);
-    return status;
-}
 
 /* Why there is none for an exchange, which requires it; NULL: that is not asked. */
 static const char *reason;

@@ -4,7 +4,7 @@
  * driver and for NCCL, and over one for the service in a process of the test.  How it
  * is asked, and what it may do instead, is of t/trace/ras.c.
  */
-#include "t/cuda/members.h"
+#include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"
 #include "t/world/faults.h"
 
@@ -102,21 +102,6 @@ struct plan {
     bool made; /* there is a communicator when the group fails */
 };
 
-static bool exchange(const struct faults_rank *self)
-{
-    static const size_t one[SIZE] = {1, 1, 1};
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    CUstream stream = device_stream();
-    float *at = device_alloc(2 * SIZE * sizeof(*at));
-    symmcoll_status_t status;
-
-    call.stream = stream;
-    status = symmcoll_all_to_all_v(
-        self->group, at, SIZE, one, at + SIZE, SIZE, one, F32, &call, NULL);
-    device_wait(stream);
-    return status == SYMMCOLL_OK;
-}
-
 /* 1: the group fails next. */
 static int fail_once(struct faults_rank *self)
 {
@@ -125,7 +110,7 @@ static int fail_once(struct faults_rank *self)
     if (!faults_init(self))
         return 1;
     device_use(self->rank);
-    if (plan->made && !exchange(self))
+    if (plan->made && exchange(self->group) != SYMMCOLL_OK)
         return 1;
     faults_reach(self, 1);
     faults_pass(self, 1);

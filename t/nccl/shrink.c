@@ -4,7 +4,7 @@
  * for NCCL: its communicator is shrunk from the one that it had, or made anew, and
  * either serves it.
  */
-#include "t/cuda/members.h"
+#include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"
 #include "t/world/faults.h"
 
@@ -28,34 +28,6 @@ struct plan {
     int restless; /* of rank 2, as the stand-in has them */
     int revoke_result, shrink_result, split_error;
 };
-
-/* Each rank has an element for each: 10 times its rank in the group, and the receiver's. */
-static symmcoll_status_t exchange(struct symmcoll_group *group)
-{
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    CUstream stream = device_stream();
-    int size = symmcoll_group_size(group), rank = symmcoll_group_rank(group);
-    float *at = device_alloc(2 * SIZE * sizeof(*at)), host[2 * SIZE] = {0};
-    size_t ones[SIZE] = {1, 1, 1, 1};
-    symmcoll_status_t status;
-
-    for (int r = 0; r < size; r++)
-        host[SIZE + r] = (float)(rank * 10 + r);
-    device_write(at, host, sizeof(host));
-    call.stream = stream;
-    status = symmcoll_all_to_all_v(group, at, (size_t)size, ones, at + SIZE,
-        (size_t)size, ones, F32, &call, NULL);
-    device_wait(stream);
-    device_read(host, at, sizeof(host));
-    for (int r = 0; status == SYMMCOLL_OK && r < size; r++)
-        if (host[r] != (float)(r * 10 + rank))
-            status = SYMMCOLL_ERR_INTERNAL;
-    if (status != SYMMCOLL_OK)
-        diag("exchange on rank %d: %s", rank, symmcoll_last_error());
-    device_end_stream(stream);
-    device_free(at);
-    return status;
-}
 
 static bool counts(const struct fake_nccl *fake, const struct plan *plan)
 {
