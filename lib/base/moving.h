@@ -9,8 +9,8 @@
 #include "base/op.h"
 #include "base/reduce.h"
 
-struct symc_joined; /* backend/backend.h, as are the next */
-struct symc_strided;
+struct symc_joined;           /* backend/memory.h */
+struct symc_strided;          /* backend/one_rank.h */
 struct symc_product_operands; /* base/product.h */
 
 /* A rank's buffers that others use where they lie. */
