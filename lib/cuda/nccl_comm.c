@@ -225,10 +225,9 @@ static symmcoll_status_t expire(
 }
 
 symmcoll_status_t symc_cuda_comm_await_all(
-    struct symc_cuda_comm *comm, int64_t timeout_ns, uint32_t *busy)
+    struct symc_cuda_comm *comm, struct symc_cuda_until until, uint32_t *busy)
 {
     const struct symc_core *core = comm->core;
-    int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
     int64_t nap = NAP_NS;
 
     for (;;) {
@@ -244,8 +243,8 @@ symmcoll_status_t symc_cuda_comm_await_all(
             left += busy[r] != 0;
         if (left == 0)
             return SYMMCOLL_OK;
-        if (core->now() >= deadline)
-            return expire(comm, busy, timeout_ns);
+        if (core->now() >= until.deadline_ns)
+            return expire(comm, busy, until.timeout_ns);
         symc_cuda_comm_doze(core, nap);
         if (nap < NAP_MOST_NS)
             nap *= 2;
@@ -267,7 +266,7 @@ symmcoll_status_t symc_cuda_comm_take_made(
 }
 
 static symmcoll_status_t make(struct symc_cuda_comm *comm,
-    const struct symc_nccl_config *config, int64_t timeout_ns)
+    const struct symc_nccl_config *config, struct symc_cuda_until until)
 {
     struct symc_nccl_id id;
     symmcoll_status_t status = compare_versions(comm);
@@ -283,7 +282,7 @@ static symmcoll_status_t make(struct symc_cuda_comm *comm,
             SYMMCOLL_ERR_NO_MEMORY, "no memory for %d members", comm->size);
     status = begin(comm, *config, id);
     if (status >= 0)
-        status = symc_cuda_comm_await_all(comm, timeout_ns, busy);
+        status = symc_cuda_comm_await_all(comm, until, busy);
     free(busy);
     return status;
 }
@@ -364,8 +363,8 @@ symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
 
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
-    struct symc_cuda_comm **comm)
+    struct symc_cuda_where where, struct symc_cuda_until until, int rank,
+    int size, struct symc_cuda_comm **comm)
 {
     struct symc_cuda_comm *made = NULL;
     symmcoll_status_t status =
@@ -373,7 +372,7 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
 
     if (made == NULL)
         return status;
-    status = make(made, config, timeout_ns);
+    status = make(made, config, until);
     if (status == SYMMCOLL_OK)
         *comm = made;
     else

@@ -18,10 +18,24 @@
 
 struct symc_cuda_comm;
 
+/* Until when something is to have been made, and how long all of it may take, for
+ * messages. */
+struct symc_cuda_until {
+    int64_t deadline_ns;
+    int64_t timeout_ns;
+};
+
+static inline struct symc_cuda_until symc_cuda_until(
+    const struct symc_core *core, int64_t timeout_ns)
+{
+    return (struct symc_cuda_until){
+        symc_deadline_ns(core->now(), timeout_ns), timeout_ns};
+}
+
 /*
  * Collective, where core->gather may be called: make one (out) of such a config,
- * but for its name and that no call blocks, while so long all members are waited
- * for.  In the context of the device, which no
+ * but for its name and that no call blocks, while all members are waited for until
+ * then.  In the context of the device, which no
  * other member has; in the same one, as `where` has it, it is ended.
  * Errors: of this member alone; what has been made is ended.  UNSUPPORTED (the
  * members' versions differ), TIMEOUT, NO_MEMORY, those of core->gather, and
@@ -29,8 +43,8 @@ struct symc_cuda_comm;
  */
 symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     const struct symc_nccl_config *config, const struct symc_core *core,
-    struct symc_cuda_where where, int64_t timeout_ns, int rank, int size,
-    struct symc_cuda_comm **comm);
+    struct symc_cuda_where where, struct symc_cuda_until until, int rank,
+    int size, struct symc_cuda_comm **comm);
 
 /* Whether what was called has ended: OK, IN_PROGRESS, or why it failed.  Any
  * thread may call it at any time. */

@@ -66,11 +66,12 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     return set_policy(core, nccl, config);
 }
 
-int64_t symc_cuda_making_ns(
+struct symc_cuda_until symc_cuda_making_until(
     const struct symc_core *core, const struct symc_op *op)
 {
     const struct symc_settings *settings = core->settings;
     int64_t init_ns = settings->get_time(settings->config, "timeouts.init");
 
-    return init_ns > op->timeout_ns ? init_ns : op->timeout_ns;
+    return symc_cuda_until(
+        core, init_ns > op->timeout_ns ? init_ns : op->timeout_ns);
 }

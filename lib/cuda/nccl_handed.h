@@ -31,10 +31,10 @@ void symc_cuda_handed_free(struct symc_cuda_handed *handed);
 symmcoll_status_t symc_cuda_shrink_prepare(
     const struct symc_cuda_group *group, struct symc_cuda_handed *handed);
 
-/* Collective, where all members are ready: make handed->comm, on all members or on none
+/* Collective, where all members are ready: make handed->comm until then, on all members or on none
  * (made, out).  Errors: those of core->gather. */
 symmcoll_status_t symc_cuda_shrink(const struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_nccl_config *config,
+    struct symc_cuda_until until, struct symc_nccl_config *config,
     struct symc_cuda_handed *handed, bool *made);
 
 #endif

@@ -40,19 +40,19 @@ enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
 /* ---- making it ---- */
 
 static symmcoll_status_t make_comm(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl *nccl,
+    struct symc_cuda_until until, const struct symc_nccl *nccl,
     const struct symc_nccl_config *config)
 {
     struct symc_cuda_comm *comm = NULL;
     struct symc_cuda_where where;
-    symmcoll_status_t status = symc_cuda_comm_adopt(group, op, config, &comm);
+    symmcoll_status_t status =
+        symc_cuda_comm_adopt(group, until, config, &comm);
 
     if (status == SYMMCOLL_OK && comm == NULL) {
         status = symc_cuda_find_where(group, &where);
         if (status == SYMMCOLL_OK)
             status = symc_cuda_comm_open(nccl, config, group->core, where,
-                symc_cuda_making_ns(group->core, op), group->rank, group->size,
-                &comm);
+                until, group->rank, group->size, &comm);
     }
     if (status != SYMMCOLL_OK)
         return status;
@@ -66,12 +66,14 @@ static symmcoll_status_t make(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_nccl *nccl,
     const struct symc_nccl_config *config)
 {
+    const struct symc_cuda_until until =
+        symc_cuda_making_until(group->core, op);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (group->comm == NULL)
-        status = make_comm(group, op, nccl, config);
+        status = make_comm(group, until, nccl, config);
     return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
-               ? symc_cuda_windows_prepare(group, op, config)
+               ? symc_cuda_windows_prepare(group, op, until, config)
                : status;
 }
 

@@ -28,10 +28,10 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
 symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     const struct symc_nccl *nccl, struct symc_nccl_config *config);
 
-/* For how long members wait for each other while they make something of NCCL's that
- * an operation needs: as for a backend that it opens, which may take longer than it
- * does itself. */
-int64_t symc_cuda_making_ns(
+/* Until when members wait for each other from now on, while they make all of NCCL's
+ * that an operation needs: as for a backend that it opens, which may take longer than
+ * it does itself. */
+struct symc_cuda_until symc_cuda_making_until(
     const struct symc_core *core, const struct symc_op *op);
 
 /* ---- nccl_where.c ---- */
@@ -51,10 +51,10 @@ symmcoll_status_t symc_cuda_split(
 void symc_cuda_drop(void *made);
 
 /* Collective, as symc_cuda_prepare(): take (out) what was split for this group, or
- * shrink what it was handed, where all members have it; else there is none.  Errors:
- * those of core->gather. */
+ * shrink what it was handed, where all members have it; else there is none, and at
+ * least half of the time is left to make one.  Errors: those of core->gather. */
 symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config,
+    struct symc_cuda_until until, const struct symc_nccl_config *config,
     struct symc_cuda_comm **comm);
 
 /* Those of which nothing but their memory is left. */

@@ -111,11 +111,10 @@ enum told {
 /* Each asks for its own, and all learn of an error of any, or that its time has passed:
  * none is left alone with what it makes instead. */
 static symmcoll_status_t await_all(const struct symc_cuda_group *group,
-    struct symc_cuda_comm *old, symmcoll_status_t own, int64_t timeout_ns,
+    struct symc_cuda_comm *old, symmcoll_status_t own, int64_t deadline_ns,
     enum told *worst)
 {
     const struct symc_core *core = group->core;
-    const int64_t deadline = symc_deadline_ns(core->now(), timeout_ns);
     uint32_t all[SYMC_KERNEL_RANKS], mine;
 
     for (;;) {
@@ -124,7 +123,7 @@ static symmcoll_status_t await_all(const struct symc_cuda_group *group,
         if (own >= 0)
             own = symc_cuda_comm_test(old);
         mine = own == SYMMCOLL_OK ? OVER : BUSY;
-        if (own < 0 || (mine == BUSY && core->now() >= deadline))
+        if (own < 0 || (mine == BUSY && core->now() >= deadline_ns))
             mine = FAILED;
         status = core->gather(core->group, &mine, all, sizeof(mine));
         if (status != SYMMCOLL_OK)
@@ -139,14 +138,14 @@ static symmcoll_status_t await_all(const struct symc_cuda_group *group,
 }
 
 symmcoll_status_t symc_cuda_shrink(const struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_nccl_config *config,
+    struct symc_cuda_until until, struct symc_nccl_config *config,
     struct symc_cuda_handed *handed, bool *made)
 {
     const struct symc_core *core = group->core;
     enum told worst = FAILED;
     symmcoll_status_t own = begin(handed, config);
-    symmcoll_status_t status = await_all(
-        group, handed->old, own, symc_cuda_making_ns(core, op), &worst);
+    symmcoll_status_t status =
+        await_all(group, handed->old, own, until.deadline_ns, &worst);
 
     if (status == SYMMCOLL_OK && worst == OVER) {
         *made = true;

@@ -42,7 +42,7 @@ static symmcoll_status_t call_split(struct symc_cuda_comm *parent,
 /* Once a member has called it all have to: they first say that they will. */
 static symmcoll_status_t split(struct symc_cuda_comm *parent,
     struct symc_cuda_comm *child, const struct symc_heir *heir,
-    struct symc_nccl_config *config, bool *begun)
+    struct symc_cuda_until until, struct symc_nccl_config *config, bool *begun)
 {
     const struct symc_core *core = parent->core;
     uint32_t *busy = calloc((size_t)parent->size, sizeof(*busy)), mine = 1;
@@ -59,7 +59,7 @@ static symmcoll_status_t split(struct symc_cuda_comm *parent,
         pthread_mutex_unlock(&parent->lock);
     }
     if (status >= 0)
-        status = symc_cuda_comm_await_all(parent, heir->timeout_ns, busy);
+        status = symc_cuda_comm_await_all(parent, until, busy);
     free(busy);
     return status == SYMMCOLL_OK ? symc_cuda_comm_take_made(parent, child)
                                  : status;
@@ -150,6 +150,8 @@ symmcoll_status_t symc_cuda_split(
     void *state, const struct symc_heir *heir, void **made)
 {
     struct symc_cuda_group *group = state;
+    const struct symc_cuda_until until =
+        symc_cuda_until(group->core, heir->timeout_ns);
     struct symc_cuda_handed *handed = calloc(1, sizeof(*handed));
     struct symc_nccl_config config;
     struct symc_cuda_entered entered;
@@ -163,7 +165,7 @@ symmcoll_status_t symc_cuda_split(
     if (status == SYMMCOLL_OK)
         status = symc_cuda_group_enter(group, &entered);
     if (status == SYMMCOLL_OK) {
-        status = split(group->comm, handed->comm, heir, &config, &begun);
+        status = split(group->comm, handed->comm, heir, until, &config, &begun);
         if (status != SYMMCOLL_OK && begun)
             retire(group);
         symc_cuda_leave(&entered);
@@ -212,6 +214,17 @@ static enum ready find_ready(
                : NOT_READY;
 }
 
+/* What is done where it can be has half of what is left, so that the time for doing
+ * without it is there when it hangs. */
+static struct symc_cuda_until find_half(
+    const struct symc_core *core, struct symc_cuda_until until)
+{
+    const int64_t now = core->now();
+
+    until.deadline_ns = now + (until.deadline_ns - now) / 2;
+    return until;
+}
+
 /* As all members are; where they differ none is. */
 static symmcoll_status_t agree(
     const struct symc_cuda_group *group, enum ready own, enum ready *ready)
@@ -229,7 +242,7 @@ static symmcoll_status_t agree(
 }
 
 symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config,
+    struct symc_cuda_until until, const struct symc_nccl_config *config,
     struct symc_cuda_comm **comm)
 {
     const struct symc_core *core = group->core;
@@ -246,7 +259,8 @@ symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
     status = agree(group, find_ready(group, handed), &ready);
     made = status == SYMMCOLL_OK && ready == SPLIT;
     if (status == SYMMCOLL_OK && ready == TO_SHRINK)
-        status = symc_cuda_shrink(group, op, &wanted, handed, &made);
+        status = symc_cuda_shrink(
+            group, find_half(core, until), &wanted, handed, &made);
     if (handed == NULL)
         return status;
     if (made && status == SYMMCOLL_OK) {

@@ -92,7 +92,7 @@ symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
  * that dies, would leave the others in progress: who does not gather any more has an
  * error that all learn.  busy has room for a word of each member. */
 symmcoll_status_t symc_cuda_comm_await_all(
-    struct symc_cuda_comm *comm, int64_t timeout_ns, uint32_t *busy);
+    struct symc_cuda_comm *comm, struct symc_cuda_until until, uint32_t *busy);
 
 void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns);
 

@@ -218,7 +218,7 @@ static bool is_possible(
     return true;
 }
 
-static symmcoll_status_t register_window(int64_t timeout_ns,
+static symmcoll_status_t register_window(struct symc_cuda_until until,
     struct symc_cuda_window *window, struct symc_cuda_joined *joined)
 {
     struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
@@ -237,7 +237,7 @@ static symmcoll_status_t register_window(int64_t timeout_ns,
                                  &window->made, SYMC_NCCL_WINDOW_SYMMETRIC));
     pthread_mutex_unlock(&comm->lock);
     if (status >= 0)
-        status = symc_cuda_comm_await_all(comm, timeout_ns, busy);
+        status = symc_cuda_comm_await_all(comm, until, busy);
     if (status != SYMMCOLL_OK)
         return status;
     window->of->written = false;
@@ -250,8 +250,8 @@ static symmcoll_status_t register_window(int64_t timeout_ns,
 }
 
 /* Decide about one number. */
-static symmcoll_status_t decide(
-    struct symc_cuda_group *group, const struct symc_op *op, uint64_t number)
+static symmcoll_status_t decide(struct symc_cuda_group *group,
+    struct symc_cuda_until until, uint64_t number)
 {
     const struct symc_core *core = group->core;
     struct symc_cuda_windows *windows = group->windows;
@@ -276,13 +276,12 @@ static symmcoll_status_t decide(
         return SYMMCOLL_OK;
     }
     *window = (struct symc_cuda_window){.number = number, .of = windows};
-    return is_possible(group, all)
-               ? register_window(symc_cuda_making_ns(core, op), window, joined)
-               : SYMMCOLL_OK;
+    return is_possible(group, all) ? register_window(until, window, joined)
+                                   : SYMMCOLL_OK;
 }
 
 static symmcoll_status_t open_windows(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config)
+    struct symc_cuda_until until, const struct symc_nccl_config *config)
 {
     struct symc_cuda_windows *windows = group->windows;
     struct symc_cuda_comm *comm = NULL;
@@ -301,35 +300,36 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
     status = symc_cuda_find_where(group, &where);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_comm_open(group->comm->nccl, config, group->core,
-            where, symc_cuda_making_ns(group->core, op), group->rank,
-            group->size, &comm);
+            where, until, group->rank, group->size, &comm);
     atomic_store(&windows->comm, comm);
     return status;
 }
 
 static symmcoll_status_t prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config)
+    const struct symc_op *op, struct symc_cuda_until until,
+    const struct symc_nccl_config *config)
 {
     const struct symc_core *core = group->core;
     struct symc_placement at;
-    symmcoll_status_t status = open_windows(group, op, config);
+    symmcoll_status_t status = open_windows(group, until, config);
 
     if (status != SYMMCOLL_OK ||
         core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE)
         return status;
     if (is_undecided(group->windows, at.in))
-        status = decide(group, op, at.in);
+        status = decide(group, until, at.in);
     if (status == SYMMCOLL_OK && is_undecided(group->windows, at.out) &&
         at.out != at.in)
-        status = decide(group, op, at.out);
+        status = decide(group, until, at.out);
     return status;
 }
 
 symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config)
+    const struct symc_op *op, struct symc_cuda_until until,
+    const struct symc_nccl_config *config)
 {
     struct symc_cuda_windows *windows;
-    symmcoll_status_t status = prepare(group, op, config);
+    symmcoll_status_t status = prepare(group, op, until, config);
 
     if (status == SYMMCOLL_OK || group->windows == NULL)
         return status;

@@ -28,7 +28,8 @@ bool symc_cuda_windows_lack(
  * Errors: those of symc_cuda_comm_open(); from then on there are no windows.
  */
 symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, const struct symc_nccl_config *config);
+    const struct symc_op *op, struct symc_cuda_until until,
+    const struct symc_nccl_config *config);
 
 /* When it is started: the communicator whose windows have its buffers on all
  * members; else NULL. */

@@ -110,9 +110,9 @@ static int open_comm(void)
                             ? SYMC_NCCL_EFFICIENCY
                             : SYMC_NCCL_UNDEFINED;
     /* The thread that ends it calls in no context: a device of its own is 0. */
-    return fine(
-        symc_cuda_comm_open(nccl, &config, &core,
-            (struct symc_cuda_where){.context = NULL}, WAIT_NS, 0, 1, &comm),
+    return fine(symc_cuda_comm_open(nccl, &config, &core,
+                    (struct symc_cuda_where){.context = NULL},
+                    symc_cuda_until(&core, WAIT_NS), 0, 1, &comm),
         "a comm");
 }
 
@@ -244,7 +244,9 @@ static symmcoll_status_t register_window(
         nccl->comm_window_register(comm->made, (void *)(uintptr_t)memory->at,
             memory->nbytes, window, SYMC_NCCL_WINDOW_SYMMETRIC));
     pthread_mutex_unlock(&comm->lock);
-    return status < 0 ? status : symc_cuda_comm_await_all(comm, WAIT_NS, &busy);
+    return status < 0 ? status
+                      : symc_cuda_comm_await_all(
+                            comm, symc_cuda_until(&core, WAIT_NS), &busy);
 }
 
 static int collect_in(const struct symc_cuda_physical *memory)

@@ -108,10 +108,20 @@ static int ask_revoked(struct symc_nccl_comm *comm)
     return SYMC_NCCL_SUCCESS;
 }
 
+/* With the lock: whether not all have come, or it is one that nobody makes. */
+static bool is_beginning(const struct symc_nccl_comm *comm)
+{
+    int most = atomic_load(&fake_nccl.begun_most);
+
+    return comm->phase == FAKE_BEGINNING &&
+           ((most != 0 && comm->number > most) ||
+               atomic_load(&comm->clique->joined) <
+                   atomic_load(&comm->clique->size));
+}
+
 /* With the lock. */
 static int ask(struct symc_nccl_comm *comm)
 {
-    struct fake_clique *clique = comm->clique;
 
     if (comm->phase == FAKE_FINALIZED)
         return SYMC_NCCL_SUCCESS;
@@ -130,9 +140,7 @@ static int ask(struct symc_nccl_comm *comm)
         return fake_split_ask(comm);
     if (comm->phase == FAKE_READY)
         return ask_pending(comm);
-    if ((comm->phase == FAKE_BEGINNING &&
-            atomic_load(&clique->joined) < atomic_load(&clique->size)) ||
-        comm->questions-- > 0)
+    if (is_beginning(comm) || comm->questions-- > 0)
         return SYMC_NCCL_IN_PROGRESS;
     comm->phase = comm->phase == FAKE_BEGINNING ? FAKE_READY : FAKE_FINALIZED;
     comm->questions = 0;
@@ -221,7 +229,7 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     pthread_mutex_lock(&all.lock);
     *made = fake_comm_add();
     fake_comm_join(*made, clique, size, rank);
-    atomic_fetch_add(&fake_nccl.begun, 1);
+    (*made)->number = atomic_fetch_add(&fake_nccl.begun, 1) + 1;
     keep_config(config);
     pthread_mutex_unlock(&all.lock);
     return SYMC_NCCL_IN_PROGRESS;

@@ -122,6 +122,7 @@ struct symc_nccl_comm {
     struct fake_clique *clique;
     int rank;
     _Atomic enum fake_phase phase;
+    int number;            /* of those that were made of an id; 0: it was not */
     int questions;         /* that are answered "in progress" */
     _Atomic int inside;    /* threads in it */
     _Atomic int running;   /* works that are in streams */

@@ -21,6 +21,9 @@ struct fake_nccl {
     _Atomic int window_result; /* found by asking; the communicator keeps it */
     _Atomic int split_result, revoke_result, shrink_result;
     _Atomic int split_error; /* not 0: a split ends with it */
+    _Atomic int split_hangs; /* 1: no split ends, and nothing is shrunk */
+    _Atomic int
+        begun_most; /* not 0: what is made of an id after so many hangs */
     /* The error that every communicator has from now on. */
     _Atomic int error;
     _Atomic int id_hangs; /* 1: the call that draws an id does not return */

@@ -55,8 +55,9 @@ static inline void *open_one(void *arg)
 
     symc_nccl_config_init(&member->nccl, &config);
     member->status = symc_cuda_comm_open(&member->nccl, &config, &member->core,
-        (struct symc_cuda_where){.context = NULL}, member->timeout_ns,
-        member->rank, group.size, &member->comm);
+        (struct symc_cuda_where){.context = NULL},
+        symc_cuda_until(&member->core, member->timeout_ns), member->rank,
+        group.size, &member->comm);
     if (member->status != SYMMCOLL_OK) {
         (void)snprintf(
             member->text, sizeof(member->text), "%s", symmcoll_last_error());

@@ -8,6 +8,8 @@
 #include "t/nccl/named.h"
 #include "t/world/faults.h"
 
+#include "group/group.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,6 +20,14 @@
 #define INVALID_USAGE 5
 #define SYSTEM_ERROR 2
 
+/* How far it comes. */
+enum hang {
+    NOTHING_HANGS,
+    SHRINK_HANGS, /* and a new one serves */
+    NEW_HANGS,    /* and so does that */
+    WINDOWS_HANG  /* no, but one for windows */
+};
+
 struct plan {
     bool shrinks; /* what is left has it shrunk; else makes one */
     bool aborted; /* by rank 0, and nobody dies */
@@ -25,6 +35,8 @@ struct plan {
     bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
     bool unused;  /* nothing needs it */
     bool twice;   /* the group is shrunk again, which finds nothing to shrink */
+    enum hang hangs;
+    int seconds;  /* for all of that: three less than would fail the group */
     int restless; /* of rank 2, as the stand-in has them */
     int revoke_result, shrink_result, split_error;
 };
@@ -51,6 +63,68 @@ static void set_faults(struct faults_rank *self, struct fake_nccl *fake)
     atomic_store(&fake->revoke_result, plan->revoke_result);
     atomic_store(&fake->shrink_result, plan->shrink_result);
     atomic_store(&fake->split_error, plan->split_error);
+}
+
+/* An operation that would have windows, where it has the communicator alone. */
+static bool sum_symmetric(struct symmcoll_group *group, int device)
+{
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    const struct fake_nccl *fake = find_nccl();
+    int enqueued = fake->enqueued;
+    struct symmcoll_symm *handle = NULL;
+    int32_t *at = NULL;
+    bool right;
+
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = device;
+    right = symmcoll_symm_alloc(group->world, 65536, &args, (void **)&at) ==
+                SYMMCOLL_OK &&
+            symmcoll_symm_rendezvous(group, at, NULL, &handle) == SYMMCOLL_OK;
+    device_use(device);
+    call.stream = device_stream();
+    right = right && symmcoll_all_reduce(group, at, at, 64, SYMMCOLL_INT32, SUM,
+                         &call, NULL) == SYMMCOLL_OK;
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    if (!right || fake->enqueued != enqueued + 1 || fake->windowed != 0) {
+        diag("%d calls, %d in windows: %s", fake->enqueued - enqueued,
+            fake->windowed, symmcoll_last_error());
+        right = false;
+    }
+    symmcoll_symm_release(handle);
+    return symmcoll_symm_free(group->world, at) == SYMMCOLL_OK && right;
+}
+
+/* The group is usable after it, whatever it has instead. */
+static bool hangs(struct faults_rank *self, struct symmcoll_group *left)
+{
+    const struct plan *plan = self->arg;
+    struct fake_nccl *fake = find_nccl();
+    symmcoll_status_t status;
+    bool right;
+
+    self->world->config->timeouts_init = SYMC_NS_PER_S * plan->seconds;
+    if (symmcoll_group_set_timeout(left, plan->seconds) != SYMMCOLL_OK)
+        return false;
+    atomic_store(&fake->split_hangs, 1);
+    if (plan->hangs == NEW_HANGS)
+        atomic_store(&fake->begun_most, 1);
+    if (plan->hangs == WINDOWS_HANG) {
+        atomic_store(&fake->begun_most, 2);
+        right = sum_symmetric(left, self->rank);
+    } else {
+        status = exchange(left);
+        right = status ==
+                (plan->hangs == NEW_HANGS ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_OK);
+    }
+    atomic_store(&fake->split_hangs, 0);
+    if (right &&
+        symmcoll_group_set_timeout(left, FAULTS_WAIT_MAX) == SYMMCOLL_OK &&
+        symmcoll_barrier(left, NULL, NULL) == SYMMCOLL_OK)
+        return true;
+    diag("rank %d: %s", self->rank, symmcoll_last_error());
+    return false;
 }
 
 /* Begin one that does not end. */
@@ -95,6 +169,8 @@ static bool use(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct plan *plan = self->arg;
 
+    if (plan->hangs != NOTHING_HANGS)
+        return hangs(self, left);
     if (plan->stuck)
         return is_aborted(self, left);
     return (plan->unused || (exchange(left) == SYMMCOLL_OK &&
@@ -197,6 +273,14 @@ int main(void)
         "where a rank cannot begin to shrink it");
     test(&(struct plan){.split_error = SYSTEM_ERROR},
         "and where that fails on a rank later");
+    test(&(struct plan){.hangs = SHRINK_HANGS, .seconds = 4},
+        "where it does not end a new one is made, for which there is time");
+    test(&(struct plan){.hangs = NEW_HANGS, .seconds = 4},
+        "where that does not end either it is refused in time: the group goes on");
+    setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
+    test(&(struct plan){.hangs = WINDOWS_HANG, .seconds = 7},
+        "nor does a communicator for windows that hangs after it take more");
     faults_end();
     return done_testing();
 }

@@ -7,6 +7,8 @@
 #include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"
 
+#include "group/group.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -220,6 +222,36 @@ static int it_is_aborted(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(child) == SYMMCOLL_OK && right;
 }
 
+#define HANG 1.5 /* seconds */
+
+static int set_timeout(struct symmcoll_group *group, double seconds)
+{
+    return symmcoll_group_set_timeout(group, seconds) == SYMMCOLL_OK;
+}
+
+/* It is given up when the call has waited so long. */
+static int it_hangs(struct symmcoll_group *group, int rank)
+{
+    struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *child;
+    int right;
+
+    device_use(rank);
+    right = exchanges(group);
+    group->world->config->timeouts_init = SYMC_NS_PER_S;
+    right = set_timeout(group, HANG) && right;
+    atomic_store(&fake->split_hangs, 1);
+    child = divide(group, 0, rank);
+    atomic_store(&fake->split_hangs, 0);
+    right = child != NULL && set_timeout(group, 60) && set_timeout(child, 60) &&
+            right;
+    right = say(none_is_left(fake), "nothing is left of it") && right;
+    right = exchanges(child) && exchanges(group) && right;
+    right = say(atomic_load(&fake->begun) == 3, "they are made anew") && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(child) == SYMMCOLL_OK && right;
+}
+
 int main(void)
 {
     device_begin();
@@ -243,6 +275,8 @@ int main(void)
         "one that would be aborted with the other is not made");
     ok(ranks_run(SIZE, it_is_busy),
         "one of a group that has something to do is left out");
+    ok(ranks_run(SIZE, it_hangs),
+        "one that does not end is given up: the group and the new one go on");
     ok(ranks_run(SIZE, it_is_aborted),
         "one that is aborted ends with what was made of it, and the new group "
         "makes its own");

@@ -87,6 +87,8 @@ int fake_split_ask(struct symc_nccl_comm *comm)
 
     if (atomic_load(&fake_nccl.split_error) != 0)
         return comm->broken = atomic_load(&fake_nccl.split_error);
+    if (atomic_load(&fake_nccl.split_hangs))
+        return SYMC_NCCL_IN_PROGRESS;
     if (atomic_load(&comm->clique->splits[comm->splits - 1].told) <
             comm->awaited ||
         comm->questions-- > 0)
