@@ -14,10 +14,10 @@ void info_find_nccl(const struct symc_config *config, struct info_nccl *nccl)
     char version[32];
 
     *nccl = (struct info_nccl){.table = NULL};
-    nccl->available =
-        symc_nccl_load(symc_fail, config->cuda_nccl, &nccl->table) ==
-            SYMMCOLL_OK &&
-        symc_nccl_check_variables(symc_fail, symc_variable_get) == SYMMCOLL_OK;
+    nccl->available = symc_nccl_load(symc_fail, config->cuda_nccl,
+                          &nccl->table) == SYMMCOLL_OK &&
+                      symc_nccl_check_variables(symc_fail, nccl->table,
+                          symc_variable_get) == SYMMCOLL_OK;
     if (!nccl->available)
         snprintf(
             nccl->detail, sizeof(nccl->detail), "%s", symmcoll_last_error());

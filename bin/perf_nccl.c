@@ -62,7 +62,7 @@ const char *perf_nccl_missing(const struct perf_options *options)
         return "NCCL does not do this reduction";
     if (symmcoll_config_get("cuda.nccl", load, NULL, &nccl) != SYMMCOLL_OK ||
         nccl == NULL ||
-        symc_nccl_check_variables(NULL, get_variable) != SYMMCOLL_OK)
+        symc_nccl_check_variables(NULL, nccl, get_variable) != SYMMCOLL_OK)
         return "no NCCL, symmcoll-info(1) says why";
     return NULL;
 }

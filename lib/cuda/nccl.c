@@ -126,22 +126,6 @@ symmcoll_status_t symc_nccl_load(
     return fail(status, "%s", reason);
 }
 
-symmcoll_status_t symc_nccl_check_variables(
-    symc_nccl_fail_fn fail, const char *(*get)(const char *name))
-{
-    const char *blocking = get("NCCL_COMM_BLOCKING");
-
-    /* NCCL takes it as a number, and only 0 and 1 for an answer. */
-    if (blocking == NULL || strtoll(blocking, NULL, 0) != 1)
-        return SYMMCOLL_OK;
-    return fail == NULL
-               ? SYMMCOLL_ERR_CONFIG
-               : fail(SYMMCOLL_ERR_CONFIG,
-                     "NCCL_COMM_BLOCKING: expected it unset or 0, found %.16s, of "
-                     "which calls of NCCL would block",
-                     blocking);
-}
-
 bool symc_nccl_optional(const struct symc_nccl *nccl, int index,
     struct symc_nccl_function *function)
 {

@@ -162,17 +162,40 @@ struct symc_nccl {
 symmcoll_status_t symc_nccl_load(
     symc_nccl_fail_fn fail, const char *path, const struct symc_nccl **nccl);
 
+/* A variable of NCCL's, as it will find it. */
+struct symc_nccl_variable {
+    char value[32];      /* as far as it fits */
+    char path[PATH_MAX]; /* of the file that has it; "": the environment */
+    int line;            /* of it there */
+};
+
+/*
+ * Whether there is one (out): in the environment, or else in a file of which NCCL adds
+ * to the environment what that lacks, when it is first used.
+ *
+ * get  as symc_variable_get()
+ */
+bool symc_nccl_find_variable(const struct symc_nccl *nccl,
+    const char *(*get)(const char *name), const char *name,
+    struct symc_nccl_variable *found);
+
+/* Where it was found, for messages: "PATH:LINE: ", or nothing; into a buffer of
+ * SYMC_NCCL_PLACE. */
+#define SYMC_NCCL_PLACE (PATH_MAX + 16)
+const char *symc_nccl_format_place(
+    const struct symc_nccl_variable *found, char *buffer);
+
 /*
  * Whether NCCL's own variables leave its communicators as the library makes them:
  * NCCL_COMM_BLOCKING has NCCL take no notice of a config that says that no call
  * blocks, and a call that blocks can be neither timed out nor aborted.
  *
- * get   as symc_variable_get()
  * fail  NULL if nobody wants the detail
+ * get   as symc_variable_get()
  * Errors: CONFIG.
  */
-symmcoll_status_t symc_nccl_check_variables(
-    symc_nccl_fail_fn fail, const char *(*get)(const char *name));
+symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
+    const struct symc_nccl *nccl, const char *(*get)(const char *name));
 
 /* A function that a library may lack. */
 struct symc_nccl_function {

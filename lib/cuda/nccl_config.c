@@ -43,7 +43,7 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     const struct symc_settings *settings = core->settings;
     const char *net = settings->get_text(settings->config, "cuda.nccl_net");
     symmcoll_status_t status =
-        symc_nccl_check_variables(core->fail, settings->get_variable);
+        symc_nccl_check_variables(core->fail, nccl, settings->get_variable);
 
     if (status != SYMMCOLL_OK)
         return status;

@@ -66,17 +66,21 @@ static symmcoll_status_t split(struct symc_cuda_comm *parent,
 }
 
 /* NCCL takes it before what the config has: then an abort of the one aborts the other. */
-static symmcoll_status_t check_shares(const struct symc_core *core)
+static symmcoll_status_t check_shares(
+    const struct symc_core *core, const struct symc_nccl *nccl)
 {
     static const char name[] = "NCCL_COMM_SPLIT_SHARE_RESOURCES";
-    const char *shares = core->settings->get_variable(name);
+    struct symc_nccl_variable found;
+    char place[SYMC_NCCL_PLACE];
 
-    if (shares == NULL || strtoll(shares, NULL, 0) == 0)
+    if (!symc_nccl_find_variable(
+            nccl, core->settings->get_variable, name, &found) ||
+        strtoll(found.value, NULL, 0) == 0)
         return SYMMCOLL_OK;
     return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "%s: expected it unset or 0, found %.16s, of which an abort of one group "
+        "%s%s: expected it unset or 0, found %.16s, of which an abort of one group "
         "would abort others",
-        name, shares);
+        symc_nccl_format_place(&found, place), name, found.value);
 }
 
 /* What this member wants for it; before anything has begun. */
@@ -93,7 +97,7 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     if (nccl->comm_split == NULL)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected an NCCL with ncclCommSplit, found %s", nccl->path);
-    status = check_shares(core);
+    status = check_shares(core, nccl);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_nccl_configure(core, nccl, config);
     config->blocking = 0;

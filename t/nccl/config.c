@@ -8,7 +8,9 @@
 
 #include "cuda/nccl.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- what reaches NCCL ---- */
 
@@ -132,6 +134,25 @@ static int is_allowed(struct symmcoll_group *group, int rank)
     return say(exchange(group) == SYMMCOLL_OK, "an exchange");
 }
 
+/* The variable in a file from which NCCL takes it. */
+static void test_file(void)
+{
+    char path[] = "/tmp/nccl.conf.XXXXXX", expected_text[128];
+    int fd = mkstemp(path);
+
+    if (fd < 0 || dprintf(fd, "# ours\nNCCL_COMM_BLOCKING=1\n") < 0)
+        diag("no file: %s", path);
+    setenv("NCCL_CONF_FILE", path, 1);
+    (void)snprintf(expected_text, sizeof(expected_text),
+        "%s:2: NCCL_COMM_BLOCKING: expected it unset or 0, found 1", path);
+    text = expected_text;
+    expected = SYMMCOLL_ERR_CONFIG;
+    on_both(SIZE, is_refused, "a file of NCCL's that has them block is named");
+    unsetenv("NCCL_CONF_FILE");
+    (void)unlink(path);
+    (void)close(fd);
+}
+
 /* A call that blocks can be neither timed out nor aborted. */
 static void test_blocking(void)
 {
@@ -142,6 +163,7 @@ static void test_blocking(void)
     setenv("NCCL_COMM_BLOCKING", "0", 1);
     on_both(SIZE, is_allowed, "one that says that they do not");
     unsetenv("NCCL_COMM_BLOCKING");
+    test_file();
 }
 
 /* ---- ranks that share a device ---- */
