@@ -181,6 +181,13 @@ void fake_work_add(struct fake_work *work, struct fake_call call);
 int fake_work_enqueue(struct fake_work *work);
 void fake_work_free(struct fake_work *work);
 
+/* ---- driver.c ---- */
+
+/* In a stream of the primary context of a device: of another one NCCL can launch
+ * nothing.  Returns a result. */
+int fake_driver_launch(
+    struct CUstream_st *stream, void (*call)(void *arg), void *arg);
+
 /* ---- registered.c ---- */
 
 /* Which window has an address; -1: none. */

@@ -5,11 +5,12 @@
  * process where two threads are in one communicator at once, where one is used that
  * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
  * where a message has another size than its receive, where ranks make different
- * calls of one collective or have their buffers elsewhere in windows, and where it is asked for what
- * the library has no use for, as the least of floats.  As in NCCL who destroys or aborts
- * a communicator waits there until all its ranks finalize or abort theirs, or have died;
- * finalizing it waits for nobody.  It adds up in the reverse
- * order of ranks, as NCCL promises no order.
+ * calls of one collective or have their buffers elsewhere in windows, and where it is
+ * asked for what the library has no use for, as the least of floats.  As in NCCL what is
+ * enqueued in a stream of another context than a device's primary one is an error of
+ * CUDA's, and who destroys or aborts a communicator waits there until all its ranks
+ * finalize or abort theirs, or have died; finalizing it waits for nobody.  It adds up in
+ * the reverse order of ranks, as NCCL promises no order.
  */
 #ifndef T_NCCL_FAKE_NCCL_H
 #define T_NCCL_FAKE_NCCL_H

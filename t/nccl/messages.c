@@ -7,7 +7,6 @@
  */
 #include "t/nccl/comms.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,20 +124,9 @@ static void run(void *arg)
 
 int fake_work_enqueue(struct fake_work *work)
 {
-    int (*launch)(struct CUstream_st * stream, void (*call)(void *), void *arg);
-    void *found = dlsym(RTLD_DEFAULT, "cuLaunchHostFunc");
-    void *driver =
-        found != NULL ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-
-    if (driver != NULL)
-        found = dlsym(driver, "cuLaunchHostFunc");
-    if (found == NULL)
-        fake_nccl_die("there is no driver");
-    memcpy(&launch, &found, sizeof(found));
     atomic_fetch_add(&fake_nccl.enqueued, 1);
     atomic_fetch_add(&work->comm->running, 1);
-    return launch(work->stream, run, work) == 0 ? SYMC_NCCL_SUCCESS
-                                                : SYMC_NCCL_CUDA_ERROR;
+    return fake_driver_launch(work->stream, run, work);
 }
 
 void fake_work_free(struct fake_work *work)
