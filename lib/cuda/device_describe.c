@@ -22,10 +22,10 @@ static const struct symc_algorithm_name copies = {
     "copies", "the driver copies from and to staging, between two barriers"};
 
 static const struct symc_algorithm_name nccl = {
-    "nccl", "NCCL sends and receives each part"};
+    "nccl", "NCCL sends and receives each part, in primary contexts"};
 
-static const struct symc_algorithm_name useful_nccl = {
-    "nccl", "NCCL, where all have it; else as for fewer bytes"};
+static const struct symc_algorithm_name useful_nccl = {"nccl",
+    "NCCL, where all have it, in primary contexts; else as for fewer bytes"};
 
 struct symc_algorithm_name symc_cuda_name_algorithm(
     const struct symc_settings *settings, int size,

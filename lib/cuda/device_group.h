@@ -123,8 +123,10 @@ struct symc_cuda_group {
     int size;
     int device;
     bool threads;
-    bool multicast;   /* all members have it, each on a device of its own */
-    bool shared;      /* some members are on one device */
+    bool multicast; /* all members have it, each on a device of its own */
+    bool shared;    /* some members are on one device */
+    int foreign; /* the first member in another context than its device's primary
+                    one, which is NCCL's; -1: none is */
     bool one_default; /* another member is a thread on this device: both have
                          one default stream */
     struct symc_cuda_limits limits;
@@ -191,7 +193,7 @@ static inline int symc_cuda_world_rank(
 /*
  * Collective: tell the others of this device and of group->limits; lower these to
  * what all have, and set what the group knows of its devices: multicast, shared,
- * one_default.
+ * foreign, one_default.
  * Errors: those of the driver and of core->gather; UNSUPPORTED, the same on all
  * members: two ranks on one device that is not to be shared, limits below what
  * kernels need.

@@ -13,6 +13,7 @@ struct told {
     char name[SYMC_CUDA_NAME_MAX]; /* of that, as its process numbers it */
     uint32_t share;                /* it may share that */
     uint32_t multicast;            /* it has that, and may use it */
+    uint32_t primary;              /* its context is the device's primary one */
     uint32_t processors;           /* of the device */
     struct symc_cuda_limits limits;
 };
@@ -36,6 +37,7 @@ static symmcoll_status_t describe_device(
     symc_cuda_format_device(group->cuda, group->device, mine->name);
     mine->processors = (uint32_t)processors;
     mine->multicast = symc_cuda_multicast_is_possible(group);
+    mine->primary = group->context.retained;
     mine->limits = group->limits;
     return SYMMCOLL_OK;
 }
@@ -76,6 +78,16 @@ static bool have_multicast(
         }
     }
     return group->size > 1;
+}
+
+static int find_foreign(
+    const struct symc_cuda_group *group, const struct told *all)
+{
+    for (int r = 0; r < group->size; r++) {
+        if (!all[r].primary)
+            return r;
+    }
+    return -1;
 }
 
 static uint64_t lower(uint64_t a, uint64_t b)
@@ -146,6 +158,7 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     group->multicast = have_multicast(group, all);
+    group->foreign = find_foreign(group, all);
     for (int r = 0; r < group->size; r++)
         group->shared |= count_sharing(group, all, r) > 1;
     group->one_default =

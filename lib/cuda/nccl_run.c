@@ -14,6 +14,24 @@ static bool has_none(const struct symc_cuda_group *group)
     return group->shared && group->limits.nccl_shared == 0;
 }
 
+/* Why NCCL can serve no operation of this group, which all members know.  It launches
+ * in the primary context of a device, whatever context is current, and there a stream
+ * of another one is none. */
+static symmcoll_status_t refuse(const struct symc_cuda_group *group)
+{
+    const struct symc_core *core = group->core;
+
+    if (group->foreign < 0)
+        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "expected a device of its own for each rank, without which NCCL "
+            "makes no communicator; found ranks that share one");
+    return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "expected each rank in the primary context of its device, in which alone "
+        "NCCL runs; found rank %d in a context that is not its device's primary "
+        "one",
+        symc_cuda_world_rank(group, group->foreign));
+}
+
 /* What an operation on this group is to NCCL, whether there is a communicator or
  * not. */
 static enum symc_need find_need(const struct symc_cuda_group *group,
@@ -91,10 +109,10 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     if (core->captured(core->group) &&
         symc_cuda_needs(group, op) == SYMC_NEED_USEFUL)
         return SYMMCOLL_OK;
-    if (has_none(group))
-        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "expected a device of its own for each rank, without which NCCL "
-            "makes no communicator; found ranks that share one");
+    if (has_none(group) || group->foreign >= 0) {
+        symc_cuda_drop_inherited(group);
+        return refuse(group);
+    }
     status = symc_nccl_load(
         core->fail, settings->get_text(settings->config, "cuda.nccl"), &nccl);
     if (status == SYMMCOLL_OK)

@@ -50,6 +50,10 @@ symmcoll_status_t symc_cuda_split(
     void *state, const struct symc_heir *heir, void **made);
 void symc_cuda_drop(void *made);
 
+/* What was split for this group, or handed to it: it has no use for that.  Where
+ * core->inherit may be called. */
+void symc_cuda_drop_inherited(const struct symc_cuda_group *group);
+
 /* Collective, as symc_cuda_prepare(): take (out) what was split for this group, or
  * shrink what it was handed, where all members have it; else there is none, and at
  * least half of the time is left to make one.  Errors: those of core->gather. */
@@ -68,8 +72,8 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 /* ---- nccl_run.c ---- */
 
 /* See struct symc_coll_ops: a communicator.
- * Errors: UNSUPPORTED (members share a device, there is no NCCL), those of
- * symc_cuda_comm_open(). */
+ * Errors: UNSUPPORTED (members share a device, or one is not in the primary context
+ * of its own; there is no NCCL), those of symc_cuda_comm_open(). */
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
 

@@ -195,6 +195,14 @@ void symc_cuda_drop(void *made)
     symc_cuda_handed_free(handed);
 }
 
+void symc_cuda_drop_inherited(const struct symc_cuda_group *group)
+{
+    void *made = group->core->inherit(group->core->group);
+
+    if (made != NULL)
+        symc_cuda_drop(made);
+}
+
 /* ---- adopting ---- */
 
 enum ready {

@@ -34,6 +34,7 @@ struct plan {
     bool runs;    /* the victim's part of an exchange does not come */
     bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
     bool unused;  /* nothing needs it */
+    bool own;     /* rank 2 goes on in a context of its own */
     bool twice;   /* the group is shrunk again, which finds nothing to shrink */
     enum hang hangs;
     int seconds;  /* for all of that: three less than would fail the group */
@@ -165,12 +166,31 @@ static bool is_aborted(struct faults_rank *self, struct symmcoll_group *left)
     return right;
 }
 
+/* In which there is no NCCL: what was handed on is ended. */
+static bool is_refused(struct faults_rank *self, struct symmcoll_group *left)
+{
+    const struct fake_nccl *fake = find_nccl();
+    CUcontext own = NULL;
+
+    if (self->rank == 2 &&
+        cuCtxCreate(&own, NULL, 0, self->rank) != CUDA_SUCCESS)
+        return false;
+    if (!ended(exchange(left), SYMMCOLL_ERR_UNSUPPORTED,
+            "found rank 2 in a context that is not its device's primary one"))
+        return false;
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
+        usleep(500);
+    return atomic_load(&fake->live) == 0 && counts(fake, self->arg);
+}
+
 static bool use(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct plan *plan = self->arg;
 
     if (plan->hangs != NOTHING_HANGS)
         return hangs(self, left);
+    if (plan->own)
+        return is_refused(self, left);
     if (plan->stuck)
         return is_aborted(self, left);
     return (plan->unused || (exchange(left) == SYMMCOLL_OK &&
@@ -261,6 +281,8 @@ int main(void)
         "a group that is aborted while it is shrunk: nothing is left of it");
     test(&(struct plan){.shrinks = true, .unused = true},
         "what was handed on and not used is ended");
+    test(&(struct plan){.shrinks = true, .unused = true, .own = true},
+        "so it is where a rank goes on in another context, which is told");
     test(&(struct plan){.shrinks = true, .twice = true},
         "what is left of a group that was shrunk before makes its own");
     test(&(struct plan){.aborted = true},

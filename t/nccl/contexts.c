@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks in a context that the program has made itself: NCCL launches in the primary one
+ * of each device, so that all members do without it.
+ */
+#include "t/nccl/by.h"
+#include "t/nccl/exchanged.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define INT32 SYMMCOLL_INT32
+#define OWN 1 /* the rank that has one */
+
+static const struct collective sum = {
+    .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
+static const struct collective gather = {
+    .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
+
+/* A new context of its device, which is current from now on. */
+static void use_own(int rank)
+{
+    CUcontext own = NULL;
+
+    if (cuInit(0) != CUDA_SUCCESS ||
+        cuCtxCreate(&own, NULL, 0, rank) != CUDA_SUCCESS)
+        abort();
+}
+
+static int is_refused(struct symmcoll_group *group)
+{
+    return ended(exchange(group), SYMMCOLL_ERR_UNSUPPORTED,
+        "expected each rank in the primary context of its device, in which alone "
+        "NCCL runs; found rank 1 in a context that is not its device's primary "
+        "one");
+}
+
+static bool before, second;
+
+/* Also after an exchange was refused, and before one was. */
+static int goes_without(struct symmcoll_group *group, int rank)
+{
+    int right = 1;
+
+    if (rank == OWN || (second && rank == SIZE - 1))
+        use_own(rank);
+    else
+        device_use(rank);
+    if (before)
+        right = is_refused(group);
+    right = right_by(group, rank, &sum, false) &&
+            right_by(group, rank, &gather, false) && is_refused(group) &&
+            right_by(group, rank, &sum, false) && right;
+    return say(atomic_load(&find_nccl()->drawn) == 0,
+               "no communicator is made") &&
+           right;
+}
+
+static int in_the_primary_one(struct symmcoll_group *group, int rank)
+{
+    device_use(rank);
+    return right_by(group, rank, &sum, true) &&
+           say(exchange(group) == SYMMCOLL_OK, "an exchange");
+}
+
+/* What was split for it has no use, and is ended before the group is. */
+static int a_part_goes_without(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *part = NULL;
+    int right;
+
+    device_use(rank);
+    right =
+        say(exchange(group) == SYMMCOLL_OK, "an exchange of all") &&
+        say(symmcoll_group_split(group, 0, rank, NULL, &part) == SYMMCOLL_OK,
+            "a part") &&
+        say(atomic_load(&fake->split) == 1, "it is split");
+    if (rank == OWN)
+        use_own(rank);
+    right = right && is_refused(part);
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 1; i++)
+        usleep(500);
+    right = say(atomic_load(&fake->live) == 1, "what was split is ended") &&
+            right_by(part, rank, &sum, false) && right;
+    device_use(rank);
+    right = say(exchange(group) == SYMMCOLL_OK, "another one of all") && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(part) == SYMMCOLL_OK && right;
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "1000", 1);
+    on_both(SIZE, in_the_primary_one,
+        "NCCL serves ranks in the primary contexts of their devices");
+    on_both(SIZE, goes_without,
+        "where one is in another all go without, or are told whose it is");
+    before = second = true;
+    on_both(SIZE, goes_without, "where two are the first one is named");
+    setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);
+    on_both(SIZE, goes_without, "so it is with windows");
+    unsetenv("SYMMCOLL_CUDA_NCCL_WINDOWS");
+    setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
+    ok(ranks_run(SIZE, a_part_goes_without),
+        "a group that is split off another goes without by itself");
+    return done_testing();
+}
