@@ -5,7 +5,6 @@
  * most results never see a gradient (F22, F24).
  */
 #include "base/dtype.h"
-#include "base/reduce.h"
 #include "functional/functional.h"
 
 #include <symmcoll/collectives.h>
@@ -58,23 +57,19 @@ static symmcoll_status_t divide(const struct symc_f_spec *spec,
     const struct symc_f_step *step, const void *from, void *to)
 {
     const struct symc_dtype *type = symc_dtype_find(step->in.dtype);
-    double factor = 1.0 / spec->group->size;
-    struct symc_reduction reduction = {.dtype = step->in.dtype,
-        .op = SYMMCOLL_PREMUL_SUM,
-        .block = 1,
-        .factors = &factor};
+    const struct symc_local_sum quotient = {.dtype = step->in.dtype,
+        .elem = step->elem,
+        .out = to,
+        .in = {from},
+        .n = 1,
+        .count = step->in_count,
+        .factor = 1.0 / spec->group->size};
 
     if (!symc_dtype_reduces(type, SYMMCOLL_PREMUL_SUM))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a gradient of floats, found %s", spec->name,
             type->name);
-    if (step->site != NULL)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected the gradient of an average in host memory, found it "
-            "on a device: reduce a sum, and divide there",
-            spec->name);
-    symc_reduce(&reduction, to, NULL, &from, 1, step->in_count, false);
-    return SYMMCOLL_OK;
+    return symc_site_add(step->site, &quotient);
 }
 
 /* Gather gradients of a reduce_scatter.  Those that are in another order, or that
@@ -125,6 +120,7 @@ static symmcoll_status_t choose_way(
     case SYMC_REDUCE_SCATTER:
         *spec = symc_f_all_gather_spec();
         spec->op = adjoint->op;
+        spec->sums = adjoint->op == SYMMCOLL_AVG;
         spec->ready = ready_gather;
         return linear ? SYMMCOLL_OK : refuse_op(adjoint);
     case SYMC_ALL_GATHER:

@@ -108,6 +108,7 @@ struct symc_f_spec {
 
     bool ungrouped; /* a shape alone needs no group */
     bool strict;    /* the input has to be contiguous */
+    bool sums;      /* ready() calls symc_site_add() */
     bool from_root; /* the others' inputs are shapes, and may have no data */
     const struct symc_f_ends
         *ends; /* of a way back that has no shape of its own; NULL */

@@ -21,9 +21,10 @@ symmcoll_status_t symc_f_find_site(
         status = symc_group_read_call(spec->call, &op);
     *stream =
         op.stream != NULL ? op.stream : symmcoll_group_stream(spec->group);
-    return status == SYMMCOLL_OK ? symc_site_open(spec->name, spec->group,
-                                       op.device, *stream, false, &step->site)
-                                 : status;
+    return status == SYMMCOLL_OK
+               ? symc_site_open(spec->name, spec->group, op.device, *stream,
+                     spec->sums, &step->site)
+               : status;
 }
 
 void *symc_f_alloc(const char *where, size_t count, size_t elem)

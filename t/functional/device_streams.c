@@ -301,22 +301,13 @@ static int wrong_places(struct flow *flow, int rank)
 /* What no kernel is there for. */
 static int not_served(struct flow *flow)
 {
-    struct symmcoll_world *world = flow->group->world;
-    struct symmcoll_adjoint *adjoint = NULL;
-    int right = symmcoll_f_reduce_scatter(flow->group, &flow->in, SYMMCOLL_AVG,
-                    0, &flow->call, &flow->out, &adjoint) == SYMMCOLL_OK &&
-                ended(symmcoll_adjoint_run(
-                          adjoint, &flow->out, &flow->call, &flow->next),
-                    SYMMCOLL_ERR_UNSUPPORTED, "the gradient of an average");
+    int right;
 
-    symmcoll_adjoint_free(adjoint);
-    symmcoll_f_free(world, &flow->out);
     cuStreamBeginCapture(flow->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     right = ended(symmcoll_f_all_reduce(flow->group, &flow->in, SUM,
                       &flow->call, &flow->out, NULL),
-                SYMMCOLL_ERR_UNSUPPORTED,
-                "memory of the caller's for what is captured") &&
-            right;
+        SYMMCOLL_ERR_UNSUPPORTED,
+        "memory of the caller's for what is captured");
     {
         CUgraph graph = NULL;
 

@@ -21,6 +21,7 @@ enum form {
     BROADCAST,
     ALL_GATHER,
     REDUCE_SCATTER,
+    SCATTER_AVERAGE,
     GATHER,
     SCATTER,
     ALL_TO_ALL,
@@ -28,13 +29,14 @@ enum form {
 };
 
 static const char *const names[] = {"all_reduce", "all_reduce of an average",
-    "broadcast", "all_gather", "reduce_scatter", "gather", "scatter",
-    "all_to_all"};
+    "broadcast", "all_gather", "reduce_scatter", "reduce_scatter of an average",
+    "gather", "scatter", "all_to_all"};
 
 struct one {
     struct symmcoll_group *group;
     enum form form;
     int dim;
+    bool turned; /* gradients are in the other order of dimensions */
     const struct symmcoll_call *call;
 };
 
@@ -58,6 +60,9 @@ static symmcoll_status_t call_form(const struct one *one,
     case REDUCE_SCATTER:
         return symmcoll_f_reduce_scatter(
             group, in, SUM, one->dim, call, out, adjoint);
+    case SCATTER_AVERAGE:
+        return symmcoll_f_reduce_scatter(
+            group, in, SYMMCOLL_AVG, one->dim, call, out, adjoint);
     case GATHER:
         return symmcoll_f_gather(group, in, one->dim, 1, call, out, adjoint);
     case SCATTER:
@@ -120,26 +125,43 @@ static int is_same(const struct symmcoll_tensor *device,
     return right;
 }
 
-/* Forward and back, on both memories: a gradient is the result itself. */
+/* The gradient of a result: that itself, or the same memory in the other order. */
+static struct symmcoll_tensor gradient_of(
+    const struct one *one, const struct symmcoll_tensor *out)
+{
+    struct symmcoll_tensor made = *out;
+    int64_t stride = 1;
+
+    for (int d = 0; one->turned && d < made.ndim; d++) {
+        made.strides[d] = stride;
+        stride *= made.shape[d];
+    }
+    return made;
+}
+
+/* Forward and back, on both memories. */
 static int agrees(const struct one *one, const struct symmcoll_tensor *host,
     const struct symmcoll_tensor *device)
 {
     struct symmcoll_world *world = one->group->world;
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT, back = out;
-    struct symmcoll_tensor device_out = out, device_back = out;
+    struct symmcoll_tensor device_out = out, device_back = out, grads[2];
     struct symmcoll_adjoint *adjoints[2] = {NULL, NULL};
     struct one on_host = *one;
     int right;
 
     on_host.call = NULL;
-    right =
-        call_form(&on_host, host, &out, &adjoints[0]) == SYMMCOLL_OK &&
-        call_form(one, device, &device_out, &adjoints[1]) == SYMMCOLL_OK &&
-        symmcoll_adjoint_run(adjoints[0], &out, NULL, &back) == SYMMCOLL_OK &&
-        symmcoll_adjoint_run(
-            adjoints[1], &device_out, one->call, &device_back) == SYMMCOLL_OK &&
-        symmcoll_f_wait(world, &back, -1) == SYMMCOLL_OK &&
-        symmcoll_f_wait(world, &device_back, 60) == SYMMCOLL_OK;
+    right = call_form(&on_host, host, &out, &adjoints[0]) == SYMMCOLL_OK &&
+            call_form(one, device, &device_out, &adjoints[1]) == SYMMCOLL_OK;
+    grads[0] = gradient_of(one, &out);
+    grads[1] = gradient_of(one, &device_out);
+    right = right &&
+            symmcoll_adjoint_run(adjoints[0], &grads[0], NULL, &back) ==
+                SYMMCOLL_OK &&
+            symmcoll_adjoint_run(adjoints[1], &grads[1], one->call,
+                &device_back) == SYMMCOLL_OK &&
+            symmcoll_f_wait(world, &back, -1) == SYMMCOLL_OK &&
+            symmcoll_f_wait(world, &device_back, 60) == SYMMCOLL_OK;
     right = say(right, names[one->form]);
     right = right &&
             say(is_same(&device_out, &out, device->device_index), "forward") &&
@@ -176,9 +198,10 @@ static int runs_each(struct one *one, int rank, enum symmcoll_dtype dtype)
     int right = 1;
 
     for (int form = 0; form < FORMS && right; form++) {
-        for (int dim = 0; dim < 2 && right; dim++) {
+        for (int i = 0; i < 4 && right; i++) {
             one->form = (enum form)form;
-            one->dim = dim;
+            one->dim = i % 2;
+            one->turned = i / 2 != 0;
             right = agrees(one, &host, &device);
         }
     }
@@ -279,9 +302,9 @@ int main(void)
 {
     device_begin();
     on_both(2, every_form,
-        "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28)");
+        "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28, F29)");
     on_both(3, every_form,
-        "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28)");
+        "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28, F29)");
     on_both(2, other_orders, "channels last, complex, and other strides (F30)");
     return done_testing();
 }
