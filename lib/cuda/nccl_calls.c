@@ -3,6 +3,7 @@
  * Operations of a group's communicator of NCCL: enqueuing them, which others may
  * have to come for, and looking at them while they run.
  */
+#include "cuda/device_parts.h"
 #include "cuda/nccl_state.h"
 
 #include <sched.h>

@@ -50,14 +50,7 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
  * thread may call it at any time. */
 symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm);
 
-/* What goes to another member and comes from it; no bytes: nothing does.  A member's
- * own part may be where it is to be. */
-struct symc_cuda_part {
-    const void *in;
-    size_t in_nbytes;
-    void *out;
-    size_t out_nbytes;
-};
+struct symc_cuda_part;
 
 /*
  * Enqueue on a stream that each member sends its part for each other, and for

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/nccl_run.h"
+#include "cuda/device_parts.h"
 #include "cuda/nccl_state.h"
 #include "cuda/nccl_window.h"
 
@@ -140,39 +141,6 @@ bool symc_cuda_is_by_nccl(
                !core->captured(core->group));
 }
 
-/* Where each part is: in a buffer of its own, or after the one before it.  One
- * part alone goes to the root, or comes from it. */
-static void find_parts(const struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_part *parts)
-{
-    const struct symc_kind_info *info = &group->core->kinds[op->kind];
-    const struct symc_lists *lists = op->listed ? op->lists : NULL;
-    const bool is_root = op->root == group->rank;
-    const bool sends = is_root || (info->traits & SYMC_FROM_ROOT) == 0;
-    const bool receives = is_root || (info->traits & SYMC_TO_ROOT) == 0;
-    const char *in = op->in;
-    char *out = op->out;
-
-    for (int r = 0; r < group->size; r++) {
-        struct symc_cuda_part *part = &parts[r];
-
-        *part = (struct symc_cuda_part){.in_nbytes = 0};
-        if (sends && (info->in_parts == SYMC_ALL_PARTS || r == op->root)) {
-            part->in_nbytes = symc_op_in_count(op, r) * op->elem;
-            part->in = lists != NULL && lists->ins != NULL ? lists->ins[r] : in;
-            if (in != NULL)
-                in += part->in_nbytes;
-        }
-        if (receives && (info->out_parts == SYMC_ALL_PARTS || r == op->root)) {
-            part->out_nbytes = symc_op_out_count(op, r) * op->elem;
-            part->out =
-                lists != NULL && lists->outs != NULL ? lists->outs[r] : out;
-            if (out != NULL)
-                out += part->out_nbytes;
-        }
-    }
-}
-
 static symmcoll_status_t enqueue(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
@@ -182,7 +150,7 @@ static symmcoll_status_t enqueue(
     struct symc_cuda_elements elements;
 
     if (!symc_cuda_comm_collects(group->comm, info, op)) {
-        find_parts(group, op, parts);
+        symc_cuda_find_parts(group, op, parts);
         return symc_cuda_comm_exchange(group->comm, op, parts, stream);
     }
     (void)find_need(group, op, &elements);

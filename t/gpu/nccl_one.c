@@ -4,6 +4,7 @@
  * of one has nothing to gain from it: a communicator with a config, every collective,
  * every reduction of every type, a window, an abort.  A rehearsal has the stand-in.
  */
+#include "cuda/device_parts.h"
 #include "cuda/memory.h"
 #include "cuda/nccl_state.h"
 #include "t/cuda/members.h"
