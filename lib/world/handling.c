@@ -3,7 +3,6 @@
  * What follows a failure, on the monitor's thread: flight recorders are written
  * out, and the process ends, where the settings say so.
  */
-#include "trace/ras.h"
 #include "world/world.h"
 
 #include <limits.h>
@@ -12,18 +11,22 @@
 
 #define FAILED "a group failed" /* why a rank writes its own record */
 
+/* Which entries are in what is written after a failure. */
+static uint32_t find_flags(const struct symmcoll_world *world)
+{
+    return world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0;
+}
+
 /* To the usual path (out, of PATH_MAX bytes). */
-static symmcoll_status_t write_for(const struct symmcoll_world *world, int rank,
-    const char *why, const struct symc_trace_ras *ras, char *path)
+static symmcoll_status_t write_for(
+    const struct symmcoll_world *world, int rank, const char *why, char *path)
 {
     symmcoll_status_t status =
         symc_trace_path(world->config, world->name, rank, path, PATH_MAX);
 
     if (status != SYMMCOLL_OK)
         return status;
-    return symc_world_dump(world, rank, path,
-        world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0, why,
-        ras);
+    return symc_world_dump(world, rank, path, find_flags(world), why, NULL);
 }
 
 /* Whether it has been written now. */
@@ -35,34 +38,10 @@ static bool dump_for(struct symmcoll_world *world, int rank, const char *why)
 
     if (block == NULL || atomic_exchange(&block->dumped, 1) != 0)
         return false;
-    status = write_for(world, rank, why, NULL, path);
+    status = write_for(world, rank, why, path);
     symc_logf(&world->log, SYMC_LOG_WARN, "%s: flight recorder of rank %d: %s",
         why, rank, status == SYMMCOLL_OK ? path : symmcoll_last_error());
     return status == SYMMCOLL_OK;
-}
-
-/* Of this rank's record: write it again, with what NCCL's RAS service says of the
- * job; that may take a while, and the process may end before.  The service is asked
- * by its address, for a thread that hangs in NCCL may have its locks. */
-static void add_ras(const struct symmcoll_world *world)
-{
-    int64_t most = world->config->timeouts_heartbeat / 2;
-    int64_t timeout_ns = world->config->trace_nccl_ras;
-    const char *address = symc_trace_ras_find();
-    struct symc_trace_ras *ras;
-    char path[PATH_MAX];
-
-    if (timeout_ns == 0 || atomic_load(&world->nccl_comms) == 0 ||
-        address == NULL)
-        return;
-    ras = symc_alloc(1, sizeof(*ras));
-    if (ras == NULL)
-        return;
-    /* The monitor makes no progress until then. */
-    symc_trace_ras_ask(address, timeout_ns < most ? timeout_ns : most, ras);
-    /* Where this fails the one without it is still there. */
-    (void)write_for(world, world->rank, FAILED, ras, path);
-    free(ras);
 }
 
 static bool wants_dumps(const struct symmcoll_world *world)
@@ -172,22 +151,32 @@ static void end_process(struct symmcoll_world *world)
     abort();
 }
 
-/* Failures have been raised: write the record out, then act as the settings
- * say. */
+/* Failures have been raised: write the record out. */
+static void write_failures(struct symmcoll_world *world, int64_t *stuck_at)
+{
+    struct symc_monitor *monitor = &world->monitor;
+    bool written = wants_dumps(world) && dump_for(world, world->rank, FAILED);
+
+    symc_world_dump_dead(world);
+    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
+    if (written && atomic_load(&monitor->stopping) == 0)
+        symc_world_ask_ras(world, find_flags(world), FAILED);
+}
+
+/* Then act as the settings say, once all has been written. */
 void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
 {
     struct symc_monitor *monitor = &world->monitor;
     uint32_t due = atomic_load(&monitor->dumps_due);
-    bool written;
 
-    if (due == atomic_load(&monitor->dumps_done))
+    if (due != monitor->dumps_seen) {
+        monitor->dumps_seen = due;
+        write_failures(world, stuck_at);
+    }
+    if (symc_world_asks_ras(world, false) ||
+        monitor->dumps_seen == atomic_load(&monitor->dumps_done))
         return;
-    written = wants_dumps(world) && dump_for(world, world->rank, FAILED);
-    symc_world_dump_dead(world);
-    *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
-    if (written && atomic_load(&monitor->stopping) == 0)
-        add_ras(world);
-    atomic_store(&monitor->dumps_done, due);
+    atomic_store(&monitor->dumps_done, monitor->dumps_seen);
     symc_word_wake(&monitor->dumps_done);
     end_process(world);
 }

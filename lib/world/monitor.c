@@ -254,6 +254,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
     }
     /* The last failure is still to be written, also for ranks that cannot
      * write. */
+    (void)symc_world_asks_ras(world, true);
     symc_world_handle_failures(world, &stuck_at);
     if (stuck_at != 0)
         symc_world_dump_stuck(world);

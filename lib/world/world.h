@@ -40,6 +40,8 @@ struct symc_dump_pipe {
     char path[PATH_MAX];
 };
 
+struct symc_ras_question;
+
 /* The monitoring threads. */
 struct symc_monitor {
     pthread_t thread;
@@ -50,11 +52,13 @@ struct symc_monitor {
     struct symc_liveness liveness;
     _Atomic uint32_t alarm; /* futex: look now */
     _Atomic uint32_t stopping;
-    _Atomic uint64_t beats;      /* rounds of the monitor */
-    _Atomic uint32_t dumps_due;  /* failures raised */
-    _Atomic uint32_t dumps_done; /* of them, written */
-    struct pollfd *polled;       /* room for all pidfds */
-    uint32_t *failures;          /* of each rank's block, when last read */
+    _Atomic uint64_t beats;        /* rounds of the monitor */
+    _Atomic uint32_t dumps_due;    /* failures raised */
+    _Atomic uint32_t dumps_done;   /* of them, written */
+    uint32_t dumps_seen;           /* of them, by the monitor */
+    struct symc_ras_question *ras; /* is being asked; NULL: nothing is */
+    struct pollfd *polled;         /* room for all pidfds */
+    uint32_t *failures;            /* of each rank's block, when last read */
     bool *dead; /* of each global rank: known to be; under the world's lock */
     bool orderly;
     struct symc_dump_pipe pipe;
@@ -215,6 +219,16 @@ void symc_world_handle_failures(
  * write, unless a launcher does. */
 void symc_world_dump_dead(struct symmcoll_world *world);
 void symc_world_dump_stuck(struct symmcoll_world *world);
+
+/* ---- ask_ras.c: on the monitor's thread ---- */
+
+/* Have a thread ask NCCL's RAS service, where this rank has a communicator of NCCL,
+ * and write this rank's record again, with what it has said.  reason lives on. */
+void symc_world_ask_ras(
+    struct symmcoll_world *world, uint32_t flags, const char *reason);
+
+/* Whether that is still going on; wait: until it is over. */
+bool symc_world_asks_ras(struct symmcoll_world *world, bool wait);
 
 /* ---- orphan.c ---- */
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define SIZE 3
+#define VICTIM 2
 #define TEXT "all communicators are OK"
 #define HAS_TEXT "\"nccl_ras\": \"" TEXT "\""
 #define HAS_NONE "\"reason\": \"a group failed\"}" /* nothing follows */
@@ -31,7 +32,9 @@
 static struct {
     int listener;
     pid_t pid;
-    _Atomic int *asked; /* how often it has answered; shared */
+    /* Shared: how often it has been asked, and has answered; and it answers nobody
+     * until this is 0. */
+    _Atomic int *called, *asked, *silent;
 } service;
 
 static void answer(int fd)
@@ -50,24 +53,41 @@ static void answer(int fd)
     atomic_fetch_add(service.asked, 1);
 }
 
+/* Take the questions of all ranks, or of one, before the first answer. */
+static void serve(void)
+{
+    int fds[SIZE], n = 0;
+
+    do {
+        fds[n] = accept(service.listener, NULL, NULL);
+        if (fds[n++] < 0)
+            _exit(1);
+        atomic_fetch_add(service.called, 1);
+    } while (atomic_load(service.silent) != 0 && n < SIZE);
+    while (atomic_load(service.silent) != 0)
+        faults_rest();
+    for (int i = 0; i < n; i++) {
+        answer(fds[i]);
+        close(fds[i]);
+    }
+}
+
 /* Before all ranks: none of these has another thread then, as a sanitizer wants it. */
 static bool start_service(void)
 {
-    service.asked = mmap(NULL, sizeof(*service.asked), PROT_READ | PROT_WRITE,
-        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (service.asked == MAP_FAILED)
+    _Atomic int *shared = mmap(NULL, 3 * sizeof(*shared),
+        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (shared == MAP_FAILED)
         return false;
+    service.called = &shared[0];
+    service.asked = &shared[1];
+    service.silent = &shared[2];
     service.pid = fork();
     if (service.pid == 0)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (service.pid == 0) {
-        int fd = accept(service.listener, NULL, NULL);
-
-        if (fd < 0)
-            _exit(1);
-        answer(fd);
-        close(fd);
-    }
+    while (service.pid == 0)
+        serve();
     return service.pid > 0;
 }
 
@@ -120,6 +140,33 @@ static int fail_once(struct faults_rank *self)
     return faults_finalize(self);
 }
 
+/* 1: another group fails next; 2: the service is asked, and the victim dies; 3: that
+ * is known; 4: the service may answer. */
+static int fail_and_be_told(struct faults_rank *self)
+{
+    struct symmcoll_group *other = NULL;
+
+    if (!faults_init(self))
+        return 1;
+    device_use(self->rank);
+    if (exchange(self->group) != SYMMCOLL_OK ||
+        symmcoll_group_create(self->world, NULL, &other) != SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank == 0)
+        symmcoll_group_abort(other, "enough");
+    if (symmcoll_barrier(other, NULL, NULL) == SYMMCOLL_OK)
+        return 1;
+    faults_reach(self, 2);
+    if (self->rank == VICTIM)
+        faults_pass(self, 4);
+    faults_note(self, faults_barrier(self));
+    faults_reach(self, 3);
+    faults_pass(self, 4);
+    return faults_finalize(self);
+}
+
 /* ---- the tests ---- */
 
 static bool dumps_hold(const char *text)
@@ -161,6 +208,47 @@ static bool asks(bool made, int expected)
     return false;
 }
 
+/* Whether the others are told of a death while they ask, and know the answer later. */
+static bool tells_death(void)
+{
+    const double until = faults_now() + FAULTS_WAIT_MAX;
+    const int called = *service.called + SIZE;
+    struct faults_job job;
+    bool right;
+
+    atomic_store(service.silent, 1);
+    faults_start(&job, SIZE, fail_and_be_told, NULL);
+    right = faults_await_all(&job, 1);
+    faults_open(&job, 1);
+    while (right && *service.called < called && faults_now() < until)
+        faults_rest();
+    right = faults_await_all(&job, 2) && right && *service.called == called;
+    faults_signal(&job, VICTIM, SIGKILL);
+    for (int r = 0; r < VICTIM; r++)
+        right = right && faults_await(&job, r, 3) &&
+                faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER,
+                    "rank 2 (pid ", "killed by SIGKILL", NULL) &&
+                faults_told(&job, r, 0)->at - job.killed_at < FAULTS_KNOWN &&
+                faults_dumped(r, HAS_NONE);
+    atomic_store(service.silent, 0);
+    faults_open(&job, 4);
+    for (int r = 0; r < VICTIM; r++)
+        faults_reap(&job, r);
+    right = faults_finish(&job, 1U << VICTIM) && right;
+    return faults_dumped(0, HAS_TEXT) && faults_dumped(1, HAS_TEXT) && right;
+}
+
+static void test_death(void)
+{
+    setenv("SYMMCOLL_TRACE_NCCL_RAS", "1min", 1);
+    setenv("SYMMCOLL_TRACE_DUMP_GRACE", "100ms", 1);
+    ok(tells_death(),
+        "while a rank waits for the service it is told of another's death, and "
+        "its dump is completed later");
+    unsetenv("SYMMCOLL_TRACE_NCCL_RAS");
+    unsetenv("SYMMCOLL_TRACE_DUMP_GRACE");
+}
+
 static void test_service(void)
 {
     if (!open_service(true) || !start_service()) {
@@ -180,6 +268,7 @@ static void test_service(void)
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     ok(run(true) && *service.asked == SIZE, "nor where there is no dump");
     unsetenv("SYMMCOLL_TRACE_DUMP_ON_ERROR");
+    test_death();
     end_service();
 }
 
