@@ -110,6 +110,9 @@ struct symc_core {
     /* While an operation is prepared or started: whether any member captures it in
      * a graph.  All find the same. */
     bool (*captured)(void *group);
+    /* While an operation in which each pair of ranks has a count of its own is
+     * started: elements of the largest part of all pairs.  All find the same. */
+    uint64_t (*largest)(void *group);
     /* Whether the buffers of an operation are at the same place on all members, and
      * where (out).  From the comparison of the operation on all find the same, while
      * it is prepared and started; before, it is not known. */
@@ -299,6 +302,8 @@ struct symc_coll_ops {
     const double *(*factors)(void *state);
     /* The same: whether any member captures what it has compared last. */
     bool (*captured)(void *state);
+    /* The same: see core->largest. */
+    uint64_t (*largest)(void *state);
     /* Optional: see core->placed. */
     enum symc_placed (*placed)(void *state, const struct symc_op *op,
         struct symc_placement *placement);

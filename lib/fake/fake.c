@@ -14,8 +14,9 @@ struct fake {
     const struct symc_core *core;
     struct symc_fake *absent; /* NULL: there is one rank */
     int rank, size;
-    double factor; /* of the latest operation that it does not do itself */
-    bool captured; /* the same: whether it is */
+    double factor;    /* of the latest operation that it does not do itself */
+    bool captured;    /* the same: whether it is */
+    uint64_t largest; /* the same: elements of its part */
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
@@ -115,6 +116,7 @@ static symmcoll_status_t start_alone(
     if (op->memory != SYMC_MEMORY_HOST) {
         fake->factor = *symc_op_factor(op);
         fake->captured = op->captured;
+        fake->largest = symc_op_in_count(op, 0);
         return SYMMCOLL_OK; /* it agrees with itself */
     }
     if (symc_kind_has(op->kind, SYMC_MOVES))
@@ -145,8 +147,17 @@ static bool is_captured(void *state)
     return fake->captured;
 }
 
-static const struct symc_coll_ops coll = {
-    .start = start_alone, .factors = find_factors, .captured = is_captured};
+static uint64_t find_largest(void *state)
+{
+    const struct fake *fake = state;
+
+    return fake->largest;
+}
+
+static const struct symc_coll_ops coll = {.start = start_alone,
+    .factors = find_factors,
+    .captured = is_captured,
+    .largest = find_largest};
 
 extern const struct symc_backend symc_fake_backend;
 const struct symc_backend symc_fake_backend = {

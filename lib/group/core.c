@@ -44,6 +44,14 @@ static bool is_captured(void *context)
     return host->backend->coll->captured(host->state);
 }
 
+static uint64_t find_largest(void *context)
+{
+    const struct symmcoll_group *group = context;
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    return host->backend->coll->largest(host->state);
+}
+
 static enum symc_placed find_placed(
     void *context, const struct symc_op *op, struct symc_placement *placement)
 {
@@ -397,6 +405,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .gather = symc_slot_gather,
         .factors = find_factors,
         .captured = is_captured,
+        .largest = find_largest,
         .placed = find_placed,
         .inherit = symc_group_inherit,
         .reserve = reserve,

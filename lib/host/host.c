@@ -192,6 +192,13 @@ static bool is_captured(void *state)
     return host->captured;
 }
 
+static uint64_t find_largest(void *state)
+{
+    const struct symc_host *host = state;
+
+    return host->largest;
+}
+
 static enum symc_placed find_placed(
     void *state, const struct symc_op *op, struct symc_placement *placement)
 {
@@ -206,6 +213,7 @@ static enum symc_placed find_placed(
 static const struct symc_coll_ops coll = {.start = start,
     .factors = find_factors,
     .captured = is_captured,
+    .largest = find_largest,
     .placed = find_placed,
     .issue = symc_host_issue,
     .advance = symc_host_advance,

@@ -44,6 +44,9 @@ struct symc_host {
     struct symc_placement placement; /* the same one's */
     uint64_t placed; /* the operation of which that is known; 0: none */
     bool alike;      /* it is the same on all members */
+    /* Elements of the largest part: of the latest operation of other memory in which
+     * each pair of ranks has a count of its own. */
+    uint64_t largest;
     bool *missing;
     struct symc_host_part *parts; /* of the operation under way, by rank */
     /* Of that operation, by rank: the buffers that this rank uses where they
