@@ -17,6 +17,13 @@ enum symmcoll_dtype symc_cuda_reduced_type(
     return dtype == SYMMCOLL_COMPLEX128 ? SYMMCOLL_FLOAT64 : dtype;
 }
 
+bool symc_cuda_is_exchange(const struct symc_kind_info *info)
+{
+    return (info->traits & SYMC_UNEVEN) != 0 &&
+           info->in_parts == SYMC_ALL_PARTS &&
+           info->out_parts == SYMC_ALL_PARTS;
+}
+
 uint64_t symc_cuda_find_part(const struct symc_op *op, int size)
 {
     uint64_t most = 0;
@@ -53,11 +60,13 @@ static uint64_t round_down(uint64_t n, uint64_t step)
     return n / step * step;
 }
 
-/* Copies serve what may have lists, and where they are wanted what each member
- * receives of all. */
+/* Copies serve what may have lists, but for exchanges, and where they are wanted what
+ * each member receives of all. */
 static bool is_copied(const struct symc_cuda_limits *limits,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
+    if (symc_cuda_is_exchange(info))
+        return false;
     if (op->listed || (info->traits & SYMC_LIST) != 0)
         return true;
     return limits->copy_engine != 0 && info->out_parts == SYMC_ALL_PARTS &&
@@ -85,7 +94,8 @@ struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
         choice.unit = op->elem / elements;
         choice.count = op->count * elements;
     } else {
-        choice.kernel = SYMC_KERNEL_PULL;
+        choice.kernel = symc_cuda_is_exchange(info) ? SYMC_KERNEL_EXCHANGE
+                                                    : SYMC_KERNEL_PULL;
     }
     choice.pieces = choice.pitch / choice.unit;
     return choice;

@@ -23,6 +23,10 @@ struct symc_cuda_choice {
 struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, const struct symc_op *op);
 
+/* Whether an operation is an exchange of parts whose sizes no single member knows:
+ * what it is cut into has no `count` before it is started. */
+bool symc_cuda_is_exchange(const struct symc_kind_info *info);
+
 /* Bytes of the largest part of an operation that a member receives. */
 uint64_t symc_cuda_find_part(const struct symc_op *op, int size);
 

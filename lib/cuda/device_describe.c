@@ -21,11 +21,12 @@ static const struct symc_algorithm_name names[SYMC_KERNEL_COUNT] = {
 static const struct symc_algorithm_name copies = {
     "copies", "the driver copies from and to staging, between two barriers"};
 
-static const struct symc_algorithm_name nccl = {
-    "nccl", "NCCL sends and receives each part, in primary contexts"};
-
-static const struct symc_algorithm_name useful_nccl = {"nccl",
+static const struct symc_algorithm_name nccl = {"nccl",
     "NCCL, where all have it, in primary contexts; else as for fewer bytes"};
+
+static const struct symc_algorithm_name exchange = {"nccl",
+    "NCCL sends and receives each part, where all have it, in primary contexts; "
+    "else a kernel does"};
 
 struct symc_algorithm_name symc_cuda_name_algorithm(
     const struct symc_settings *settings, int size,
@@ -38,7 +39,7 @@ struct symc_algorithm_name symc_cuda_name_algorithm(
         symc_cuda_nccl_need(&limits, size, info, op, &elements);
 
     if (need != SYMC_NEED_NONE)
-        return need == SYMC_NEED_REQUIRED ? nccl : useful_nccl;
+        return symc_cuda_is_exchange(info) ? exchange : nccl;
     symc_cuda_limit_packets(&limits);
     choice = symc_cuda_choose(&limits, size, info, op);
     return choice.copies ? copies : names[choice.kernel];

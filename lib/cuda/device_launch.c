@@ -5,6 +5,7 @@
  */
 #include "cuda/device_launch.h"
 #include "cuda/calls.h"
+#include "cuda/device_parts.h"
 
 #define SOONER_NS SYMC_NS_PER_S
 
@@ -90,6 +91,47 @@ static struct symc_move_args make_move(const struct symc_cuda_group *group,
         .sources = receives ? sources : 0};
 }
 
+/* The bytes of a piece that a part of so many has. */
+static uint64_t bytes_in(struct symc_cuda_piece piece, uint64_t nbytes)
+{
+    uint64_t left = nbytes > piece.from ? nbytes - piece.from : 0;
+
+    return left < piece.count ? left : piece.count;
+}
+
+/* The lower one of two addresses, of which one may be NULL. */
+static const unsigned char *lower(const void *a, const void *b)
+{
+    return a == NULL || (b != NULL && (uintptr_t)b < (uintptr_t)a) ? b : a;
+}
+
+/* Parts in buffers of their own are so far from the lowest of these. */
+static void place_parts(struct symc_exchange_args *args,
+    const struct symc_cuda_part *parts, struct symc_cuda_piece piece)
+{
+    const int size = (int)args->group.size;
+    const unsigned char *in = NULL, *out = NULL;
+
+    for (int r = 0; r < size; r++) {
+        args->send_nbytes[r] = bytes_in(piece, parts[r].in_nbytes);
+        args->receive_nbytes[r] = bytes_in(piece, parts[r].out_nbytes);
+        if (args->send_nbytes[r] > 0)
+            in = lower(in, parts[r].in);
+        if (args->receive_nbytes[r] > 0)
+            out = lower(out, parts[r].out);
+    }
+    args->in = in;
+    args->out = (unsigned char *)(uintptr_t)out;
+    for (int r = 0; r < size; r++) {
+        if (args->send_nbytes[r] > 0)
+            args->send_at[r] =
+                (uintptr_t)parts[r].in - (uintptr_t)in + piece.from;
+        if (args->receive_nbytes[r] > 0)
+            args->receive_at[r] =
+                (uintptr_t)parts[r].out - (uintptr_t)out + piece.from;
+    }
+}
+
 /* ---- launches ---- */
 
 static const void *in_at(const struct symc_op *op, uint64_t nbytes)
@@ -131,6 +173,23 @@ symmcoll_status_t symc_cuda_launch_move(struct symc_cuda_group *group,
     args.in = in_at(op, piece.from);
     args.out = out_at(op, piece.from);
     args.nbytes = piece.count;
+    return symc_kernel_launch(&group->kernels, choice->kernel, op->dtype,
+        symc_cuda_grid(
+            &group->limits, choice->kernel, group->size, piece.count),
+        stream, &args);
+}
+
+symmcoll_status_t symc_cuda_launch_exchange(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice,
+    struct symc_cuda_piece piece, CUstream stream)
+{
+    struct symc_exchange_args args = {.group = symc_cuda_make_group(group, op),
+        .data = make_staging(group),
+        .pitch = choice->pitch};
+    struct symc_cuda_part parts[SYMC_KERNEL_RANKS];
+
+    symc_cuda_find_parts(group, op, parts);
+    place_parts(&args, parts, piece);
     return symc_kernel_launch(&group->kernels, choice->kernel, op->dtype,
         symc_cuda_grid(
             &group->limits, choice->kernel, group->size, piece.count),

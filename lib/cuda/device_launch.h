@@ -34,6 +34,11 @@ symmcoll_status_t symc_cuda_launch_move(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,
     struct symc_cuda_piece piece, CUstream stream);
 
+/* As many pieces on all members as the largest part of all takes. */
+symmcoll_status_t symc_cuda_launch_exchange(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice,
+    struct symc_cuda_piece piece, CUstream stream);
+
 symmcoll_status_t symc_cuda_launch_barrier(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
 

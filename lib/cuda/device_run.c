@@ -17,6 +17,17 @@ bool symc_cuda_serves(const struct symc_kind_info *info)
 
 /* ---- the launches of an operation ---- */
 
+static symmcoll_status_t launch_piece(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_cuda_choice *choice,
+    struct symc_cuda_piece piece, CUstream stream)
+{
+    if (choice->kernel == SYMC_KERNEL_PULL)
+        return symc_cuda_launch_move(group, op, choice, piece, stream);
+    return choice->kernel == SYMC_KERNEL_EXCHANGE
+               ? symc_cuda_launch_exchange(group, op, choice, piece, stream)
+               : symc_cuda_launch_reduction(group, op, choice, piece, stream);
+}
+
 static symmcoll_status_t enqueue(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
@@ -35,16 +46,15 @@ static symmcoll_status_t enqueue(
         return symc_cuda_enqueue_copies(group, op, &choice, stream);
     if (choice.kernel == SYMC_KERNEL_BARRIER)
         return symc_cuda_launch_barrier(group, op, stream);
+    if (choice.kernel == SYMC_KERNEL_EXCHANGE)
+        choice.count = group->core->largest(group->core->group) * op->elem;
     for (struct symc_cuda_piece piece = {.from = 0};
          piece.from < choice.count && status == SYMMCOLL_OK;
          piece.from += piece.count) {
         piece.count = choice.count - piece.from;
         if (piece.count > choice.pieces)
             piece.count = choice.pieces;
-        status =
-            choice.kernel == SYMC_KERNEL_PULL
-                ? symc_cuda_launch_move(group, op, &choice, piece, stream)
-                : symc_cuda_launch_reduction(group, op, &choice, piece, stream);
+        status = launch_piece(group, op, &choice, piece, stream);
     }
     return status;
 }
@@ -86,8 +96,6 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
             "found one with a work",
             name, op->stream);
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_exchange(group, op);
-    if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_buffers(group, op);
@@ -106,8 +114,6 @@ static symmcoll_status_t check_first(
         return SYMMCOLL_OK;
     status = symc_cuda_check_stream(&group->context, group->core->fail,
         op->stream, group->core->kinds[op->kind].name);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_exchange(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     if (status == SYMMCOLL_OK)

@@ -20,6 +20,7 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_MULTIMEM_TWO_SHOT] = "symc_multimem_two_shot",
     [SYMC_KERNEL_MULTIMEM_ALL_GATHER] = "symc_multimem_all_gather",
     [SYMC_KERNEL_PULL] = "symc_pull",
+    [SYMC_KERNEL_EXCHANGE] = "symc_exchange",
     [SYMC_KERNEL_PLAN] = "symc_plan",
     [SYMC_KERNEL_PLAN_RUN] = "symc_plan_run",
     [SYMC_KERNEL_PUSH_ROWS] = "symc_push_rows",

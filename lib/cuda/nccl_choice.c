@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which operations are NCCL's: exchanges of parts whose sizes no single member
- * knows, which no kernel of the library's has; and what is large, if the results
- * have the bits that kernels would leave, or are sums and cuda.nccl_sums allows
- * others.  It depends on the operation and on what
- * the members have agreed on, so all of them choose the same.
+ * Which operations are NCCL's, where there is one: exchanges of parts whose sizes no
+ * single member knows; and what is large, if the results have the bits that kernels
+ * would leave, or are sums and cuda.nccl_sums allows others.  It depends on the
+ * operation and on what the members have agreed on, so all of them choose the same.
  */
 #include "cuda/device_choice.h"
 #include "cuda/nccl_run.h"
@@ -111,13 +110,6 @@ static bool find_reduction(const struct symc_cuda_limits *limits,
 
 /* ---- operations ---- */
 
-bool symc_cuda_is_exchange(const struct symc_kind_info *info)
-{
-    return (info->traits & SYMC_UNEVEN) != 0 &&
-           info->in_parts == SYMC_ALL_PARTS &&
-           info->out_parts == SYMC_ALL_PARTS;
-}
-
 enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, const struct symc_op *op,
     struct symc_cuda_elements *elements)
@@ -127,7 +119,7 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
     *elements = (struct symc_cuda_elements){
         .type = SYMC_NCCL_UINT8, .op = SYMC_NCCL_SUM, .nbytes = 1};
     if (symc_cuda_is_exchange(info))
-        return SYMC_NEED_REQUIRED;
+        return SYMC_NEED_USEFUL;
     if ((info->traits & SYMC_MOVES) != 0 || info->in_parts == SYMC_NO_PART ||
         size < 2)
         return SYMC_NEED_NONE;

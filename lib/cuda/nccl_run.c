@@ -15,17 +15,12 @@ static bool has_none(const struct symc_cuda_group *group)
     return group->shared && group->limits.nccl_shared == 0;
 }
 
-/* Why NCCL can serve no operation of this group, which all members know.  It launches
- * in the primary context of a device, whatever context is current, and there a stream
- * of another one is none. */
+/* NCCL launches in the primary context of a device, whatever context is current, and
+ * there a stream of another one is none.  All members know of it. */
 static symmcoll_status_t refuse(const struct symc_cuda_group *group)
 {
     const struct symc_core *core = group->core;
 
-    if (group->foreign < 0)
-        return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "expected a device of its own for each rank, without which NCCL "
-            "makes no communicator; found ranks that share one");
     return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
         "expected each rank in the primary context of its device, in which alone "
         "NCCL runs; found rank %d in a context that is not its device's primary "
@@ -41,7 +36,7 @@ static enum symc_need find_need(const struct symc_cuda_group *group,
     enum symc_need need = symc_cuda_nccl_need(&group->limits, group->size,
         &group->core->kinds[op->kind], op, elements);
 
-    return need == SYMC_NEED_USEFUL && has_none(group) ? SYMC_NEED_NONE : need;
+    return has_none(group) ? SYMC_NEED_NONE : need;
 }
 
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
@@ -107,10 +102,9 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     symmcoll_status_t status;
 
     /* It is kernels' then; making one would disturb the capture. */
-    if (core->captured(core->group) &&
-        symc_cuda_needs(group, op) == SYMC_NEED_USEFUL)
+    if (core->captured(core->group))
         return SYMMCOLL_OK;
-    if (has_none(group) || group->foreign >= 0) {
+    if (group->foreign >= 0) {
         symc_cuda_drop_inherited(group);
         return refuse(group);
     }
@@ -134,11 +128,9 @@ bool symc_cuda_is_by_nccl(
 {
     const struct symc_core *core = group->core;
     struct symc_cuda_elements elements;
-    enum symc_need need = find_need(group, op, &elements);
 
-    return need == SYMC_NEED_REQUIRED ||
-           (need == SYMC_NEED_USEFUL && group->comm != NULL &&
-               !core->captured(core->group));
+    return find_need(group, op, &elements) != SYMC_NEED_NONE &&
+           group->comm != NULL && !core->captured(core->group);
 }
 
 static symmcoll_status_t enqueue(
@@ -177,26 +169,6 @@ const char *symc_cuda_inside(void *state)
     const struct symc_cuda_group *group = state;
 
     return atomic_load(&group->in_nccl) ? "NCCL" : NULL;
-}
-
-symmcoll_status_t symc_cuda_check_exchange(
-    struct symc_cuda_group *group, const struct symc_op *op)
-{
-    const struct symc_kind_info *info = &group->core->kinds[op->kind];
-    bool captured = false;
-    symmcoll_status_t status;
-
-    /* What has a work runs on the group's stream; that of the caller may be captured
-     * since the call. */
-    if (!symc_cuda_is_exchange(info) || !op->direct)
-        return SYMMCOLL_OK;
-    status = symc_cuda_ask_captured(group, op->stream, &captured);
-    if (status != SYMMCOLL_OK || !captured)
-        return status;
-    return group->core->fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a stream that is not captured, for NCCL does it, found "
-        "stream %p, which is",
-        info->name, op->stream);
 }
 
 symmcoll_status_t symc_cuda_watch_nccl(

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on devices that NCCL serves: those that no kernel of the library's
- * has, and large ones.
+ * Operations on devices that NCCL serves: exchanges of unlike parts, and large ones.
  */
 #ifndef SYMC_CUDA_NCCL_RUN_H
 #define SYMC_CUDA_NCCL_RUN_H
@@ -10,9 +9,6 @@
 #include "cuda/nccl_comm.h"
 
 /* ---- nccl_choice.c ---- */
-
-/* Whether an operation is an exchange of parts whose sizes no single member knows. */
-bool symc_cuda_is_exchange(const struct symc_kind_info *info);
 
 /* What NCCL is to an operation of a group of so many, each on a device of its own;
  * and what its elements are to NCCL (out). */
@@ -72,17 +68,13 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 /* ---- nccl_run.c ---- */
 
 /* See struct symc_coll_ops: a communicator.
- * Errors: UNSUPPORTED (members share a device, or one is not in the primary context
- * of its own; there is no NCCL), those of symc_cuda_comm_open(). */
+ * Errors: UNSUPPORTED (a member is not in the primary context of its device, there is
+ * no NCCL), those of symc_cuda_comm_open(). */
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
 
-/* What this rank alone can see to be wrong: INVALID (its stream is captured). */
-symmcoll_status_t symc_cuda_check_exchange(
-    struct symc_cuda_group *group, const struct symc_op *op);
-
 /* When it is started: whether an operation is NCCL's, alike on all members.  One
- * that a member captures is not, where kernels can do it. */
+ * that a member captures is not. */
 bool symc_cuda_is_by_nccl(
     const struct symc_cuda_group *group, const struct symc_op *op);
 

@@ -41,6 +41,7 @@ DECLARE_MULTIMEM(bf16)
 DECLARE_MULTIMEM(f32)
 void symc_multimem_all_gather(const void *args);
 void symc_pull(const void *args);
+void symc_exchange(const void *args);
 void symc_plan(const void *args);
 void symc_plan_run(const void *args);
 void symc_push_rows(const void *args);
@@ -104,6 +105,7 @@ void kernels_register(void)
     REGISTER_MULTIMEM(f32)
     REGISTER(symc_multimem_all_gather, struct symc_move_args);
     REGISTER(symc_pull, struct symc_move_args);
+    REGISTER(symc_exchange, struct symc_exchange_args);
     REGISTER(symc_plan, struct symc_plan_args);
     REGISTER(symc_plan_run, struct symc_plan_run_args);
     REGISTER(symc_push_rows, struct symc_push_args);

@@ -4,6 +4,7 @@
  * the same in host memory; works, streams, barriers, and graphs.
  */
 #include "t/cuda/every.h"
+#include "t/cuda/unlike.h"
 #include "t/gpu/gpu.h"
 #include "t/gpu/ranks.h"
 
@@ -210,12 +211,14 @@ static void run_on(int n)
     on_threads(n, every_all_to_all, "all_to_all has the host's bits");
     on_threads(n, every_broadcast, "broadcast has the host's bits");
     on_threads(n, every_lists, "parts in buffers of their own");
+    on_threads(n, every_unlike, "exchanges of parts of unlike sizes");
     on_threads(n, every_types_and_reductions, "all types, all reductions");
     on_threads(n, every_factors, "factors of each rank");
     on_threads(n, many_works, "many works on two streams");
     on_threads(n, stream_waits, "the group's stream waits for a work");
     on_threads(n, in_a_row, "each in a row has what the one before it left");
     on_threads(n, every_graph, "graphs that are started three times");
+    on_threads(n, every_unlike_graph, "graphs of exchanges of unlike parts");
 }
 
 int main(void)

@@ -63,7 +63,7 @@ static void settle(int rank)
     setenv("NCCL_HOSTID", name, 1);
 }
 
-/* ---- exchanges, which are NCCL's whatever their size ---- */
+/* ---- exchanges, which are NCCL's whatever their size, where there is one ---- */
 
 struct exchange {
     struct symmcoll_group *group;
@@ -135,6 +135,18 @@ static symmcoll_status_t call(struct exchange *it, struct symmcoll_work **work)
         work);
 }
 
+/* Whether there is a communicator, without which kernels exchange. */
+static int has_nccl(const struct exchange *it)
+{
+    const struct symc_refusal *lack =
+        &it->group->slots[SYMC_MEMORY_DEVICE].lack;
+
+    if (lack->status == SYMMCOLL_OK)
+        return 1;
+    diag("expected an exchange by NCCL, found: %s", lack->reason);
+    return 0;
+}
+
 /* Whether all parts have come, and nothing after them. */
 static int has_come(struct exchange *it, int round)
 {
@@ -155,7 +167,7 @@ static int has_come(struct exchange *it, int round)
 static int exchange(struct exchange *it, int round)
 {
     prepare(it, round);
-    return say(call(it, NULL) == SYMMCOLL_OK, "an exchange") &&
+    return say(call(it, NULL) == SYMMCOLL_OK, "an exchange") && has_nccl(it) &&
            has_come(it, round);
 }
 
@@ -248,16 +260,18 @@ static bool is_refusal(const char *detail)
 
 static int ask(struct symmcoll_group *group, int rank)
 {
+    const struct symc_refusal *lack;
     struct exchange it;
     symmcoll_status_t status;
 
     begin(&it, group, rank);
     prepare(&it, 0);
     status = call(&it, NULL);
-    if (status != SYMMCOLL_OK && rank == 0 && is_refusal(symmcoll_last_error()))
-        (void)snprintf(
-            found->refusal, SYMC_DETAIL_MAX, "%s", symmcoll_last_error());
-    return finish(&it, status == SYMMCOLL_OK);
+    lack = &group->slots[SYMC_MEMORY_DEVICE].lack;
+    if (rank == 0 && lack->status != SYMMCOLL_OK && is_refusal(lack->reason))
+        (void)snprintf(found->refusal, SYMC_DETAIL_MAX, "%s", lack->reason);
+    return finish(&it, say(status == SYMMCOLL_OK, "an exchange") &&
+                           has_nccl(&it) && has_come(&it, 0));
 }
 
 /* Those that move data or reduce integers, of so many bytes. */

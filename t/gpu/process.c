@@ -5,6 +5,7 @@
  * long timeouts, and no times.
  */
 #include "t/cuda/every.h"
+#include "t/cuda/unlike.h"
 #include "t/gpu/ranks.h"
 #include "t/gpu/standing.h"
 #include "t/world/others.h"
@@ -53,6 +54,25 @@ static int others(struct symmcoll_group *group, int rank)
     return few(group, rank, SYMC_REDUCE_SCATTER) &&
            few(group, rank, SYMC_ALL_TO_ALL) &&
            few(group, rank, SYMC_BROADCAST) && few(group, rank, SYMC_GATHER);
+}
+
+/* Of parts of unlike sizes. */
+static int exchanges(struct symmcoll_group *group, int rank)
+{
+    static const size_t most[] = {37, 2501, 70001};
+    const int n = gpu_is_rehearsal() ? 2 : 3;
+    int right = 1;
+
+    device_use(rank);
+    for (int i = 0; i < n * UNLIKE_SHAPES && right; i++) {
+        const struct unlike one = {.shape = (enum unlike_shape)(i / n),
+            .form = (enum unlike_form)(i % UNLIKE_FORMS),
+            .dtype = F32,
+            .most = most[i % n]};
+
+        right = unlike_same_as_host(group, rank, &one);
+    }
+    return right;
 }
 
 #define BARRIERS 5
@@ -271,6 +291,7 @@ int main(void)
         on_processes(n, all_reduce, "all_reduce has the host's bits");
         on_processes(n, all_gather, "all_gather has the host's bits");
         on_processes(n, others, "so have other collectives");
+        on_processes(n, exchanges, "so have exchanges of unlike parts");
         test_barriers(n);
     }
     faults_begin();

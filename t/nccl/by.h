@@ -6,19 +6,9 @@
 #include "t/cuda/members.h"
 #include "t/nccl/named.h"
 
-#include <stdatomic.h>
-
 #define SIZE 3
 #define MIN 1000                         /* bytes, as the tests set the limit */
 #define ELEMENTS (MIN / sizeof(int32_t)) /* of four bytes, so many */
-
-/* Groups of calls of this process, so far. */
-static inline int enqueued(void)
-{
-    const struct fake_nccl *fake = find_nccl();
-
-    return fake != NULL ? atomic_load(&fake->enqueued) : 0;
-}
 
 /* Whether a rank's latest collective was NCCL's, or not; threads have one NCCL,
  * and all have called it by now. */

@@ -91,7 +91,7 @@ static void test_network(void)
     unsetenv("SYMMCOLL_CUDA_NCCL_NET");
 }
 
-/* ---- what is refused ---- */
+/* ---- what NCCL is not made with ---- */
 
 static symmcoll_status_t expected;
 static const char *text;
@@ -104,7 +104,7 @@ static int is_refused(struct symmcoll_group *group, int rank)
 
     device_use(rank);
     return right_by(group, rank, &sum, false) &&
-           ended(exchange(group), expected, text) &&
+           exchanges_without(group, expected, text) &&
            right_by(group, rank, &sum, false);
 }
 
@@ -177,9 +177,7 @@ static int shares(struct symmcoll_group *group, int rank)
 
     device_use(0);
     return right_by(group, rank, &sum, by_nccl) &&
-           (by_nccl ? say(exchange(group) == SYMMCOLL_OK, "an exchange")
-                    : ended(exchange(group), SYMMCOLL_ERR_UNSUPPORTED,
-                          "expected a device of its own for each rank"));
+           say(exchange_by(group, by_nccl) == SYMMCOLL_OK, "an exchange");
 }
 
 static void test_shared(void)

@@ -28,9 +28,9 @@ static void use_own(int rank)
         abort();
 }
 
-static int is_refused(struct symmcoll_group *group)
+static int does_without(struct symmcoll_group *group)
 {
-    return ended(exchange(group), SYMMCOLL_ERR_UNSUPPORTED,
+    return exchanges_without(group, SYMMCOLL_ERR_UNSUPPORTED,
         "expected each rank in the primary context of its device, in which alone "
         "NCCL runs; found rank 1 in a context that is not its device's primary "
         "one");
@@ -38,7 +38,7 @@ static int is_refused(struct symmcoll_group *group)
 
 static bool before, second;
 
-/* Also after an exchange was refused, and before one was. */
+/* Whatever comes first. */
 static int goes_without(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -48,9 +48,9 @@ static int goes_without(struct symmcoll_group *group, int rank)
     else
         device_use(rank);
     if (before)
-        right = is_refused(group);
+        right = does_without(group);
     right = right_by(group, rank, &sum, false) &&
-            right_by(group, rank, &gather, false) && is_refused(group) &&
+            right_by(group, rank, &gather, false) && does_without(group) &&
             right_by(group, rank, &sum, false) && right;
     return say(atomic_load(&find_nccl()->drawn) == 0,
                "no communicator is made") &&
@@ -79,7 +79,7 @@ static int a_part_goes_without(struct symmcoll_group *group, int rank)
         say(atomic_load(&fake->split) == 1, "it is split");
     if (rank == OWN)
         use_own(rank);
-    right = right && is_refused(part);
+    right = right && does_without(part);
     for (int i = 0; i < 20000 && atomic_load(&fake->live) != 1; i++)
         usleep(500);
     right = say(atomic_load(&fake->live) == 1, "what was split is ended") &&
@@ -98,7 +98,7 @@ int main(void)
     on_both(SIZE, in_the_primary_one,
         "NCCL serves ranks in the primary contexts of their devices");
     on_both(SIZE, goes_without,
-        "where one is in another all go without, or are told whose it is");
+        "where one is in another all go without, for that reason");
     before = second = true;
     on_both(SIZE, goes_without, "where two are the first one is named");
     setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);

@@ -3,6 +3,7 @@
  * Exchanges of parts of different sizes on devices, by NCCL: over the stand-ins
  * for the driver and for NCCL.
  */
+#include "t/cuda/kernels.h"
 #include "t/cuda/members.h"
 #include "t/nccl/named.h"
 
@@ -210,45 +211,68 @@ static int some_have_none(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* ---- what is refused ---- */
+/* ---- what is not NCCL's ---- */
 
-static const char *reason;
+/* One by a kernel of this rank's, or of others of its process. */
+static int is_by_kernels(struct self *self)
+{
+    int before = enqueued(), launches = kernels_runs("symc_exchange");
 
-/* Twice with one reason, beside operations that need no NCCL. */
-static int is_refused(struct symmcoll_group *group, int rank)
+    return fine(exchange(self, NULL)) && received(self) &&
+           say(enqueued() == before, "no call of NCCL") &&
+           say(kernels_runs("symc_exchange") > launches, "a kernel");
+}
+
+/* Beside other operations; of few elements, and of many. */
+static int goes_without(struct symmcoll_group *group, int rank)
 {
     struct self self;
     int right = 1;
 
     begin(&self, group, rank);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 6 && right; i++) {
         plan_round(&self, i);
-        right =
-            ended(exchange(&self, NULL), SYMMCOLL_ERR_UNSUPPORTED, reason) &&
-            sums(&self) && right;
+        right = is_by_kernels(&self) && sums(&self);
     }
     return finish(&self, right);
 }
 
-/* A stream that is captured, before and after there is a communicator. */
+/* On a stream that is captured: kernels of the graph do it. */
+static int capture(struct self *self)
+{
+    int before = enqueued(), right;
+    CUgraphExec exec = NULL;
+    CUgraph graph = NULL;
+
+    right = cuStreamBeginCapture(
+                self->stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS &&
+            fine(exchange(self, NULL)) &&
+            cuStreamEndCapture(self->stream, &graph) == CUDA_SUCCESS &&
+            cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+            cuGraphLaunch(exec, self->stream) == CUDA_SUCCESS &&
+            received(self) &&
+            say(enqueued() == before, "no call of NCCL in a capture");
+    return right && cuGraphExecDestroy(exec) == CUDA_SUCCESS &&
+           cuGraphDestroy(graph) == CUDA_SUCCESS;
+}
+
+/* Before and after there is a communicator. */
 static int captures(struct symmcoll_group *group, int rank)
 {
     struct self self;
-    CUgraph graph;
-    int right;
+    int right, before;
 
     begin(&self, group, rank);
     plan_round(&self, 0);
     right = sums(&self);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && right; i++) {
         plan_round(&self, i);
-        right = cuStreamBeginCapture(self.stream,
-                    CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS &&
-                ended(exchange(&self, NULL), SYMMCOLL_ERR_INVALID,
-                    "expected a stream that is not captured") &&
-                cuStreamEndCapture(self.stream, &graph) == CUDA_SUCCESS &&
-                cuGraphDestroy(graph) == CUDA_SUCCESS &&
-                fine(exchange(&self, NULL)) && received(&self) && right;
+        right = capture(&self) && fine(symmcoll_barrier(group, NULL, NULL));
+        before = enqueued();
+        plan_round(&self, i + 2);
+        right = right && fine(exchange(&self, NULL)) && received(&self) &&
+                say(enqueued() > before, "one by NCCL") &&
+                fine(symmcoll_barrier(group, NULL, NULL));
     }
     return finish(&self, right);
 }
@@ -305,7 +329,7 @@ static int is_called_before_a_capture(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* A driver that does not say whether a stream is captured. */
+/* A driver that does not say whether a stream is captured, when it is started. */
 static int nobody_knows(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -315,12 +339,11 @@ static int nobody_knows(struct symmcoll_group *group, int rank)
     plan_round(&self, 0);
     right = fine(exchange(&self, NULL)) && received(&self);
     fake_configure("fail=cuStreamIsCapturing:2:400");
-    right = ended(exchange(&self, NULL), SYMMCOLL_ERR_DEVICE,
-                "cuStreamIsCapturing of stream 0x") &&
-            right;
-    plan_round(&self, 1);
-    right = fine(exchange(&self, NULL)) && received(&self) && right;
-    return finish(&self, right);
+    return finish(&self,
+        ended(exchange(&self, NULL), SYMMCOLL_ERR_DEVICE,
+            "cuStreamIsCapturing of stream 0x") &&
+            say(symmcoll_group_error(group) < 0, "the group has failed") &&
+            right);
 }
 
 /* Rank 1 expects one more of rank 0 than that passes: as on the host. */
@@ -447,13 +470,10 @@ static int refuses_pairs(struct symmcoll_group *group, int rank)
 int main(void)
 {
     device_begin();
-    reason = "no NCCL: expected the name of a library, found an empty "
-             "cuda.nccl";
-    on_both(SIZE, is_refused, "without NCCL such an exchange is refused");
+    on_both(SIZE, goes_without, "without NCCL kernels exchange them");
     name_nccl();
     setenv("FAKE_NCCL_VERSION", "22105", 1);
-    reason = "expected NCCL 2.22.0 or later, found 2.21.5";
-    on_both(SIZE, is_refused, "with one that is too old, too");
+    on_both(SIZE, goes_without, "with one that is too old, too");
     unsetenv("FAKE_NCCL_VERSION");
     on_both(SIZE, exchanges,
         "parts of any size are exchanged, of one buffer and of lists");
@@ -466,15 +486,14 @@ int main(void)
     on_both(SIZE, refuses_pairs,
         "sends, receives and coalesced operations are refused, and the group "
         "goes on");
-    on_both(SIZE, captures, "it is refused on a captured stream");
+    on_both(SIZE, captures, "what is captured kernels exchange");
     on_both(SIZE, is_called_before_a_capture,
-        "one with a work that was called before the capture is not");
+        "what was called with a work before the capture is NCCL's");
     ok(ranks_run(SIZE, nobody_knows),
-        "a driver that fails to say whether it is captured is told as that");
+        "a driver that fails to say whether it is captured fails the group, with "
+        "its error");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     fake_configure("devices=2");
-    reason = "expected a device of its own for each rank, without which NCCL "
-             "makes no communicator; found ranks that share one";
-    on_both(SIZE, is_refused, "it is refused where ranks share a device");
+    on_both(SIZE, goes_without, "so do they where ranks share a device");
     return done_testing();
 }

@@ -4,10 +4,9 @@
  * for it, while its communicator is made and while it runs: everybody is told why,
  * nothing hangs, and what can go on does.
  */
-#include "group/group.h"
 #include "t/attempts.h"
 #include "t/cuda/members.h"
-#include "t/nccl/named.h"
+#include "t/nccl/exchanged.h"
 #include "t/world/faults.h"
 
 #include <pthread.h>
@@ -55,6 +54,8 @@ struct plan {
     int id_result;          /* of rank 0 */
     bool id_hangs;          /* rank 0 draws one until gate 1 is open */
     int init_result, error; /* of the victim */
+    const char *reason;     /* why there is none; NULL: that is not asked */
+    symmcoll_status_t status;
 };
 
 struct buffers {
@@ -62,7 +63,7 @@ struct buffers {
     void *in, *out;
 };
 
-static symmcoll_status_t exchange(struct symmcoll_group *group,
+static symmcoll_status_t run(struct symmcoll_group *group,
     const struct buffers *buffers, double timeout, struct symmcoll_work **work)
 {
     static const size_t splits[SIZE] = {EACH, EACH, EACH};
@@ -114,7 +115,7 @@ static bool begin(struct faults_rank *self, struct buffers *buffers)
     if (self->rank == VICTIM)
         atomic_store(&fake->init_result, plan->init_result);
     atomic_store(&fake->stuck, !plan->made);
-    if (plan->made && exchange(self->group, buffers, -1, NULL) != SYMMCOLL_OK)
+    if (plan->made && run(self->group, buffers, -1, NULL) != SYMMCOLL_OK)
         return false;
     device_wait(buffers->stream);
     atomic_store(&fake->stuck, !plan->enqueued);
@@ -176,7 +177,7 @@ static int meet_a_fault(struct faults_rank *self)
         fake_stall(buffers.stream);
     if (stands)
         faults_reach(self, 1);
-    if (exchange(self->group, &buffers, plan->timeout, &work) != SYMMCOLL_OK)
+    if (run(self->group, &buffers, plan->timeout, &work) != SYMMCOLL_OK)
         return 1;
     if (!stands)
         faults_reach(self, 1);
@@ -192,8 +193,10 @@ static int meet_a_fault(struct faults_rank *self)
         pthread_join(thread, NULL);
     if (symmcoll_group_error(self->group) == SYMMCOLL_OK)
         right = sum(self->group, &buffers) &&
-                (faults_note(self, exchange(self->group, &buffers, -1, NULL)) <
-                    0) != adds;
+                faults_note(self, run(self->group, &buffers, -1, NULL)) ==
+                    SYMMCOLL_OK;
+    if (plan->reason != NULL)
+        right = lacks_nccl(self->group, plan->status, plan->reason) && right;
     return faults_finalize(self) != 0 || !right || lost ||
            find_nccl()->live != 0;
 }
@@ -238,20 +241,22 @@ static bool all_told(struct faults_job *job, unsigned but,
     return told;
 }
 
-/* Making it has failed, on all, and does so later at once; or all do without. */
-static void test_refusal(const struct plan *plan, symmcoll_status_t status,
+/* Making it has failed, on all, and all do without, then and later. */
+static void test_refusal(const struct plan *refused, symmcoll_status_t status,
     const char *text, const char *what)
 {
+    struct plan plan = *refused;
     struct faults_job job;
     bool told = true;
 
-    faults_start(&job, SIZE, meet_a_fault, plan);
+    plan.status = status;
+    plan.reason = text;
+    faults_start(&job, SIZE, meet_a_fault, &plan);
     for (int r = 0; r < SIZE; r++) {
         faults_reap(&job, r);
         for (int i = 0; i < 2; i++)
-            told = faults_said(faults_told(&job, r, i),
-                       adds ? SYMMCOLL_OK : status, adds ? NULL : text, NULL) &&
-                   told;
+            told =
+                faults_said(faults_told(&job, r, i), SYMMCOLL_OK, NULL) && told;
     }
     ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
 }
@@ -334,7 +339,7 @@ static void test_making(void)
         SYMMCOLL_ERR_TIMEOUT,
         "expected it to end on all 3 members within " SHORT_TEXT
         " s, found it in progress on rank 0, 1, 2",
-        "a communicator that is not made in time: all are told, and go on");
+        "a communicator that is not made in time: all go on without");
     test_refusal(
         &(struct plan){.timeout = SHORT, .init_ns = SYMC_NS_PER_S * LONGER},
         SYMMCOLL_ERR_TIMEOUT,
@@ -343,7 +348,7 @@ static void test_making(void)
         "timeouts.init is how long it may take, where that is longer");
     test_refusal(&(struct plan){.timeout = -1, .id_result = SYSTEM_ERROR},
         SYMMCOLL_ERR_SYSTEM, "ncclGetUniqueId on rank 0: NCCL error 2",
-        "an id that rank 0 cannot draw: all are told, and go on");
+        "an id that rank 0 cannot draw: all go on without");
     test_hang(&(struct plan){.timeout = SHORT,
                   .init_ns = SYMC_NS_PER_S * LONGER,
                   .id_hangs = true},
@@ -354,16 +359,18 @@ static void test_making(void)
     test_refusal(&(struct plan){.timeout = -1, .init_result = INVALID_USAGE},
         SYMMCOLL_ERR_INVALID,
         "ncclCommInitRankConfig on rank 1: NCCL error 5, invalid usage",
-        "a rank that cannot begin one: all are told, and go on");
+        "a rank that cannot begin one: all go on without");
     test_death(&(struct plan){.timeout = -1},
         "a peer that dies while it is made: the others are told who");
     test_failure(&(struct plan){.timeout = -1, .aborts = true},
         SYMMCOLL_ERR_CANCELED, "enough",
         "a group that another thread aborts while it is made");
-    test_failure(&(struct plan){.timeout = -1, .error = REMOTE_ERROR},
-        adds ? SYMMCOLL_OK : SYMMCOLL_ERR_PEER,
-        adds ? "" : "rank 1: NCCL error 6",
-        "an error of NCCL's while it is made");
+    test_failure(&(struct plan){.timeout = -1,
+                     .error = REMOTE_ERROR,
+                     .status = SYMMCOLL_ERR_PEER,
+                     .reason = "rank 1: NCCL error 6"},
+        SYMMCOLL_OK, "",
+        "an error of NCCL's while it is made: all go on without");
 }
 
 static void test_running(void)

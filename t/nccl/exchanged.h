@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An exchange of one element for each member, which NCCL does whatever its size. */
+/*
+ * An exchange of one element for each member, which NCCL does whatever its size,
+ * where there is one; else a kernel does.
+ */
 #ifndef T_NCCL_EXCHANGED_H
 #define T_NCCL_EXCHANGED_H
 
 #include "t/cuda/members.h"
+#include "t/nccl/named.h"
+
+#include "group/group.h"
+
+#include <string.h>
 
 #define EXCHANGED_MOST 4 /* members */
 
 /* What each member sends is 10 times its rank, and the receiver's: the status, or
- * INTERNAL where that has not come. */
-static inline symmcoll_status_t exchange(struct symmcoll_group *group)
+ * INTERNAL where that has not come, or not that way. */
+static inline symmcoll_status_t exchange_by(
+    struct symmcoll_group *group, bool nccl)
 {
     static const size_t ones[EXCHANGED_MOST] = {1, 1, 1, 1};
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -17,6 +26,7 @@ static inline symmcoll_status_t exchange(struct symmcoll_group *group)
     int size = symmcoll_group_size(group), rank = symmcoll_group_rank(group);
     float host[2 * EXCHANGED_MOST] = {0};
     float *at = device_alloc(sizeof(host));
+    int before = enqueued();
     symmcoll_status_t status;
 
     for (int r = 0; r < size; r++)
@@ -34,7 +44,37 @@ static inline symmcoll_status_t exchange(struct symmcoll_group *group)
         }
     device_end_stream(stream);
     device_free(at);
-    return status;
+    if (status != SYMMCOLL_OK || (enqueued() > before) == nccl)
+        return status;
+    diag(
+        "rank %d: expected an exchange %s NCCL", rank, nccl ? "by" : "without");
+    return SYMMCOLL_ERR_INTERNAL;
+}
+
+static inline symmcoll_status_t exchange(struct symmcoll_group *group)
+{
+    return exchange_by(group, true);
+}
+
+/* Whether members do without NCCL for a reason. */
+static inline int lacks_nccl(const struct symmcoll_group *group,
+    symmcoll_status_t status, const char *text)
+{
+    const struct symc_refusal *lack = &group->slots[SYMC_MEMORY_DEVICE].lack;
+
+    if (lack->status == status && strstr(lack->reason, text) != NULL)
+        return 1;
+    diag("expected no NCCL for %d and '%s', found %d: %s", (int)status, text,
+        (int)lack->status, lack->reason);
+    return 0;
+}
+
+/* They do, and exchange all the same. */
+static inline int exchanges_without(
+    struct symmcoll_group *group, symmcoll_status_t status, const char *text)
+{
+    return say(exchange_by(group, false) == SYMMCOLL_OK, "an exchange") &&
+           lacks_nccl(group, status, text);
 }
 
 #endif

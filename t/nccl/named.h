@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +33,14 @@ static inline struct fake_nccl *find_nccl(void)
     void *library = dlopen(getenv("SYMMCOLL_CUDA_NCCL"), RTLD_NOW);
 
     return library != NULL ? dlsym(library, "fake_nccl") : NULL;
+}
+
+/* Groups of calls of this process, so far. */
+static inline int enqueued(void)
+{
+    const struct fake_nccl *fake = find_nccl();
+
+    return fake != NULL ? atomic_load(&fake->enqueued) : 0;
 }
 
 /* Of a rank: that its process ends with status 3 where a communicator is left. */

@@ -102,7 +102,6 @@ static bool hangs(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct plan *plan = self->arg;
     struct fake_nccl *fake = find_nccl();
-    symmcoll_status_t status;
     bool right;
 
     self->world->config->timeouts_init = SYMC_NS_PER_S * plan->seconds;
@@ -115,9 +114,10 @@ static bool hangs(struct faults_rank *self, struct symmcoll_group *left)
         atomic_store(&fake->begun_most, 2);
         right = sum_symmetric(left, self->rank);
     } else {
-        status = exchange(left);
-        right = status ==
-                (plan->hangs == NEW_HANGS ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_OK);
+        right = plan->hangs == NEW_HANGS
+                    ? exchanges_without(left, SYMMCOLL_ERR_TIMEOUT,
+                          "ncclCommInitRankConfig: expected it to end")
+                    : exchange(left) == SYMMCOLL_OK;
     }
     atomic_store(&fake->split_hangs, 0);
     if (right &&
@@ -167,7 +167,7 @@ static bool is_aborted(struct faults_rank *self, struct symmcoll_group *left)
 }
 
 /* In which there is no NCCL: what was handed on is ended. */
-static bool is_refused(struct faults_rank *self, struct symmcoll_group *left)
+static bool goes_without(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct fake_nccl *fake = find_nccl();
     CUcontext own = NULL;
@@ -175,7 +175,7 @@ static bool is_refused(struct faults_rank *self, struct symmcoll_group *left)
     if (self->rank == 2 &&
         cuCtxCreate(&own, NULL, 0, self->rank) != CUDA_SUCCESS)
         return false;
-    if (!ended(exchange(left), SYMMCOLL_ERR_UNSUPPORTED,
+    if (!exchanges_without(left, SYMMCOLL_ERR_UNSUPPORTED,
             "found rank 2 in a context that is not its device's primary one"))
         return false;
     for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
@@ -190,7 +190,7 @@ static bool use(struct faults_rank *self, struct symmcoll_group *left)
     if (plan->hangs != NOTHING_HANGS)
         return hangs(self, left);
     if (plan->own)
-        return is_refused(self, left);
+        return goes_without(self, left);
     if (plan->stuck)
         return is_aborted(self, left);
     return (plan->unused || (exchange(left) == SYMMCOLL_OK &&
@@ -298,7 +298,7 @@ int main(void)
     test(&(struct plan){.hangs = SHRINK_HANGS, .seconds = 4},
         "where it does not end a new one is made, for which there is time");
     test(&(struct plan){.hangs = NEW_HANGS, .seconds = 4},
-        "where that does not end either it is refused in time: the group goes on");
+        "where that does not end either kernels serve, in time");
     setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);
     setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
     test(&(struct plan){.hangs = WINDOWS_HANG, .seconds = 7},

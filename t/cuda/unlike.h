@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exchanges in which each rank has parts of its own sizes for the others, in memory
+ * of a device and of the host, which has to have the same bits.
+ */
+#ifndef T_CUDA_UNLIKE_H
+#define T_CUDA_UNLIKE_H
+
+#include "t/cuda/members.h"
+
+#define UNLIKE_RANKS 8
+
+/* Who has how much for whom. */
+enum unlike_shape {
+    UNLIKE_MIXED, /* up to the most, some none */
+    UNLIKE_ONE,   /* the first rank has the most for the last, all others one */
+    UNLIKE_LONELY, /* the first rank has the most for the last, no other has any */
+    UNLIKE_IDLE, /* the last rank neither sends nor receives */
+    UNLIKE_SHAPES
+};
+
+/* How it is called. */
+enum unlike_form {
+    UNLIKE_BUFFER,
+    UNLIKE_WORK,
+    UNLIKE_LISTS,
+    UNLIKE_FORMS
+};
+
+/* One exchange, as a rank makes it. */
+struct unlike {
+    enum unlike_shape shape;
+    enum unlike_form form;
+    enum symmcoll_dtype dtype;
+    size_t most; /* elements of a part */
+    size_t sent[UNLIKE_RANKS], received[UNLIKE_RANKS];
+    size_t nsent, nreceived;
+};
+
+/* Fill in what a rank sends and receives. */
+void unlike_plan(struct unlike *one, int rank, int size);
+
+/* Lists are read in the call alone if it has no work. */
+symmcoll_status_t unlike_call(struct symmcoll_group *group,
+    const struct unlike *one, void *out, const void *in,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
+/* Make it on a stream of the rank's device and in host memory: whether both have
+ * the same bytes, and no byte beside the output has changed. */
+int unlike_same_as_host(
+    struct symmcoll_group *group, int rank, const struct unlike *one);
+
+/* All shapes and forms, of all sizes of every_counts, by a rank of its own device. */
+int every_unlike(struct symmcoll_group *group, int rank);
+
+/* Captured in a graph that is started three times with other data. */
+int every_unlike_graph(struct symmcoll_group *group, int rank);
+
+#endif
