@@ -149,14 +149,69 @@ static int launches_are_checked(void *unused)
     return right;
 }
 
+/* As long as another context than a stream's is current. */
+static int is_refused(CUfunction function, CUstream stream, CUdeviceptr words)
+{
+    struct args args = {(uint32_t *)(uintptr_t)words, 1};
+    void *parameters[] = {&args};
+
+    return returned(cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, stream,
+                        parameters, NULL),
+        CUDA_ERROR_INVALID_HANDLE);
+}
+
+static int other_contexts_are_refused(void *unused)
+{
+    CUcontext other = NULL;
+    CUstream stream = NULL;
+    CUevent begin = NULL, end = NULL;
+    CUdeviceptr words = 0, spare; /* two, beside those of kernels */
+    CUfunction function = NULL, others = NULL;
+    float ms = 0;
+    int right =
+        open_device("", 0) && (words = make_words(BLOCKS * THREADS + 2)) != 0 &&
+        good(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) &&
+        good(cuEventCreate(&begin, 0)) && good(cuEventRecord(begin, stream));
+
+    (void)unused;
+    spare = words + BLOCKS * THREADS * sizeof(uint32_t);
+    fake_register_kernel("add", add, sizeof(struct args));
+    fake_set_engine(run);
+    function = find_kernel("add");
+    right = right && function != NULL && good(cuCtxCreate(&other, NULL, 0, 0));
+    others = find_kernel("add");
+    right = right && others != function &&
+            is_refused(function, stream, words) &&
+            is_refused(others, stream, words) &&
+            is_refused(function, NULL, words) && launch(others, NULL, words) &&
+            returned(cuMemsetD8Async(words, 0, 4, stream),
+                CUDA_ERROR_INVALID_HANDLE) &&
+            returned(cuMemsetD32Async(words, 0, 1, stream),
+                CUDA_ERROR_INVALID_HANDLE) &&
+            returned(cuStreamWriteValue32(stream, words, 1, 0),
+                CUDA_ERROR_INVALID_HANDLE) &&
+            good(cuMemcpyAsync(spare, spare + 4, 4, stream)) &&
+            good(cuEventCreate(&end, 0)) && good(cuEventRecord(end, NULL)) &&
+            returned(cuEventRecord(end, stream), CUDA_ERROR_INVALID_HANDLE) &&
+            good(cuEventSynchronize(begin)) && good(cuEventSynchronize(end)) &&
+            returned(cuEventElapsedTime(&ms, begin, end),
+                CUDA_ERROR_INVALID_HANDLE) &&
+            good(cuEventDestroy(end)) && good(cuCtxDestroy(other)) &&
+            launch(function, stream, words) && good(cuEventDestroy(begin)) &&
+            good(cuStreamSynchronize(stream)) && good(cuStreamDestroy(stream));
+    return right && good(cuMemFree(words)) && close_device(0);
+}
+
 int main(void)
 {
-    plan(3);
+    plan(4);
     ok(run_child(launches_are_in_order, NULL),
         "kernels of two streams are run in the order of their events");
     ok(run_child(a_loaded_kernel_waits_for_nobody, NULL),
         "a kernel that has been loaded is launched beside others");
     ok(run_child(launches_are_checked, NULL),
         "a launch that no device can do is refused");
+    ok(run_child(other_contexts_are_refused, NULL),
+        "streams, functions and events of another context are refused");
     return done_testing();
 }

@@ -437,8 +437,10 @@ void fake_register_kernel(
     struct CUfunc_st *function = fake_alloc(sizeof(*function));
 
     fake_lock();
-    *function =
-        (struct CUfunc_st){fake.functions, name, kernel, args_nbytes, false};
+    *function = (struct CUfunc_st){.next = fake.functions,
+        .name = name,
+        .kernel = kernel,
+        .args_nbytes = args_nbytes};
     fake.functions = function;
     fake_unlock();
 }

@@ -194,7 +194,8 @@ FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    if (!fake_is_event(begin) || !fake_is_event(end) || begin->recorded == 0 ||
+    if (!fake_is_event(begin) || !fake_is_event(end) ||
+        begin->context != end->context || begin->recorded == 0 ||
         end->recorded == 0 ||
         ((begin->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0)
         result = CUDA_ERROR_INVALID_HANDLE;

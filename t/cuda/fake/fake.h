@@ -5,10 +5,12 @@
  * memory of the host, streams are threads, and kernels are functions.
  *
  * It refuses what the real driver refuses: calls before cuInit(), without a
- * current context, or in the child of a fork; sizes that are no multiple of the
- * granularity; what may not be done while a stream is captured.  It is stricter
- * where the real one only may fail.  It has no multicast instructions, no peer
- * access rights and no caches: what a test over it shows is control and ordering.
+ * current context, or in the child of a fork; kernels and sets of memory in a stream
+ * of another context than the current one, a function or an event of another one;
+ * sizes that are no multiple of the granularity; what may not be done while a stream
+ * is captured.  It is stricter where the real one only may fail.  It has no multicast
+ * instructions, no peer access rights and no caches: what a test over it shows is
+ * control and ordering.
  *
  * Under ThreadSanitizer the work of each stream is ordered as CUDA orders it, and
  * by nothing else: two streams that use the same memory without an event between

@@ -88,13 +88,34 @@ FAKE_API CUresult cuLibraryGetKernel(
     return result;
 }
 
+/* With the lock. */
+static CUfunction find_function(CUfunction kernel, CUcontext context)
+{
+    CUfunction at = kernel->functions;
+
+    while (at != NULL && at->context != context)
+        at = at->next;
+    if (at == NULL) {
+        at = fake_alloc(sizeof(*at));
+        *at = *kernel;
+        at->next = kernel->functions;
+        at->functions = NULL;
+        at->context = context;
+        kernel->functions = at;
+    }
+    return at;
+}
+
 FAKE_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);
 
-    if (result == CUDA_SUCCESS)
-        *function = (CUfunction)kernel;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    fake_lock();
+    *function = find_function((CUfunction)kernel, fake_current());
+    fake_unlock();
+    return CUDA_SUCCESS;
 }
 
 /* ---- loading ---- */
@@ -184,8 +205,12 @@ FAKE_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
         return CUDA_ERROR_INVALID_VALUE;
     work.args = parameters[0];
     fake_lock();
-    load_late(function, fake_current());
-    result = fake_enqueue(config->hStream, &work);
+    if (function->context == fake_current()) {
+        load_late(function, fake_current());
+        result = fake_enqueue_here(config->hStream, &work);
+    } else {
+        result = CUDA_ERROR_INVALID_HANDLE;
+    }
     fake_unlock();
     return result;
 }

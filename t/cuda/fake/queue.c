@@ -333,6 +333,15 @@ CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
     return CUDA_SUCCESS;
 }
 
+CUresult fake_enqueue_here(CUstream handle, const struct fake_work *work)
+{
+    CUstream stream = fake_find_stream(handle);
+
+    return stream != NULL && stream->context == fake_current()
+               ? fake_enqueue(handle, work)
+               : CUDA_ERROR_INVALID_HANDLE;
+}
+
 /* The default stream of the calling thread's context. */
 static CUstream find_legacy(void)
 {

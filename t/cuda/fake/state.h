@@ -141,11 +141,14 @@ struct fake_capture {
     uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* of the others', by each */
 };
 
+/* A kernel, and what it is in each context that has asked for it. */
 struct CUfunc_st {
     struct CUfunc_st *next;
     const char *name;
     fake_kernel_fn kernel;
     size_t args_nbytes;
+    struct CUfunc_st *functions;
+    CUcontext context; /* of a function */
     bool loaded;
 };
 
@@ -231,6 +234,8 @@ void fake_await_to_free(void);
 /* The pieces of work of a stream, of which *work is copied.  Into its capture if
  * it is captured. */
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work);
+/* The same of what can be enqueued in the current context alone. */
+CUresult fake_enqueue_here(CUstream handle, const struct fake_work *work);
 /* The same to a stream that is not captured. */
 void fake_append(CUstream stream, const struct fake_work *work);
 struct fake_work *fake_copy_work(const struct fake_work *work);

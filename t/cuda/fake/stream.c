@@ -159,7 +159,8 @@ FAKE_API CUresult cuStreamGetPriority(CUstream handle, int *priority)
 
 /* ---- work ---- */
 
-static CUresult enqueue(
+static CUresult enqueue_by(
+    CUresult (*enqueue)(CUstream handle, const struct fake_work *work),
     const char *function, CUstream stream, const struct fake_work *work)
 {
     CUresult result = fake_enter(function, FAKE_CONTEXT);
@@ -167,9 +168,22 @@ static CUresult enqueue(
     if (result != CUDA_SUCCESS)
         return result;
     fake_lock();
-    result = fake_enqueue(stream, work);
+    result = enqueue(stream, work);
     fake_unlock();
     return result;
+}
+
+/* Into a stream of any context: copies, and functions of the host. */
+static CUresult enqueue(
+    const char *function, CUstream stream, const struct fake_work *work)
+{
+    return enqueue_by(fake_enqueue, function, stream, work);
+}
+
+static CUresult enqueue_here(
+    const char *function, CUstream stream, const struct fake_work *work)
+{
+    return enqueue_by(fake_enqueue_here, function, stream, work);
 }
 
 FAKE_API CUresult cuMemcpyAsync(
@@ -217,7 +231,7 @@ FAKE_API CUresult cuMemsetD8Async(
         .value = value,
         .nbytes = n};
 
-    return enqueue(__func__, stream, &work);
+    return enqueue_here(__func__, stream, &work);
 }
 
 FAKE_API CUresult cuMemsetD32Async(
@@ -230,7 +244,7 @@ FAKE_API CUresult cuMemsetD32Async(
 
     if (to % sizeof(uint32_t) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(__func__, stream, &work);
+    return enqueue_here(__func__, stream, &work);
 }
 
 FAKE_API CUresult cuStreamWriteValue32_v2(
@@ -251,7 +265,7 @@ FAKE_API CUresult cuStreamWriteValue32_v2(
     if (!writable || flags != CU_STREAM_WRITE_VALUE_DEFAULT ||
         to % sizeof(uint32_t) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(__func__, stream, &work);
+    return enqueue_here(__func__, stream, &work);
 }
 
 FAKE_API CUresult cuStreamWaitValue32_v2(
@@ -264,7 +278,7 @@ FAKE_API CUresult cuStreamWaitValue32_v2(
 
     if (from % sizeof(uint32_t) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(__func__, stream, &work);
+    return enqueue_here(__func__, stream, &work);
 }
 
 FAKE_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data)
