@@ -66,6 +66,7 @@ symmcoll_status_t symc_fused_device_open(
     struct symc_fused *fused, const char *name, int index)
 {
     struct symmcoll_world *world = fused->group->world;
+    const struct symc_memory_request request = {.device = index};
     struct symc_fused_device *made;
     symmcoll_status_t status;
 
@@ -84,7 +85,7 @@ symmcoll_status_t symc_fused_device_open(
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     status = symc_registry_open_compute(&world->registry, world->config, name,
-        index, &made->ops, &made->compute);
+        request, &made->ops, &made->compute);
     made->index = index;
     if (status == SYMMCOLL_OK)
         fused->device = made;

@@ -90,13 +90,14 @@ symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream, bool sums,
     struct symc_site **site)
 {
+    const struct symc_memory_request request = {.device = device, .sums = sums};
     struct symc_site *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     status = symc_registry_open_device(
-        &group->world->registry, where, device, sums, &made->ops, &made->local);
+        &group->world->registry, where, request, &made->ops, &made->local);
     if (status != SYMMCOLL_OK) {
         free(made);
         return status;

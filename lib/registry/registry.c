@@ -225,16 +225,17 @@ symmcoll_status_t symc_registry_find_device(
 }
 
 symmcoll_status_t symc_registry_open_device(
-    const struct symc_registry *registry, const char *where, int device,
-    bool sums, const struct symc_local_ops **ops, void **local)
+    const struct symc_registry *registry, const char *where,
+    struct symc_memory_request request, const struct symc_local_ops **ops,
+    void **local)
 {
-    const struct symc_memory_request request = {
-        .fail = symc_fail, .device = device, .sums = sums};
+    const int device = request.device;
     const struct symc_backend *backend;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status =
         symc_registry_find_device(registry, where, device, &backend);
 
+    request.fail = symc_fail;
     if (status != SYMMCOLL_OK)
         return status;
     *ops = backend->local;
@@ -252,17 +253,18 @@ symmcoll_status_t symc_registry_open_device(
 
 symmcoll_status_t symc_registry_open_compute(
     const struct symc_registry *registry, const struct symc_config *config,
-    const char *where, int device, const struct symc_compute_ops **ops,
-    void **compute)
+    const char *where, struct symc_memory_request request,
+    const struct symc_compute_ops **ops, void **compute)
 {
     const struct symc_settings settings = symc_registry_settings(config);
-    const struct symc_memory_request request = {
-        .settings = &settings, .fail = symc_fail, .device = device};
+    const int device = request.device;
     const struct symc_backend *backend;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status =
         symc_registry_find_device(registry, where, device, &backend);
 
+    request.settings = &settings;
+    request.fail = symc_fail;
     if (status != SYMMCOLL_OK)
         return status;
     *ops = backend->compute;

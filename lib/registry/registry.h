@@ -65,17 +65,18 @@ symmcoll_status_t symc_registry_find_device(
     const struct symc_backend **backend);
 
 /* A device (out, with what is done there) for one rank alone, until ops->close();
- * sums: add() will be called.
+ * of the request, what open() reads but for fail.
  * Errors: those of open(), and UNSUPPORTED; each says where, and which device. */
 symmcoll_status_t symc_registry_open_device(
-    const struct symc_registry *registry, const char *where, int device,
-    bool sums, const struct symc_local_ops **ops, void **local);
+    const struct symc_registry *registry, const char *where,
+    struct symc_memory_request request, const struct symc_local_ops **ops,
+    void **local);
 
 /* The same of what multiplies there (out), with the settings. */
 symmcoll_status_t symc_registry_open_compute(
     const struct symc_registry *registry, const struct symc_config *config,
-    const char *where, int device, const struct symc_compute_ops **ops,
-    void **compute);
+    const char *where, struct symc_memory_request request,
+    const struct symc_compute_ops **ops, void **compute);
 
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
