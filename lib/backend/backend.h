@@ -347,6 +347,11 @@ struct symc_memory_request {
     bool words;    /* it is for words, and needs no multicast address */
     bool sums;     /* of one rank: add() will be called */
     size_t nbytes; /* 1 or more */
+    /* Where that is, whatever thread asks; NULL: nobody knows.  A stream and a buffer
+     * that are of it, and, of the backend's, the state of a group there. */
+    void *stream;
+    const void *buffer;
+    void *state;
     /* Optional, of memory: for what free() and leave() cannot release, with `of`. */
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);

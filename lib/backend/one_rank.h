@@ -42,11 +42,14 @@ struct symc_local_sum {
  * may call it at any time.
  */
 struct symc_local_ops {
-    /* A device (out), until close(); of the request, fail, device and sums are read.
+    /* A device (out), until close(); of the request, fail, device, sums and where
+     * that is are read.
      * Errors: UNSUPPORTED (no driver), INVALID (no such device), DEVICE. */
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **local);
     void (*close)(void *local);
+    /* Whether what is done on a stream, or with a buffer, can be done there. */
+    bool (*serves)(const void *local, void *stream, const void *buffer);
     /* Memory (out) for what comes later in the stream, of any content.
      * Errors: NO_MEMORY, UNSUPPORTED (the stream is captured), INVALID (it is of
      * another context), DEVICE. */
@@ -83,7 +86,7 @@ struct symc_local_ops {
  */
 struct symc_compute_ops {
     /* What multiplies on a device (out), until close(); of the request, settings,
-     * fail and device are read.
+     * fail, device and where that is are read.
      * Errors: UNSUPPORTED (no driver; no library, with the reason), INVALID (no
      * such device), NO_MEMORY, DEVICE. */
     symmcoll_status_t (*open)(

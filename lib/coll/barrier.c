@@ -19,7 +19,8 @@ symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
 static symmcoll_status_t check_device(
     const struct symmcoll_group *group, int device)
 {
-    const struct symc_memory_request request = {.device = device};
+    const struct symc_memory_request request = {
+        .device = device, .state = symc_slot_device_state(group)};
     const struct symc_local_ops *ops;
     void *local = NULL;
     symmcoll_status_t status = symc_registry_open_device(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/compute.h"
+#include "cuda/device_group.h"
 
 #include <stdlib.h>
 
@@ -82,18 +83,13 @@ static symmcoll_status_t open_parts(
 static symmcoll_status_t open_compute(
     const struct symc_memory_request *request, void **compute)
 {
-    const struct symc_cuda *cuda = NULL;
-    struct symc_cuda_compute *made;
-    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+    struct symc_cuda_compute *made = calloc(1, sizeof(*made));
+    symmcoll_status_t status;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    made = calloc(1, sizeof(*made));
     if (made == NULL)
         return request->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a device");
     made->fail = request->fail;
-    status = symc_cuda_context_open(
-        cuda, request->fail, request->device, NULL, &made->context);
+    status = symc_cuda_request_open(request, &made->context);
     if (status == SYMMCOLL_OK)
         status = open_parts(made, request->settings);
     if (status != SYMMCOLL_OK) {

@@ -107,6 +107,14 @@ CUcontext symc_cuda_context_find(
     return result == CUDA_SUCCESS ? context : NULL;
 }
 
+bool symc_cuda_context_serves(const struct symc_cuda_context *context,
+    CUstream stream, const void *buffer)
+{
+    CUcontext found = symc_cuda_context_find(context->cuda, stream, buffer);
+
+    return found == NULL || found == context->context;
+}
+
 CUresult symc_cuda_context_copy(
     const struct symc_cuda_context *context, struct symc_cuda_context *copy)
 {

@@ -37,6 +37,11 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
 CUcontext symc_cuda_context_find(
     const struct symc_cuda *cuda, CUstream stream, const void *buffer);
 
+/* Whether a stream and a buffer may be used in a context, as far as the driver says
+ * where they are. */
+bool symc_cuda_context_serves(const struct symc_cuda_context *context,
+    CUstream stream, const void *buffer);
+
 /* The same one again, with a use of its own. */
 CUresult symc_cuda_context_copy(
     const struct symc_cuda_context *context, struct symc_cuda_context *copy);

@@ -188,6 +188,14 @@ static inline int symc_cuda_world_rank(
     return ranks->global != NULL ? ranks->global[rank] : rank;
 }
 
+/* ---- device_request.c ---- */
+
+/* The context (out) in which a rank has what it asks for without a group, whatever
+ * thread does.  Errors: those of symc_cuda_load() and symc_cuda_context_open(). */
+symmcoll_status_t symc_cuda_request_open(
+    const struct symc_memory_request *request,
+    struct symc_cuda_context *context);
+
 /* ---- device_members.c ---- */
 
 /*

@@ -148,14 +148,17 @@ static symmcoll_status_t take(
 symmcoll_status_t symc_cuda_memory_import(
     const struct symc_memory_request *request, void *data, void **memory)
 {
+    struct symc_memory_request there = *request;
     struct symc_cuda_memory *made;
     struct symc_cuda_entered entered;
-    symmcoll_status_t status = symc_cuda_memory_begin(request, &made, &entered);
+    symmcoll_status_t status;
 
+    there.buffer = data;
+    status = symc_cuda_memory_begin(&there, &made, &entered);
     if (status != SYMMCOLL_OK)
         return status;
     made->data = (CUdeviceptr)(uintptr_t)data;
-    status = symc_cuda_memory_end(take(request, made), made, &entered);
+    status = symc_cuda_memory_end(take(&there, made), made, &entered);
     if (status == SYMMCOLL_OK)
         *memory = made;
     return status;

@@ -77,6 +77,22 @@ static symmcoll_status_t check_device(
         memory->context.device);
 }
 
+/* What cuMemAlloc() returns is of the context that it was called in; of other memory
+ * the driver may not say. */
+static symmcoll_status_t check_context(
+    const struct symc_cuda_group *group, const struct symc_cuda_memory *memory)
+{
+    const void *data = (const void *)(uintptr_t)memory->data;
+
+    if (!memory->legacy || memory->pool != NULL ||
+        symc_cuda_context_serves(&group->context, NULL, data))
+        return SYMMCOLL_OK;
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "expected memory of the context in which group %s has begun on device %d, "
+        "found %p of another context",
+        group->core->name, group->device, data);
+}
+
 /* What this member alone finds wrong the others learn when they tell, or in their
  * next call. */
 static symmcoll_status_t compare(const struct symc_cuda_group *group,
@@ -92,6 +108,8 @@ static symmcoll_status_t compare(const struct symc_cuda_group *group,
             .offset = memory->offset}};
     symmcoll_status_t status = check_device(group, memory);
 
+    if (status == SYMMCOLL_OK)
+        status = check_context(group, memory);
     if (status == SYMMCOLL_OK)
         status = core->gather(core->group, &mine, all, sizeof(mine));
     return status == SYMMCOLL_OK ? check_told(group, all) : status;
@@ -193,7 +211,9 @@ symmcoll_status_t symc_cuda_join(
     made->memory = memory;
     made->log = made->memory->log;
     made->log.told = false;
-    made->whole.own = symc_cuda_memory_extent(memory);
+    /* NCCL calls the driver in the context of its own, for windows of this one, too. */
+    if (made->memory->context.context == group->context.context)
+        made->whole.own = symc_cuda_memory_extent(memory);
     atomic_fetch_add(&made->memory->uses, 1);
     status = symc_cuda_group_enter(group, &entered);
     if (status == SYMMCOLL_OK) {

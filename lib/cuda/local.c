@@ -6,6 +6,7 @@
  * loaded when a device is opened for them.
  */
 #include "cuda/local.h"
+#include "cuda/device_group.h"
 
 #include <stdlib.h>
 
@@ -25,18 +26,13 @@ static void close_local(void *state)
 static symmcoll_status_t open_local(
     const struct symc_memory_request *request, void **local)
 {
-    const struct symc_cuda *cuda = NULL;
-    struct symc_cuda_local *made;
-    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+    struct symc_cuda_local *made = calloc(1, sizeof(*made));
+    symmcoll_status_t status;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    made = calloc(1, sizeof(*made));
     if (made == NULL)
         return request->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for a device");
     made->fail = request->fail;
-    status = symc_cuda_context_open(
-        cuda, request->fail, request->device, NULL, &made->context);
+    status = symc_cuda_request_open(request, &made->context);
     if (status != SYMMCOLL_OK) {
         free(made);
         return status;
@@ -48,6 +44,13 @@ static symmcoll_status_t open_local(
     else
         close_local(made);
     return status;
+}
+
+static bool serves(const void *state, void *stream, const void *buffer)
+{
+    const struct symc_cuda_local *local = state;
+
+    return symc_cuda_context_serves(&local->context, stream, buffer);
 }
 
 /* ---- memory ---- */
@@ -357,6 +360,7 @@ static symmcoll_status_t query(void *state, void *stream)
 
 const struct symc_local_ops symc_cuda_local_ops = {.open = open_local,
     .close = close_local,
+    .serves = serves,
     .allocate = allocate,
     .free = release,
     .copy = copy,

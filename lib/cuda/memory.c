@@ -10,6 +10,7 @@
  * device have may hold them up, as they may what the program itself frees.
  */
 #include "cuda/memory.h"
+#include "cuda/device_group.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -288,12 +289,8 @@ static symmcoll_status_t allocate(
 static symmcoll_status_t open_context(const struct symc_memory_request *request,
     struct symc_cuda_context *context, struct symc_cuda_entered *entered)
 {
-    const struct symc_cuda *cuda;
-    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+    symmcoll_status_t status = symc_cuda_request_open(request, context);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_context_open(
-            cuda, request->fail, request->device, NULL, context);
     return status == SYMMCOLL_OK
                ? symc_cuda_enter_or_fail(context, request->fail, entered)
                : status;

@@ -58,13 +58,15 @@ static struct symc_extension *make_devices(void)
     return &devices->extension;
 }
 
-static struct symc_site *find_site(struct devices *devices, int device)
+static struct symc_site *find_site(
+    struct devices *devices, const struct symmcoll_bucket *bucket)
 {
     struct symc_site *site = NULL;
 
     pthread_mutex_lock(&devices->lock);
     for (struct opened *at = devices->first; at != NULL; at = at->next)
-        if (at->device == device)
+        if (at->device == bucket->device_index &&
+            symc_site_serves(at->site, bucket->stream, bucket->buffer))
             site = at->site;
     pthread_mutex_unlock(&devices->lock);
     return site;
@@ -72,7 +74,7 @@ static struct symc_site *find_site(struct devices *devices, int device)
 
 /* Where two threads open the same device at once, both stay open. */
 static symmcoll_status_t open_site(const struct symmcoll_group *group,
-    int device, const struct symc_site **site)
+    const struct symmcoll_bucket *bucket, const struct symc_site **site)
 {
     struct devices *devices = (struct devices *)symc_world_extension(
         symmcoll_group_world(group), &key, make_devices);
@@ -81,15 +83,15 @@ static symmcoll_status_t open_site(const struct symmcoll_group *group,
 
     if (devices == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    *site = find_site(devices, device);
+    *site = find_site(devices, bucket);
     if (*site != NULL)
         return SYMMCOLL_OK;
     made = symc_alloc(1, sizeof(*made));
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    made->device = device;
-    status = symc_site_open(
-        "hook_all_reduce", group, device, NULL, true, &made->site);
+    made->device = bucket->device_index;
+    status = symc_site_open("hook_all_reduce", group, made->device,
+        bucket->stream, bucket->buffer, true, &made->site);
     if (status != SYMMCOLL_OK) {
         free(made);
         return status;
@@ -117,7 +119,7 @@ static symmcoll_status_t scale(const struct symmcoll_group *group,
         symc_site_check("hook_all_reduce", group, &buffer);
 
     if (status == SYMMCOLL_OK && bucket->device == SYMMCOLL_CUDA)
-        status = open_site(group, bucket->device_index, &site);
+        status = open_site(group, bucket, &site);
     if (status == SYMMCOLL_OK)
         status = symc_site_ask_captured(site, bucket->stream, captured);
     return status == SYMMCOLL_OK

@@ -126,7 +126,8 @@ static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
             "of group %s, found device %d",
             found, reducer->group->name, first->device_index);
     return symc_site_open("reducer", reducer->group, first->device_index,
-        symmcoll_group_stream(reducer->group), true, &reducer->site);
+        symmcoll_group_stream(reducer->group), first->data, true,
+        &reducer->site);
 }
 
 /* Without a limit of the caller's the first bucket is small, so that the

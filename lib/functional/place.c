@@ -23,7 +23,7 @@ symmcoll_status_t symc_f_find_site(
         op.stream != NULL ? op.stream : symmcoll_group_stream(spec->group);
     return status == SYMMCOLL_OK
                ? symc_site_open(spec->name, spec->group, op.device, *stream,
-                     spec->sums, &step->site)
+                     step->in.data, spec->sums, &step->site)
                : status;
 }
 

@@ -54,10 +54,10 @@ struct symc_fused_device {
     bool dropped; /* memory before that may not have been released */
 };
 
-/* Have it: fused->device.  Errors: UNSUPPORTED (no cuBLASLt), NO_MEMORY, those of
- * the driver. */
-symmcoll_status_t symc_fused_device_open(
-    struct symc_fused *fused, const char *name, int index);
+/* Have it: fused->device, where a stream and some memory on it are.  Errors:
+ * UNSUPPORTED (no cuBLASLt), NO_MEMORY, those of the driver. */
+symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
+    const char *name, int index, void *stream, const void *memory);
 
 /* Have other memory from now on.  The former is released when what runs has ended, in
  * a later call; or kept, where a graph may use it. */

@@ -62,11 +62,14 @@ static void free_device(struct symc_fused *fused, bool idle)
     fused->device = NULL;
 }
 
-symmcoll_status_t symc_fused_device_open(
-    struct symc_fused *fused, const char *name, int index)
+symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
+    const char *name, int index, void *stream, const void *memory)
 {
     struct symmcoll_world *world = fused->group->world;
-    const struct symc_memory_request request = {.device = index};
+    const struct symc_memory_request request = {.device = index,
+        .stream = stream,
+        .buffer = memory,
+        .state = symc_slot_device_state(fused->group)};
     struct symc_fused_device *made;
     symmcoll_status_t status;
 

@@ -87,10 +87,14 @@ symmcoll_status_t symc_site_check(const char *where,
 }
 
 symmcoll_status_t symc_site_open(const char *where,
-    const struct symmcoll_group *group, int device, void *stream, bool sums,
-    struct symc_site **site)
+    const struct symmcoll_group *group, int device, void *stream,
+    const void *memory, bool sums, struct symc_site **site)
 {
-    const struct symc_memory_request request = {.device = device, .sums = sums};
+    const struct symc_memory_request request = {.device = device,
+        .sums = sums,
+        .stream = stream,
+        .buffer = memory,
+        .state = symc_slot_device_state(group)};
     struct symc_site *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
 
@@ -106,6 +110,12 @@ symmcoll_status_t symc_site_open(const char *where,
     atomic_init(&made->uses, 1);
     *site = made;
     return SYMMCOLL_OK;
+}
+
+bool symc_site_serves(
+    const struct symc_site *site, void *stream, const void *memory)
+{
+    return site->ops->serves(site->local, stream, memory);
 }
 
 struct symc_site *symc_site_share(struct symc_site *site)

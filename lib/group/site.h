@@ -24,11 +24,16 @@ const char *symc_site_format(
 symmcoll_status_t symc_site_check(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *tensor);
 
-/* A device of a group (out), until its last use is closed; sums: symc_site_add()
- * will be called.  Errors: those of symc_registry_open_device(), NO_MEMORY. */
+/* A device of a group (out), until its last use is closed, where a stream and some
+ * memory on it are, whatever thread asks; sums: symc_site_add() will be called.
+ * Errors: those of symc_registry_open_device(), NO_MEMORY. */
 symmcoll_status_t symc_site_open(const char *where,
-    const struct symmcoll_group *group, int device, void *stream, bool sums,
-    struct symc_site **site);
+    const struct symmcoll_group *group, int device, void *stream,
+    const void *memory, bool sums, struct symc_site **site);
+
+/* Whether that is the right one for another stream and other memory of the device. */
+bool symc_site_serves(
+    const struct symc_site *site, void *stream, const void *memory);
 
 /* The same once more, and one use less. */
 struct symc_site *symc_site_share(struct symc_site *site);

@@ -109,6 +109,18 @@ symmcoll_status_t symc_slot_check(
     return slot->backend->coll->check(slot->state, op);
 }
 
+void *symc_slot_device_state(const struct symmcoll_group *group)
+{
+    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+
+    return atomic_load_explicit(&slot->open, memory_order_acquire) &&
+                   slot->backend ==
+                       symc_registry_memory(
+                           &group->world->registry, SYMC_MEMORY_DEVICE)
+               ? slot->state
+               : NULL;
+}
+
 void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];

@@ -194,6 +194,10 @@ void symc_slots_close(struct symmcoll_group *group);
 /* Whether a backend that is open has a kind. */
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);
 
+/* The state of the backend that has memory of devices, for whoever asks it for more;
+ * NULL: the slot is not open, or another one serves it. */
+void *symc_slot_device_state(const struct symmcoll_group *group);
+
 /* At a call, without the ticket: what the backend finds wrong in it. */
 symmcoll_status_t symc_slot_check(
     struct symmcoll_group *group, const struct symc_op *op);

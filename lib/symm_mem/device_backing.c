@@ -68,6 +68,7 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .threads = world->threads,
         .words = words,
         .nbytes = nbytes,
+        .buffer = allocation->own,
         .log = symc_symm_log,
         .of = world};
 

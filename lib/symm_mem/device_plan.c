@@ -30,6 +30,7 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
         .device = handle->share->device_index,
         .threads = true, /* nobody else uses it */
         .nbytes = symc_launch_plan_nbytes(pieces),
+        .state = symc_slot_device_state(handle->group),
         .log = symc_symm_log,
         .of = handle->group->world};
     char detail[SYMC_DETAIL_MAX];

@@ -74,6 +74,8 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
     const struct symc_op op = {.kind = offer->kind,
         .memory = SYMC_MEMORY_DEVICE,
         .device = (int16_t)allocation->device_index,
+        .stream = symmcoll_group_stream(group),
+        .out = allocation->data,
         .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
     struct symc_share *share = rendezvous->share;
     struct symc_joined *joined = NULL, *pads = NULL;

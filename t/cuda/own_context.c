@@ -55,10 +55,47 @@ static int in_its_memory(struct symmcoll_group *group, int rank)
     return in_own_context(group, rank, false);
 }
 
+/* A group in the primary context, and memory of another one, which its kernels do not
+ * reach; it goes on. */
+static int joins_none(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm *handle = NULL;
+    CUcontext own = NULL, popped;
+    float *at, *others = NULL;
+    int right;
+
+    device_use(rank);
+    at = device_alloc(COUNT * sizeof(float));
+    right = say(symmcoll_all_reduce(
+                    group, at, at, COUNT, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "a sum") &&
+            say(cuCtxCreate(&own, NULL, 0, rank) == CUDA_SUCCESS, "a context");
+    others = device_alloc(COUNT * sizeof(float));
+    (void)cuCtxPopCurrent(&popped);
+    right = right &&
+            say(symmcoll_symm_register(
+                    world, others, COUNT * sizeof(float), NULL) == SYMMCOLL_OK,
+                "memory") &&
+            ended(symmcoll_symm_rendezvous(group, others, NULL, &handle),
+                SYMMCOLL_ERR_INVALID, "of another context") &&
+            say(symmcoll_symm_deregister(world, others) == SYMMCOLL_OK,
+                "its end") &&
+            say(symmcoll_all_reduce(
+                    group, at, at, COUNT, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "another sum");
+    device_wait(NULL);
+    device_free(at);
+    (void)cuCtxPushCurrent(own);
+    device_free(others);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
     on_both(2, on_its_stream, "a group is in the context of the stream");
     on_both(2, in_its_memory, "of a default stream, in that of the memory");
+    on_both(2, joins_none, "it joins no memory of another context");
     return done_testing();
 }

@@ -113,8 +113,8 @@ static int sums_of_both_memories(struct symmcoll_group *group, int rank)
     stream = device_stream();
     arrays.device = device_alloc(3 * ROOM);
     memset(arrays.host, 0, 3 * ROOM);
-    right = say(
-        symc_site_open("t", group, device, stream, true, &site) == SYMMCOLL_OK,
+    right = say(symc_site_open("t", group, device, stream, NULL, true, &site) ==
+                    SYMMCOLL_OK,
         "a site");
     for (uint64_t seed = 0; right && seed < 240; seed++)
         right = sums_agree(site, &arrays, seed);
@@ -139,8 +139,8 @@ static int elements_go_back(struct symmcoll_group *group, int rank)
     char *from = device_alloc(sizeof(host)), *to = device_alloc(sizeof(host)),
          *packed = device_alloc(sizeof(host));
 
-    right =
-        symc_site_open("t", group, device, NULL, false, &site) == SYMMCOLL_OK;
+    right = symc_site_open("t", group, device, NULL, NULL, false, &site) ==
+            SYMMCOLL_OK;
     for (int i = 0; i < 160; i++)
         host[i] = (uint16_t)(i + 1);
     device_write(from, host, sizeof(host));
@@ -183,8 +183,8 @@ static int streams_follow(struct symmcoll_group *group, int rank)
     uint64_t one = 1, found = 0;
     char *words = device_alloc(2 * sizeof(one));
 
-    right =
-        symc_site_open("t", group, device, first, false, &site) == SYMMCOLL_OK;
+    right = symc_site_open("t", group, device, first, NULL, false, &site) ==
+            SYMMCOLL_OK;
     fake_stall(first);
     device_write(words, &one, sizeof(one));
     right = right && symc_site_move(site, words + 8, words, 8) == SYMMCOLL_OK &&
@@ -224,8 +224,8 @@ static int calls_are_named(struct symmcoll_group *group, int rank)
     CUstream first = device_stream(), second = device_stream();
     void *mark = NULL;
 
-    right =
-        symc_site_open("t", group, device, first, false, &site) == SYMMCOLL_OK;
+    right = symc_site_open("t", group, device, first, NULL, false, &site) ==
+            SYMMCOLL_OK;
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls) && right; i++) {
         fake_configure(calls[i].setting);
         right = ended(calls[i].marks ? symc_site_mark(site, &mark)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The context of what one rank asks for alone: that of the stream and the memory that it
+ * is for, and not that of the thread, which may have none, or another one.
+ */
+#include "cuda/device_group.h"
+
+/* A group stays where it is, and refuses what is elsewhere; memory is longer somewhere
+ * than a stream.  NULL: nobody knows. */
+static CUcontext find_wanted(
+    const struct symc_cuda *cuda, const struct symc_memory_request *request)
+{
+    const struct symc_cuda_group *group = request->state;
+    CUcontext wanted;
+
+    if (group != NULL && group->device == request->device)
+        return group->context.context;
+    wanted = symc_cuda_context_find(cuda, NULL, request->buffer);
+    return wanted != NULL ? wanted
+                          : symc_cuda_context_find(cuda, request->stream, NULL);
+}
+
+symmcoll_status_t symc_cuda_request_open(
+    const struct symc_memory_request *request,
+    struct symc_cuda_context *context)
+{
+    const struct symc_cuda *cuda = NULL;
+    symmcoll_status_t status = symc_cuda_load(request->fail, &cuda);
+
+    return status == SYMMCOLL_OK
+               ? symc_cuda_context_open(cuda, request->fail, request->device,
+                     find_wanted(cuda, request), context)
+               : status;
+}
