@@ -5,6 +5,7 @@
  * and either serves them.
  */
 #include "t/nccl/exchanged.h"
+#include "t/nccl/lost.h"
 #include "t/nccl/named.h"
 
 #include "group/group.h"
@@ -224,6 +225,28 @@ static int it_is_aborted(struct symmcoll_group *group, int rank)
 
 #define HANG 1.5 /* seconds */
 
+/* Its communicators stay with it, that of a split that has failed, too; who asks NCCL
+ * after them would ask in vain. */
+static int it_stays(struct symmcoll_group *group, int rank)
+{
+    const struct symmcoll_world *world = group->world;
+    struct symmcoll_group *parent, *child;
+    int right;
+
+    device_use(rank);
+    parent = divide(group, 0, rank);
+    right = parent != NULL && exchanges(parent);
+    if (rank == 1)
+        atomic_store(&find_nccl()->split_result, 5);
+    child = divide(parent, 0, rank);
+    right =
+        symmcoll_group_free(child) == SYMMCOLL_OK && exchanges(parent) && right;
+    right = say(world->nccl_comms == 2, "the two are counted") && right;
+    right = close_lost(parent) && right;
+    right = say(world->nccl_comms == 0, "they are counted no more") && right;
+    return right;
+}
+
 static int set_timeout(struct symmcoll_group *group, double seconds)
 {
     return symmcoll_group_set_timeout(group, seconds) == SYMMCOLL_OK;
@@ -275,6 +298,8 @@ int main(void)
         "one that would be aborted with the other is not made");
     ok(ranks_run(SIZE, it_is_busy),
         "one of a group that has something to do is left out");
+    ok(ranks_run(SIZE, it_stays),
+        "those of a group that is closed after what is lost count no more");
     ok(ranks_run(SIZE, it_hangs),
         "one that does not end is given up: the group and the new one go on");
     ok(ranks_run(SIZE, it_is_aborted),

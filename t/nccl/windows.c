@@ -5,6 +5,7 @@
  * or has left it.
  */
 #include "t/nccl/by.h"
+#include "t/nccl/lost.h"
 
 #include "cuda/nccl.h"
 #include "group/group.h"
@@ -380,6 +381,26 @@ static int many(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Its two communicators do. */
+static int it_stays(struct symmcoll_group *group, int rank)
+{
+    const struct symmcoll_world *world = group->world;
+    struct memory one = {.handle = NULL};
+    struct symmcoll_group *made = NULL;
+    int right;
+
+    device_use(rank);
+    right =
+        say(symmcoll_group_split(group, 0, rank, NULL, &made) == SYMMCOLL_OK,
+            "a group") &&
+        allocate(made, rank, &one) &&
+        collect(made, rank, &kinds[0], one.at + OUT, one.at, WINDOW) &&
+        say(world->nccl_comms == 2, "the two are counted") &&
+        close_lost(made) &&
+        say(world->nccl_comms == 0, "they are counted no more");
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -409,5 +430,7 @@ int main(void)
     ok(ranks_run(SIZE, one_leaves_early),
         "while one rank alone has left one no other is made");
     ok(ranks_run(SIZE, many), "memory that is freed makes room for others");
+    ok(ranks_run(SIZE, it_stays),
+        "one of a group that is closed after what is lost is counted no more");
     return done_testing();
 }
