@@ -236,6 +236,10 @@ symmcoll_status_t symc_f_own(
 /* Free it, if it is one; later, while its stream is being captured. */
 void symc_f_disown(struct symmcoll_world *world, void *data);
 
+/* It is no result, and the device may write there: free it when the world ends, if what
+ * its stream has now has ended by then.  The stream is not used any more. */
+void symc_f_leave(struct symmcoll_world *world, void *data);
+
 /* ---- recording.c ---- */
 
 /* Record what was called, and a wait for what was pending, where the world

@@ -2,16 +2,19 @@
 /*
  * Results in memory of devices: which device and stream each is on, for it is freed
  * in the order of that stream.  What is freed while that is captured, when a graph would
- * free it each time, is kept until another one is freed, or the world ends.
+ * free it each time, is kept until another one is freed, or the world ends.  Of what a
+ * call that has failed leaves to a device the stream may be gone by then.
  */
 #include "functional/functional.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct owned {
     struct owned *next;
     void *data;
     struct symc_site *site;
+    void *mark; /* of what is left: how far its stream was then; or NULL */
 };
 
 struct owner {
@@ -19,6 +22,7 @@ struct owner {
     pthread_mutex_t lock;
     struct owned *first;
     struct owned *kept; /* to be freed */
+    struct owned *left; /* that the program knows nothing of */
 };
 
 static void free_owned(struct owned *owned)
@@ -38,6 +42,23 @@ static void free_list(struct owned *list)
     }
 }
 
+/* What the device may still write to stays as long as the process. */
+static void free_left(struct owned *list)
+{
+    while (list != NULL) {
+        struct owned *owned = list;
+        int64_t ns;
+
+        list = owned->next;
+        if (owned->mark != NULL && symc_site_elapsed(owned->site, owned->mark,
+                                       owned->mark, &ns) == SYMMCOLL_OK)
+            symc_site_release_idle(owned->site, owned->data);
+        symc_site_unmark(owned->site, owned->mark);
+        symc_site_close(owned->site);
+        free(owned);
+    }
+}
+
 static void end_owner(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
@@ -46,6 +67,7 @@ static void end_owner(
     (void)world;
     free_list(owner->first);
     free_list(owner->kept);
+    free_left(owner->left);
     pthread_mutex_destroy(&owner->lock);
     free(owner);
 }
@@ -75,6 +97,7 @@ symmcoll_status_t symc_f_own(
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     owned->data = data;
+    owned->mark = NULL;
     owned->site = symc_site_share(site);
     pthread_mutex_lock(&owner->lock);
     owned->next = owner->first;
@@ -112,21 +135,55 @@ static void free_or_keep(struct owner *owner, struct owned *list)
     }
 }
 
-void symc_f_disown(struct symmcoll_world *world, void *data)
+/* With the lock; NULL: there is none. */
+static struct owned *take(struct owner *owner, const void *data)
 {
-    struct owner *owner =
-        (struct owner *)symc_world_extension(world, &key, NULL);
-    struct owned **at, *found, *list;
+    struct owned **at = &owner->first, *found;
 
-    if (owner == NULL)
-        return;
-    pthread_mutex_lock(&owner->lock);
-    at = &owner->first;
     while (*at != NULL && (*at)->data != data)
         at = &(*at)->next;
     found = *at;
     if (found != NULL)
         *at = found->next;
+    return found;
+}
+
+void symc_f_leave(struct symmcoll_world *world, void *data)
+{
+    struct owner *owner =
+        (struct owner *)symc_world_extension(world, &key, NULL);
+    char detail[SYMC_DETAIL_MAX]; /* why the call has failed */
+    struct owned *left;
+
+    if (owner == NULL)
+        return;
+    pthread_mutex_lock(&owner->lock);
+    left = take(owner, data);
+    pthread_mutex_unlock(&owner->lock);
+    if (left == NULL)
+        return;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    if (may_be_captured(left) ||
+        symc_site_mark(left->site, &left->mark) != SYMMCOLL_OK) {
+        left->mark = NULL;
+        (void)symc_fail(SYMMCOLL_ERR_DEVICE, "%s", detail);
+    }
+    pthread_mutex_lock(&owner->lock);
+    left->next = owner->left;
+    owner->left = left;
+    pthread_mutex_unlock(&owner->lock);
+}
+
+void symc_f_disown(struct symmcoll_world *world, void *data)
+{
+    struct owner *owner =
+        (struct owner *)symc_world_extension(world, &key, NULL);
+    struct owned *found, *list;
+
+    if (owner == NULL)
+        return;
+    pthread_mutex_lock(&owner->lock);
+    found = take(owner, data);
     list = owner->kept;
     owner->kept = NULL;
     pthread_mutex_unlock(&owner->lock);

@@ -149,10 +149,13 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
 
 void symc_fused_result_release(struct symc_fused_result *result)
 {
-    /* What was given up may still write there: the world's end releases it. */
+    /* What was given up may still write there, and the program need not keep the
+     * stream of a call that has failed: the world's end releases it. */
     if (result->made && result->site != NULL &&
-        symc_slot_owned(&result->group->slots[SYMC_MEMORY_DEVICE]) > 0)
+        symc_slot_owned(&result->group->slots[SYMC_MEMORY_DEVICE]) > 0) {
+        symc_f_leave(result->group->world, result->tensor.data);
         result->made = false;
+    }
     if (result->made && result->site != NULL)
         symc_f_disown(result->group->world, result->tensor.data);
     else if (result->made)

@@ -242,6 +242,16 @@ void symc_site_release(struct symc_site *site, void *memory)
         (void)site->ops->free(site->local, site->stream, memory);
 }
 
+/* The calling thread's default one, as the driver numbers it: no stream of another
+ * rank waits for it. */
+#define OWN_STREAM ((void *)(uintptr_t)2)
+
+void symc_site_release_idle(struct symc_site *site, void *memory)
+{
+    if (memory != NULL)
+        (void)site->ops->free(site->local, OWN_STREAM, memory);
+}
+
 symmcoll_status_t symc_site_copy(
     const struct symc_site *site, const struct symc_strided *copy)
 {

@@ -69,6 +69,9 @@ void symc_site_unmark(const struct symc_site *site, void *mark);
 symmcoll_status_t symc_site_alloc(const char *where, struct symc_site *site,
     size_t count, size_t elem, void **memory);
 void symc_site_release(struct symc_site *site, void *memory);
+/* The same of memory that nothing on a device uses any more: the site's stream, which
+ * may be gone, is not used. */
+void symc_site_release_idle(struct symc_site *site, void *memory);
 
 /* Elements on a device become contiguous, or the other way. */
 symmcoll_status_t symc_site_copy(
