@@ -237,7 +237,7 @@ static int a_capture_is_not_disturbed(void *unused)
 
 static int streams_of_others_are_named(void *unused)
 {
-    const struct symc_cuda *cuda = load("devices=2");
+    const struct symc_cuda *cuda = load("devices=2 reuse=1");
     struct symc_cuda_context context, second;
     struct symc_cuda_entered entered;
     CUstream mine = NULL, seconds = NULL, owns = NULL;

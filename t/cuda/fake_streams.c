@@ -102,7 +102,8 @@ static int a_destroyed_stream_does_its_work(void *unused)
 {
     struct streams streams = {.event = NULL};
     CUstream extra = NULL;
-    int right = open_streams(&streams, "") && good(cuStreamCreate(&extra, 1));
+    int right =
+        open_streams(&streams, "reuse=1") && good(cuStreamCreate(&extra, 1));
 
     (void)unused;
     right = right && good(cuMemsetD32Async(streams.words, 5, 1, extra)) &&
@@ -159,7 +160,8 @@ static int an_event_can_be_destroyed_while_it_is_waited_for(void *unused)
 {
     struct streams streams = {.event = NULL};
     CUevent event = NULL;
-    int right = open_streams(&streams, "") && good(cuEventCreate(&event, 0));
+    int right =
+        open_streams(&streams, "reuse=1") && good(cuEventCreate(&event, 0));
 
     (void)unused;
     fake_stall(streams.of[0]);

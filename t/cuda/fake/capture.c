@@ -177,7 +177,7 @@ FAKE_API CUresult cuStreamIsCapturing(
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (stream == NULL)
         result = CUDA_ERROR_INVALID_HANDLE;
@@ -210,7 +210,7 @@ FAKE_API CUresult cuStreamBeginCapture(
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (stream == NULL)
         result = CUDA_ERROR_INVALID_HANDLE;
@@ -264,7 +264,7 @@ FAKE_API CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
     if (result != CUDA_SUCCESS)
         return result;
     *graph = NULL;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     capture = stream != NULL ? stream->capture : NULL;
     if (capture == NULL) {
@@ -314,7 +314,7 @@ FAKE_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);
 
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     for (struct fake_work *at = exec->graph.first;
          at != NULL && result == CUDA_SUCCESS; at = at->next)
         result = fake_enqueue(stream, at);

@@ -74,7 +74,7 @@ FAKE_API CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     fake_lock();
     if (fake.devices[device].retained == 0) {
         fake_unlock();
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return fake_refuse_free(context, CUDA_ERROR_INVALID_CONTEXT);
     }
     fake.live[FAKE_CONTEXTS]--;
     if (--fake.devices[device].retained == 0) {
@@ -140,7 +140,7 @@ FAKE_API CUresult cuCtxDestroy(CUcontext context)
         at = &(*at)->next;
     if (*at == NULL) {
         fake_unlock();
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return fake_refuse_free(context, CUDA_ERROR_INVALID_CONTEXT);
     }
     *at = context->next;
     fake.live[FAKE_CONTEXTS]--;

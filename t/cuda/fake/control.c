@@ -80,6 +80,14 @@ void fake_die(const char *what)
     abort();
 }
 
+static _Thread_local char current[NAME_MAX_NBYTES]; /* call of this thread */
+
+void fake_die_of(const void *handle, const char *what)
+{
+    fprintf(stderr, "fake CUDA driver: %s: %p: %s\n", current, handle, what);
+    abort();
+}
+
 void *fake_alloc(size_t nbytes)
 {
     void *memory = calloc(1, nbytes);
@@ -175,6 +183,10 @@ static bool set_number(const char *key, uint64_t number)
         settings->rdma = number != 0;
     else if (strcmp(key, "waits") == 0)
         settings->waits = number != 0;
+    else if (strcmp(key, "reuse") == 0)
+        settings->reuse = number != 0;
+    else if (strcmp(key, "linger") == 0)
+        settings->linger = (unsigned int)number;
     else if (strcmp(key, "delay") == 0)
         settings->delay = (unsigned int)number;
     else if (strcmp(key, "seed") == 0)
@@ -349,7 +361,7 @@ static int find_delay(const char *name)
 
 CUresult fake_enter(const char *function, unsigned int needs)
 {
-    char name[NAME_MAX_NBYTES];
+    char *const name = current;
     CUresult result;
     int ms;
 

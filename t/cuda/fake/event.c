@@ -8,13 +8,26 @@
 
 #include <stdlib.h>
 
-bool fake_is_event(CUevent event)
+static CUevent destroyed; /* those whose handles do not come again */
+
+CUevent fake_find_any_event(CUevent handle)
 {
     CUevent at = fake.events;
 
-    while (at != NULL && at != event)
+    while (at != NULL && at != handle)
         at = at->next;
-    return event != NULL && at != NULL;
+    if (at == NULL)
+        at = destroyed;
+    while (at != NULL && at != handle)
+        at = at->next;
+    return at;
+}
+
+bool fake_is_event(CUevent event)
+{
+    CUevent found = fake_find_any_event(event);
+
+    return found != NULL && !found->destroyed;
 }
 
 void fake_drop_event(CUevent event)
@@ -42,24 +55,37 @@ FAKE_API CUresult cuEventCreate(CUevent *event, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
+/* With the lock. */
+static void destroy(CUevent event)
+{
+    CUevent *at = &fake.events;
+
+    fake.live[FAKE_EVENTS]--;
+    event->destroyed = true;
+    event->uses++;
+    while (*at != event)
+        at = &(*at)->next;
+    *at = event->next;
+    if (fake.settings.reuse) {
+        fake_drop_event(event);
+        return;
+    }
+    event->next = destroyed;
+    destroyed = event;
+}
+
 FAKE_API CUresult cuEventDestroy(CUevent event)
 {
     CUresult result = fake_enter(__func__, FAKE_INIT);
-    CUevent *at = &fake.events;
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
-    while (*at != NULL && *at != event)
-        at = &(*at)->next;
-    if (event == NULL || *at == NULL) {
-        result = CUDA_ERROR_INVALID_HANDLE;
+    fake_lock_handles(NULL, event);
+    if (fake_is_event(event)) {
+        fake_check_unused(event, event->users);
+        destroy(event);
     } else {
-        *at = event->next;
-        fake.live[FAKE_EVENTS]--;
-        event->destroyed = true;
-        event->uses++;
-        fake_drop_event(event);
+        result = fake_refuse_free(event, CUDA_ERROR_INVALID_HANDLE);
     }
     fake_unlock();
     return result;
@@ -94,7 +120,7 @@ FAKE_API CUresult cuEventRecord(CUevent event, CUstream stream)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(stream, event);
     result = fake_is_event(event) ? record(event, stream)
                                   : CUDA_ERROR_INVALID_HANDLE;
     fake_unlock();
@@ -129,7 +155,7 @@ FAKE_API CUresult cuStreamWaitEvent(
         return result;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    fake_lock();
+    fake_lock_handles(stream, event);
     result = fake_is_event(event) ? wait_event(stream, event)
                                   : CUDA_ERROR_INVALID_HANDLE;
     fake_unlock();
@@ -155,7 +181,7 @@ FAKE_API CUresult cuEventQuery(CUevent event)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(NULL, event);
     result = judge(event);
     if (result == CUDA_SUCCESS && event->completed < event->recorded)
         result = CUDA_ERROR_NOT_READY;
@@ -171,14 +197,16 @@ FAKE_API CUresult cuEventSynchronize(CUevent event)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(NULL, event);
     result = judge(event);
     if (result == CUDA_SUCCESS) {
         const uint64_t until = event->recorded;
 
         event->uses++;
+        event->users++;
         while (event->completed < until)
             fake_wait();
+        event->users--;
         result = event->context->broken;
         fake_acquire(&event->record);
         fake_drop_event(event);
@@ -193,7 +221,7 @@ FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(NULL, begin);
     if (!fake_is_event(begin) || !fake_is_event(end) ||
         begin->context != end->context || begin->recorded == 0 ||
         end->recorded == 0 ||

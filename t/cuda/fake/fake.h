@@ -50,6 +50,12 @@
  *                       begun; 0: each stream has one
  *   queue=0             pieces of work that a stream has room for: a call that has
  *                       no room waits; 0: as many as there are
+ *   reuse=0             1: the next stream has the handle of one that was destroyed, as
+ *                       it may be of the real driver; 0: no handle comes again, of an
+ *                       event either, and a call with one that was destroyed, or that
+ *                       frees what is not there, ends the process, with the call's name
+ *   linger=0            microseconds at most that a call stays with the handles that it
+ *                       has, drawn: who destroys one meanwhile ends the process
  *   elapsed=0           microseconds that lie between any two events; 0: as it was
  *   delay=0             microseconds at most before each piece of work, drawn
  *   seed=1              for what is drawn

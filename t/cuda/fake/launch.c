@@ -60,7 +60,7 @@ FAKE_API CUresult cuLibraryUnload(CUlibrary library)
         fake.live[FAKE_LIBRARIES]--;
         free(library);
     } else {
-        result = CUDA_ERROR_INVALID_HANDLE;
+        result = fake_refuse_free(library, CUDA_ERROR_INVALID_HANDLE);
     }
     fake_unlock();
     return result;
@@ -204,7 +204,7 @@ FAKE_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
         parameters == NULL || extra != NULL)
         return CUDA_ERROR_INVALID_VALUE;
     work.args = parameters[0];
-    fake_lock();
+    fake_lock_handles(config->hStream, NULL);
     if (function->context == fake_current()) {
         load_late(function, fake_current());
         result = fake_enqueue_here(config->hStream, &work);

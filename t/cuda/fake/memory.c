@@ -178,6 +178,8 @@ FAKE_API CUresult cuMemFree(CUdeviceptr address)
     if (found != NULL && found->pool == NULL)
         fake_await_to_free();
     result = fake_deallocate(address, false);
+    if (result != CUDA_SUCCESS)
+        result = fake_refuse_free((void *)(uintptr_t)address, result);
     fake_unlock();
     return result;
 }
@@ -291,6 +293,8 @@ FAKE_API CUresult cuIpcCloseMemHandle(CUdeviceptr address)
         return result;
     fake_lock();
     result = fake_deallocate(address, true);
+    if (result != CUDA_SUCCESS)
+        result = fake_refuse_free((void *)(uintptr_t)address, result);
     fake_unlock();
     return result;
 }
@@ -354,10 +358,12 @@ FAKE_API CUresult cuMemFreeHost(void *at)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT | FAKE_UNSAFE);
 
-    if (result == CUDA_SUCCESS)
-        result = remove_host(at, false);
-    if (result == CUDA_SUCCESS)
-        free(at);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = remove_host(at, false);
+    if (result != CUDA_SUCCESS)
+        return fake_refuse_free(at, result);
+    free(at);
     return result;
 }
 

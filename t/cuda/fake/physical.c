@@ -146,7 +146,9 @@ FAKE_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
         drop_physical(physical);
     }
     fake_unlock();
-    return physical != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return physical != NULL
+               ? CUDA_SUCCESS
+               : fake_refuse_free((void *)handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 FAKE_API CUresult cuMemGetAllocationPropertiesFromHandle(
@@ -340,7 +342,8 @@ FAKE_API CUresult cuMemAddressFree(CUdeviceptr address, size_t nbytes)
     at = overlapping(&reserved, address, nbytes);
     if (at == NULL || (*at)->begin != address || (*at)->nbytes != nbytes ||
         overlapping(&mapped, address, nbytes) != NULL) {
-        result = CUDA_ERROR_INVALID_VALUE;
+        result = fake_refuse_free(
+            (void *)(uintptr_t)address, CUDA_ERROR_INVALID_VALUE);
     } else {
         remove_span(at);
         fake.live[FAKE_RESERVED]--;
@@ -418,6 +421,8 @@ FAKE_API CUresult cuMemUnmap(CUdeviceptr address, size_t nbytes)
         remove_span(at);
         result = CUDA_SUCCESS;
     }
+    if (result != CUDA_SUCCESS)
+        result = fake_refuse_free((void *)(uintptr_t)address, result);
     fake_unlock();
     return result;
 }

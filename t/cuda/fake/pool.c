@@ -55,7 +55,7 @@ FAKE_API CUresult cuMemAllocAsync(
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     result = allocate(
         address, nbytes, &fake.devices[fake_current()->device].pool, stream);
     fake_unlock();
@@ -69,7 +69,7 @@ FAKE_API CUresult cuMemAllocFromPoolAsync(
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     result = allocate(address, nbytes, pool, stream);
     fake_unlock();
     return result;
@@ -92,10 +92,11 @@ FAKE_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     range = fake_find_range(address);
-    result =
-        range != NULL ? fake_enqueue(stream, &work) : CUDA_ERROR_INVALID_VALUE;
+    result = range != NULL ? fake_enqueue(stream, &work)
+                           : fake_refuse_free((void *)(uintptr_t)address,
+                                 CUDA_ERROR_INVALID_VALUE);
     if (result == CUDA_SUCCESS && range->pool != NULL) {
         range->pool->freed = fake_find_stream(stream);
         range->pool->used = range->pool->freed->id;
@@ -140,7 +141,7 @@ FAKE_API CUresult cuMemPoolDestroy(CUmemoryPool pool)
     if (*at != NULL)
         *at = pool->next;
     else
-        result = CUDA_ERROR_INVALID_VALUE;
+        result = fake_refuse_free(pool, CUDA_ERROR_INVALID_VALUE);
     fake_unlock();
     if (result == CUDA_SUCCESS)
         free(pool);

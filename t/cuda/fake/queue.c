@@ -219,7 +219,7 @@ static CUstream take_spare(void)
 {
     CUstream stream = spares;
 
-    if (stream == NULL)
+    if (stream == NULL || !fake.settings.reuse)
         return fake_alloc(sizeof(*stream));
     spares = stream->next;
     memset(stream, 0, sizeof(*stream));
@@ -306,9 +306,11 @@ static void order_legacy(CUstream stream)
 /* Of the setting `queue`. */
 static void await_room(CUstream stream)
 {
+    stream->users++;
     while (fake.settings.queue > 0 && stream->enqueued - stream->completed >=
                                           (uint64_t)fake.settings.queue)
         fake_wait();
+    stream->users--;
 }
 
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
@@ -383,6 +385,22 @@ CUstream fake_find_stream(CUstream handle)
     while (at != NULL && at != handle)
         at = at->next;
     return at != NULL && !at->destroyed ? at : NULL;
+}
+
+CUstream fake_find_any_stream(CUstream handle)
+{
+    CUstream at = fake.streams;
+
+    if (handle == NULL || handle == CU_STREAM_LEGACY ||
+        handle == CU_STREAM_PER_THREAD)
+        return NULL;
+    while (at != NULL && at != handle)
+        at = at->next;
+    if (at == NULL)
+        at = spares;
+    while (at != NULL && at != handle)
+        at = at->next;
+    return at;
 }
 
 /* ---- waiting for a context ---- */

@@ -97,6 +97,7 @@ struct CUstream_st {
     pthread_t thread; /* of the host, that the stream of its thread is of */
     bool per_thread, nonblocking, legacy, destroyed;
     int connection, resumed, priority;
+    int users; /* calls that are in it */
     unsigned long long id;
     struct fake_work *first, **last;
     uint64_t enqueued, completed;
@@ -111,7 +112,8 @@ struct CUevent_st {
     struct CUevent_st *next;
     CUcontext context;
     unsigned int flags;
-    int uses; /* in streams */
+    int uses;  /* in streams */
+    int users; /* calls that are in it */
     bool destroyed, in_graph;
     uint64_t recorded, completed;
     int64_t completed_ns;
@@ -155,9 +157,9 @@ struct CUfunc_st {
 struct fake_settings {
     int version, devices, sms, uuid, connections, elapsed, queue;
     size_t memory, granularity, coarse;
-    bool multicast, fabric, rdma, waits;
+    bool multicast, fabric, rdma, waits, reuse;
     int capability;
-    unsigned int delay;
+    unsigned int delay, linger;
     uint64_t seed;
 };
 
@@ -185,11 +187,18 @@ extern struct fake_state fake;
 
 void fake_lock(void);
 void fake_unlock(void);
+/* The same in a call that has a stream's handle, and an event's, or NULL: with the
+ * settings `reuse` and `linger`. */
+void fake_lock_handles(CUstream stream, CUevent event);
 /* Something is as others may wait for it. */
 void fake_changed(void);
 void fake_wait(void);
 /* End the program: what a test does wrong that the real driver may not notice. */
 _Noreturn void fake_die(const char *what);
+/* The same of a handle, with the call that the thread is in. */
+_Noreturn void fake_die_of(const void *handle, const char *what);
+/* What is to be freed is not there: the error with the setting `reuse`, else the end. */
+CUresult fake_refuse_free(const void *at, CUresult error);
 /* Zeroed memory; there is enough of it. */
 void *fake_alloc(size_t nbytes);
 
@@ -223,6 +232,12 @@ bool fake_is_context(CUcontext context);
 CUstream fake_find_stream(CUstream handle);
 bool fake_is_event(CUevent event);
 void fake_drop_event(CUevent event); /* one use less */
+/* What has a handle, destroyed or not; NULL: nothing, or it stands for no stream of
+ * its own. */
+CUstream fake_find_any_stream(CUstream handle);
+CUevent fake_find_any_event(CUevent handle);
+/* Before one is destroyed: nobody else is in it. */
+void fake_check_unused(const void *handle, int users);
 
 /* Order a stream after all that another one has now. */
 void fake_append_wait(CUstream stream, CUstream other);

@@ -33,14 +33,15 @@ FAKE_API CUresult cuStreamDestroy(CUstream handle)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (handle == NULL || stream == NULL || stream->legacy ||
         stream->per_thread) {
-        result = CUDA_ERROR_INVALID_HANDLE;
+        result = fake_refuse_free(handle, CUDA_ERROR_INVALID_HANDLE);
     } else {
         if (stream->capture != NULL)
             fake_die("a stream is destroyed that is captured");
+        fake_check_unused(stream, stream->users);
         fake.live[FAKE_STREAMS]--;
         fake_end_stream(stream);
     }
@@ -67,7 +68,7 @@ FAKE_API CUresult cuStreamQuery(CUstream handle)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     result = find_for_question(handle, &stream);
     if (result == CUDA_SUCCESS && stream->completed < stream->enqueued)
         result = CUDA_ERROR_NOT_READY;
@@ -84,13 +85,15 @@ FAKE_API CUresult cuStreamSynchronize(CUstream handle)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     result = find_for_question(handle, &stream);
     if (result == CUDA_SUCCESS) {
         const uint64_t until = stream->enqueued;
 
+        stream->users++;
         while (stream->completed < until)
             fake_wait();
+        stream->users--;
         result = stream->context->broken;
         fake_acquire(&stream->done);
     }
@@ -119,7 +122,7 @@ FAKE_API CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (stream != NULL)
         *context = stream->context;
@@ -134,7 +137,7 @@ FAKE_API CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (stream != NULL)
         *id = stream->id;
@@ -149,7 +152,7 @@ FAKE_API CUresult cuStreamGetPriority(CUstream handle, int *priority)
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(handle, NULL);
     stream = fake_find_stream(handle);
     if (stream != NULL)
         *priority = stream->priority;
@@ -167,7 +170,7 @@ static CUresult enqueue_by(
 
     if (result != CUDA_SUCCESS)
         return result;
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     result = enqueue(stream, work);
     fake_unlock();
     return result;
@@ -209,7 +212,7 @@ FAKE_API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
         copy->srcPitch < copy->WidthInBytes ||
         copy->dstPitch < copy->WidthInBytes)
         return CUDA_ERROR_INVALID_VALUE;
-    fake_lock();
+    fake_lock_handles(stream, NULL);
     for (size_t y = 0; y < copy->Height && result == CUDA_SUCCESS; y++) {
         const struct fake_work work = {.kind = FAKE_COPY,
             .to = (char *)(uintptr_t)copy->dstDevice + y * copy->dstPitch,
