@@ -326,21 +326,24 @@ static bool is_last(
 }
 
 /* Whether it is to be captured (out).  What was called with a work is not: the
- * capture has begun since, and what was on the stream before that is marked. */
+ * capture has begun since, and what was on the stream before that is marked.  Then
+ * nothing is asked of that stream, which the program may have destroyed since. */
 static symmcoll_status_t find_captured(const struct symc_cuda_group *group,
     const struct symc_op *op, bool marked, bool *captured)
 {
-    symmcoll_status_t status =
-        symc_cuda_ask_captured(group, op->stream, captured);
+    symmcoll_status_t status;
 
+    *captured = false;
+    if (!op->direct && marked)
+        return SYMMCOLL_OK;
+    status = symc_cuda_ask_captured(group, op->stream, captured);
     if (status != SYMMCOLL_OK || op->direct || !*captured)
         return status;
     *captured = false;
-    return marked ? SYMMCOLL_OK
-                  : group->core->fail(SYMMCOLL_ERR_INVALID,
-                        "expected stream %p not to be captured before the "
-                        "group's first operation has begun, found that it is",
-                        op->stream);
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "expected stream %p not to be captured before the group's first "
+        "operation has begun, found that it is",
+        op->stream);
 }
 
 symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
