@@ -48,9 +48,43 @@ static struct {
     } all[4096];
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool keeps(void)
+static const char *const things[] = {"memory", "streams", "copies"};
+
+enum {
+    MEMORY = 1,
+    STREAMS = 2,
+    COPIES = 4
+};
+
+static int kept_things; /* of these */
+
+static void read_kept(void)
 {
-    return getenv(DEVICE_KEEPS) != NULL;
+    const char *at = getenv(DEVICE_KEEPS);
+
+    while (at != NULL && *at != '\0' && strcmp(at, "0") != 0) {
+        size_t length = strcspn(at, ",");
+        int i = 0;
+
+        while (i < 3 && (strlen(things[i]) != length ||
+                            strncmp(at, things[i], length) != 0))
+            i++;
+        if (i == 3) {
+            diag("%s: expected memory, streams or copies, found %s",
+                DEVICE_KEEPS, at);
+            abort();
+        }
+        kept_things |= 1 << i;
+        at += length + (at[length] == ',');
+    }
+}
+
+static bool keeps(int what)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_kept);
+    return (kept_things & what) != 0;
 }
 
 /* Nothing on it waits for another rank, so one does for all. */
@@ -65,7 +99,7 @@ static CUstream copies(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    if (!keeps())
+    if (!keeps(COPIES))
         return CU_STREAM_PER_THREAD;
     pthread_once(&once, make_copying);
     return copying;
@@ -124,7 +158,7 @@ void *device_alloc(size_t nbytes)
 {
     CUdeviceptr at;
 
-    if (keeps())
+    if (keeps(MEMORY))
         at = alloc_kept(words_of(nbytes));
     else
         check(
@@ -137,7 +171,7 @@ void *device_alloc(size_t nbytes)
 
 void device_free(void *at)
 {
-    if (keeps())
+    if (keeps(MEMORY))
         free_kept((CUdeviceptr)(uintptr_t)at);
     else
         check(cuMemFree((CUdeviceptr)(uintptr_t)at), "cuMemFree");
@@ -209,7 +243,7 @@ CUstream device_stream(void)
     CUstream stream = NULL;
     CUdevice device;
 
-    if (!keeps()) {
+    if (!keeps(STREAMS)) {
         check(
             cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
         return stream;
@@ -232,7 +266,7 @@ void device_end_stream(CUstream stream)
 {
     if (stream == NULL) /* the default one, which stays */
         return;
-    if (!keeps()) {
+    if (!keeps(STREAMS)) {
         check(cuStreamDestroy(stream), "cuStreamDestroy");
         return;
     }

@@ -38,10 +38,16 @@ void on_both(int n, rank_fn body, const char *what);
  * its number, for ranks may be more than devices. */
 int device_use(int device);
 
+/*
+ * What is not given back to the driver but used again, as words in the environment,
+ * with commas between: "memory" that was freed, "streams" that have ended; and
+ * "copies": those to and from memory are on one stream, not on the default stream of
+ * each thread.  0, or nothing: none of them.
+ */
+#define DEVICE_KEEPS "T_DEVICE_KEEPS"
+
 /* Memory there; zeroed, freed with device_free(). */
 void *device_alloc(size_t nbytes);
-/* Not to the driver, where the environment has DEVICE_KEEPS: it is used again. */
-#define DEVICE_KEEPS "T_DEVICE_KEEPS"
 void device_free(void *at);
 void device_write(void *to, const void *from, size_t nbytes);
 void device_read(void *to, const void *from, size_t nbytes);

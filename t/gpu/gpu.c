@@ -83,8 +83,8 @@ void gpu_begin(unsigned int seconds)
     /* Loading a kernel may wait for those that run. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     (void)setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
-    /* So may freeing memory, see t/cuda/members.h. */
-    (void)setenv("T_DEVICE_KEEPS", "1", 1);
+    /* So may freeing memory; see t/cuda/members.h, and README.  It may be set before. */
+    (void)setenv("T_DEVICE_KEEPS", "memory,streams,copies", 0);
     /* What hangs all the same is to end long before the program has to. */
     if (!gpu_is_rehearsal())
         (void)setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "20s", 1);

@@ -15,7 +15,7 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     export TSAN_OPTIONS
 fi
 
-plan 15
+plan 17
 for program in kernels collectives faults fused process limits products \
     ratios symm_access symm_ops nccl nccl_one; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
@@ -40,6 +40,19 @@ for result in 2 3; do
             "$scratch/out"
     ok $? "NCCL that refuses two ranks with error $result: skipped, with its reason"
 done
+
+# Streams are destroyed where T_DEVICE_KEEPS has no word for them: where the driver
+# cannot, a program fails then.
+keeps()
+{
+    T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
+        FAKE_CUDA=fail=cuStreamDestroy:0:$2 T_DEVICE_KEEPS=$1 \
+        "$builddir/t/gpu/faults.t" >"$scratch/out" 2>"$scratch/err"
+}
+keeps 0 0 && keeps memory,streams 400
+ok $? 'T_DEVICE_KEEPS: faults holds on the host where nothing is kept, or streams are'
+! keeps memory 400 && grep -q 'cuStreamDestroy: error 400' "$scratch/err"
+ok $? 'and destroys its streams where none are kept'
 
 mkdir "$scratch/none"
 echo 'no library' >"$scratch/none/libcuda.so.1"
