@@ -17,7 +17,7 @@
 
 /* ---- launches ---- */
 
-static symmcoll_status_t copy(const struct symc_cuda_group *group,
+static symmcoll_status_t copy_on(const struct symc_cuda_group *group,
     const struct symc_access *access, CUstream stream)
 {
     CUresult result =
@@ -29,6 +29,25 @@ static symmcoll_status_t copy(const struct symc_cuda_group *group,
                : symc_cuda_group_fail(group, result,
                      "cuMemcpyAsync of %zu bytes from %p to %p", access->count,
                      access->in, access->out);
+}
+
+/* What may be left on the stream beside is asked for with the token. */
+static symmcoll_status_t copy(struct symc_cuda_group *group,
+    const struct symc_access *access, CUstream stream)
+{
+    const CUstream aside = group->order.aside;
+    symmcoll_status_t status;
+
+    if (!symc_cuda_is_aside(group, stream))
+        return copy_on(group, access, stream);
+    status = symc_cuda_order_after(group, aside, stream);
+    if (status == SYMMCOLL_OK)
+        status = copy_on(group, access, aside);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_after(group, stream, aside);
+    if (status != SYMMCOLL_OK)
+        group->order.beside = aside;
+    return status;
 }
 
 static symmcoll_status_t launch(const struct symc_cuda_group *group,

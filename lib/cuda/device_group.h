@@ -94,7 +94,9 @@ struct symc_cuda_captures {
 /* Where operations are enqueued.  What is started after an operation runs after
  * it, whatever the streams of both, for they use the same staging. */
 struct symc_cuda_order {
-    CUstream own;  /* what operations run on that are not `direct` */
+    CUstream own;    /* what operations run on that are not `direct` */
+    CUstream aside;  /* copies that a rank makes alone; NULL: on the caller's */
+    CUevent passing; /* of one stream, for one that waits for it at once */
     CUstream last; /* what the latest one was enqueued on; not dereferenced, for
                       the program may have destroyed it */
     unsigned long long
@@ -129,6 +131,7 @@ struct symc_cuda_group {
                     one, which is NCCL's; -1: none is */
     bool one_default; /* another member is a thread on this device: both have
                          one default stream */
+    bool across;      /* another one is a thread on another device */
     struct symc_cuda_limits limits;
     struct symc_cuda_row segment;
     uint64_t packets; /* offsets in a segment */
@@ -201,7 +204,7 @@ symmcoll_status_t symc_cuda_request_open(
 /*
  * Collective: tell the others of this device and of group->limits; lower these to
  * what all have, and set what the group knows of its devices: multicast, shared,
- * foreign, one_default.
+ * foreign, one_default, across.
  * Errors: those of the driver and of core->gather; UNSUPPORTED, the same on all
  * members: two ranks on one device that is not to be shared, limits below what
  * kernels need.
@@ -262,6 +265,7 @@ void symc_cuda_unmark(void *state, void *mark);
 struct symc_cuda_place {
     CUstream stream;
     bool captured;
+    bool aside;            /* that is not the caller's, which waits for it */
     unsigned long long id; /* of the stream; 0: unknown */
 };
 
@@ -300,6 +304,22 @@ void symc_cuda_order_put(
 
 /* See struct symc_coll_ops. */
 symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream);
+
+/* ---- device_aside.c: what is not for a default stream ---- */
+
+/* What that needs; in the context.  What has been made is closed, whatever failed. */
+struct symc_cuda_called symc_cuda_aside_open(
+    struct symc_cuda_group *group, int priority);
+void symc_cuda_aside_close(struct symc_cuda_group *group);
+
+/* Whether copies between members, in such a stream of the caller's, would wait for all
+ * that both devices have to do. */
+bool symc_cuda_is_aside(const struct symc_cuda_group *group, CUstream stream);
+
+/* What comes later in a stream is after what another one has.  In the context.
+ * Errors: those of symc_cuda_fail(). */
+symmcoll_status_t symc_cuda_order_after(
+    const struct symc_cuda_group *group, CUstream later, CUstream earlier);
 
 /* ---- device_buffers.c ---- */
 

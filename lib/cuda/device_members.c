@@ -163,6 +163,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
         group->shared |= count_sharing(group, all, r) > 1;
     group->one_default =
         group->threads && count_sharing(group, all, group->rank) > 1;
+    group->across = group->threads && count_sharing(group, all, group->rank) <
+                                          (uint32_t)group->size;
     for (int r = 0; r < group->size; r++) {
         const struct symc_cuda_limits *other = &all[r].limits;
         uint32_t blocks = find_blocks(group, all, r, find_groups(group, all));

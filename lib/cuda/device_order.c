@@ -22,7 +22,7 @@
 
 /* ---- opening and closing ---- */
 
-static struct symc_cuda_called create_stream(struct symc_cuda_group *group)
+static struct symc_cuda_called create_streams(struct symc_cuda_group *group)
 {
     int least = 0, greatest = 0;
     struct symc_cuda_called called =
@@ -31,9 +31,14 @@ static struct symc_cuda_called create_stream(struct symc_cuda_group *group)
 
     if (called.result != CUDA_SUCCESS)
         return called;
-    return symc_cuda_called("cuStreamCreateWithPriority",
+    called = symc_cuda_called("cuStreamCreateWithPriority",
         group->cuda->stream_create_with_priority(
             &group->order.own, CU_STREAM_NON_BLOCKING, greatest));
+    if (called.result != CUDA_SUCCESS)
+        group->order.own = NULL;
+    return called.result == CUDA_SUCCESS && group->across
+               ? symc_cuda_aside_open(group, greatest)
+               : called;
 }
 
 static void free_token(
@@ -48,11 +53,10 @@ static void free_token(
 
 symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group)
 {
-    struct symc_cuda_called called = create_stream(group);
+    struct symc_cuda_called called = create_streams(group);
 
     if (called.result == CUDA_SUCCESS)
         return SYMMCOLL_OK;
-    group->order.own = NULL;
     return symc_cuda_group_fail(group, called.result, "%s", called.name);
 }
 
@@ -78,6 +82,7 @@ void symc_cuda_order_close(struct symc_cuda_group *group)
     if (order->own != NULL)
         group->cuda->stream_destroy(order->own);
     order->own = NULL;
+    symc_cuda_aside_close(group);
 }
 
 /* ---- what the caller's stream had at the call ---- */
@@ -357,14 +362,20 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
         symc_cuda_unmark(group, mark);
         return status;
     }
-    place->stream =
-        op->direct || place->captured ? (CUstream)op->stream : order->own;
-    place->id =
-        !place->captured && op->direct ? find_id(group, place->stream) : 0;
+    place->aside =
+        op->direct && !place->captured && symc_cuda_is_aside(group, op->stream);
+    place->stream = (op->direct && !place->aside) || place->captured
+                        ? (CUstream)op->stream
+                        : order->own;
+    place->id = !place->captured && place->stream != order->own
+                    ? find_id(group, place->stream)
+                    : 0;
     if (place->captured || op->direct)
         symc_cuda_unmark(group, mark);
     else
         status = wait_for_caller(group, op, mark);
+    if (status == SYMMCOLL_OK && place->aside)
+        status = symc_cuda_order_after(group, place->stream, op->stream);
     if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
         !is_last(group, place))
         status = wait_for(group, place->stream, order->event);

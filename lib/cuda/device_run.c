@@ -144,7 +144,7 @@ static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
 static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {
-    struct symc_cuda_place place;
+    struct symc_cuda_place place = {.stream = NULL};
     symmcoll_status_t status = check_first(group, op);
     bool by_nccl;
 
@@ -156,6 +156,8 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
         status = symc_cuda_call_begin(group, op, NULL, place.captured);
     if (status == SYMMCOLL_OK)
         status = enqueue_all(group, op, place, token);
+    if (status == SYMMCOLL_OK && place.aside)
+        status = symc_cuda_order_after(group, op->stream, place.stream);
     by_nccl = group->launching.by_nccl;
     symc_cuda_call_end(group, *token);
     if (status == SYMMCOLL_OK)

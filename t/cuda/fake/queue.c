@@ -316,6 +316,8 @@ static void await_room(CUstream stream)
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
 {
     CUstream stream = fake_find_stream(handle);
+    bool between;
+    int device = -1;
     CUresult result;
 
     if (stream == NULL)
@@ -330,8 +332,13 @@ CUresult fake_enqueue(CUstream handle, const struct fake_work *work)
     if (result != CUDA_SUCCESS)
         return result;
     order_legacy(stream);
+    between = fake_is_between(stream, work, &device);
+    if (between)
+        fake_order_between(stream, device, true);
     await_room(stream);
     fake_append(stream, work);
+    if (between)
+        fake_order_between(stream, device, false);
     return CUDA_SUCCESS;
 }
 

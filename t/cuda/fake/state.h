@@ -239,6 +239,13 @@ CUevent fake_find_any_event(CUevent handle);
 /* Before one is destroyed: nobody else is in it. */
 void fake_check_unused(const void *handle, int users);
 
+/* Whether a copy in a legacy stream is between two devices (out: the other one); and it
+ * begins when all that either has been told before has ended, and what they are told
+ * later begins after it. */
+bool fake_is_between(
+    CUstream stream, const struct fake_work *work, int *device);
+void fake_order_between(CUstream stream, int device, bool before);
+
 /* Order a stream after all that another one has now. */
 void fake_append_wait(CUstream stream, CUstream other);
 /* Until all streams of a context have done what they have now. */
