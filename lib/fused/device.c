@@ -54,6 +54,7 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     symmcoll_status_t status;
 
     on->index = a->device_index;
+    on->memory = a->data;
     on->words = begun->options;
     on->words.stream = NULL;
     on->stream = begun->options.stream;
@@ -110,7 +111,7 @@ static symmcoll_status_t grow(struct symc_fused *fused,
 
     place.device = SYMMCOLL_CUDA;
     place.device_index = on->index;
-    status = symmcoll_symm_alloc(world, nbytes, &place, &data);
+    status = symc_symm_allocate_near(world, nbytes, &place, on->memory, &data);
     made.data = data;
     status = symc_fused_confirm(fused, args, &on->words, status);
     if (status == SYMMCOLL_OK)

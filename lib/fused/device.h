@@ -22,6 +22,7 @@
 struct symc_fused_on {
     int index; /* of the device */
     void *stream;
+    const void *memory; /* of a tensor of the call's */
     struct symc_site *site;
     struct symmcoll_call words; /* the call's options for rounds of the host */
     bool captured;

@@ -191,7 +191,8 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
         .pad_nbytes = made->pad_nbytes,
         .device = made->device,
         .device_index = made->device_index,
-        .own = made->own};
+        .own = made->own,
+        .near = made->near};
     symmcoll_status_t status =
         symc_allocation_is_host(made)
             ? symc_backing_open(world, request->where, source, &backed)
@@ -238,6 +239,7 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
         .device = request->args.device,
         .device_index = request->args.device_index,
         .own = request->own,
+        .near = request->near,
         .fd = -1};
     pthread_mutex_lock(&symm->lock);
     status = reuse(symm, request, &address);
@@ -271,11 +273,12 @@ symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
     return allocate(world, request, &source, data);
 }
 
-symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
-    size_t nbytes, const struct symmcoll_symm_args *args, void **data)
+symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
+    size_t nbytes, const struct symmcoll_symm_args *args, const void *near,
+    void **data)
 {
     struct symc_symm_request request = {
-        .where = "symm_alloc", .nbytes = nbytes};
+        .where = "symm_alloc", .nbytes = nbytes, .near = near};
     int cancel = symc_cancel_disable();
     symmcoll_status_t status = symc_symm_check_call(request.where, world, data);
 
@@ -285,6 +288,12 @@ symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
         status = symc_symm_allocate(world, &request, data);
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
+    size_t nbytes, const struct symmcoll_symm_args *args, void **data)
+{
+    return symc_symm_allocate_near(world, nbytes, args, NULL, data);
 }
 
 symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,

@@ -68,7 +68,7 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .threads = world->threads,
         .words = words,
         .nbytes = nbytes,
-        .buffer = allocation->own,
+        .buffer = allocation->own != NULL ? allocation->own : allocation->near,
         .log = symc_symm_log,
         .of = world};
 

@@ -86,6 +86,7 @@ struct symc_allocation {
     const struct symc_backend *backend; /* NULL: host memory */
     void *memory;                       /* the backend's */
     void *own; /* the program's, that has been registered; NULL: none is */
+    const void *near; /* as of the request */
 };
 
 /* An allocation in a group. */
@@ -238,6 +239,7 @@ struct symc_symm_request {
     struct symmcoll_symm_args args;
     struct symmcoll_symm_pool *pool; /* NULL: none */
     void *own; /* memory of the program's, to be used; NULL: allocate some */
+    const void *near; /* memory in whose context it is to be; NULL: any */
 };
 
 /* Whether a call is by the process of a world, and has a place for its result. */
@@ -253,6 +255,11 @@ symmcoll_status_t symc_symm_read_args(const char *where,
  * symmcoll_symm_alloc(). */
 symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
     const struct symc_symm_request *request, void **data);
+
+/* As symmcoll_symm_alloc(), near some memory. */
+symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
+    size_t nbytes, const struct symmcoll_symm_args *args, const void *near,
+    void **data);
 
 /* Free an allocation, or deregister one of the program's own (own); NULL is fine.
  * Errors: those of symmcoll_symm_free(). */

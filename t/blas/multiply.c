@@ -212,6 +212,15 @@ static double number_at(const struct symc_lt_desc *desc, const void *at)
     return single;
 }
 
+/* A handle is of the context that is current, and so are its kernels. */
+static bool is_of_current(CUstream stream)
+{
+    CUcontext of = NULL, current = NULL;
+
+    return cuStreamGetCtx(stream, &of) == CUDA_SUCCESS &&
+           cuCtxGetCurrent(&current) == CUDA_SUCCESS && of == current;
+}
+
 FAKE_API enum symc_lt_status cublasLtMatmul(struct symc_lt_context *handle,
     struct symc_lt_desc *desc, const void *alpha, const void *a,
     struct symc_lt_layout *a_layout, const void *b,
@@ -242,6 +251,8 @@ FAKE_API enum symc_lt_status cublasLtMatmul(struct symc_lt_context *handle,
     check_algo(&it, algo);
     if (fake_cublaslt.matmul_status != 0)
         return (enum symc_lt_status)fake_cublaslt.matmul_status;
+    if (!is_of_current(stream))
+        return SYMC_LT_EXECUTION_FAILED;
     fake_cublaslt.results[fake_cublaslt.products++ % FAKE_CUBLASLT_RESULTS] = d;
     fake_cublaslt.sms = desc->sms;
     fake_cublaslt.compute = (int)desc->compute;

@@ -6,13 +6,19 @@
 void fused_call_begin(
     struct fused_call *it, struct symmcoll_group *group, int rank)
 {
+    fused_call_begin_there(it, group, rank, device_use(rank));
+}
+
+void fused_call_begin_there(
+    struct fused_call *it, struct symmcoll_group *group, int rank, int device)
+{
     const int64_t shape[] = {
         FUSED_CALL_ROWS * symmcoll_group_size(group), FUSED_CALL_DEPTH};
     const int64_t b_shape[] = {FUSED_CALL_DEPTH, FUSED_CALL_COLUMNS};
     struct symmcoll_tensor b;
 
     *it = (struct fused_call){.group = group,
-        .device = device_use(rank),
+        .device = device,
         .call = SYMMCOLL_CALL_INIT,
         .out = SYMMCOLL_TENSOR_INIT};
     it->call.stream = device_stream();

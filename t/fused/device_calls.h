@@ -25,6 +25,9 @@ struct fused_call {
 
 void fused_call_begin(
     struct fused_call *it, struct symmcoll_group *group, int rank);
+/* The same in the current context, which is that device's. */
+void fused_call_begin_there(
+    struct fused_call *it, struct symmcoll_group *group, int rank, int device);
 
 symmcoll_status_t fused_call_gather(struct fused_call *it);
 symmcoll_status_t fused_call_scatter(struct fused_call *it);

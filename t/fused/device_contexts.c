@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fused operations in a context that the program has made itself, from a thread in which
+ * none is current, or that of another device.
+ */
+#include "t/fused/device_calls.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define SIZE 2
+
+struct task {
+    struct fused_call call;
+    int rank;
+    int right;
+};
+
+static bool elsewhere; /* the context of another device is current */
+
+static void *run(void *arg)
+{
+    struct task *task = arg;
+    struct fused_call *it = &task->call;
+
+    if (elsewhere)
+        device_use(task->rank + SIZE);
+    for (int i = 0; i < 2; i++) {
+        task->right = task->right && OK(fused_call_gather(it));
+        fused_call_drop(it);
+        task->right = task->right && OK(fused_call_scatter(it));
+        fused_call_drop(it);
+    }
+    return NULL;
+}
+
+/* A context that nobody needs takes memory of the device. */
+static bool is_primary_unused(int device)
+{
+    unsigned int flags;
+    int active = 1;
+
+    return cuDevicePrimaryCtxGetState(device, &flags, &active) ==
+               CUDA_SUCCESS &&
+           active == 0;
+}
+
+static int in_thread(struct symmcoll_group *group, int rank)
+{
+    struct task task = {.rank = rank, .right = 1};
+    CUcontext own = NULL;
+    pthread_t thread;
+
+    if (cuInit(0) != CUDA_SUCCESS ||
+        cuCtxCreate(&own, NULL, 0, rank) != CUDA_SUCCESS)
+        return 0;
+    fused_call_begin_there(&task.call, group, rank, rank);
+    if (pthread_create(&thread, NULL, run, &task) != 0)
+        return 0;
+    pthread_join(thread, NULL);
+    task.right =
+        say(is_primary_unused(rank), "no other context is made") && task.right;
+    fused_call_free(&task.call);
+    return task.right;
+}
+
+int main(void)
+{
+    on_device_begin("2");
+    on_both(SIZE, in_thread, "from a thread without a context");
+    elsewhere = true;
+    on_both(SIZE, in_thread, "from a thread in that of another device");
+    return done_testing();
+}
