@@ -200,15 +200,15 @@ static int is_primary_unused(int device)
         "no other context is made");
 }
 
-static int in_thread(
-    struct symmcoll_group *group, int rank, int (*body)(struct task *task))
+static int in_thread(struct symmcoll_group *group, int rank,
+    int (*body)(struct task *task), bool made)
 {
     struct task task = {.group = group, .rank = rank, .body = body};
     pthread_t thread;
 
     if (cuInit(0) != CUDA_SUCCESS)
         return 0;
-    if (!own)
+    if (!made)
         device_use(rank);
     else if (cuCtxCreate(&task.home, NULL, 0, rank) != CUDA_SUCCESS)
         return 0;
@@ -218,7 +218,7 @@ static int in_thread(
     if (pthread_create(&thread, NULL, run, &task) != 0)
         return 0;
     pthread_join(thread, NULL);
-    if (own)
+    if (made)
         task.right = is_primary_unused(rank) && task.right;
     device_wait(task.stream);
     device_end_stream(task.stream);
@@ -226,24 +226,37 @@ static int in_thread(
     return task.right;
 }
 
+/* One world has buckets in two contexts of its device. */
+static int of_hooks_in_two(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *other = NULL;
+    int right =
+        fine(symmcoll_group_create(symmcoll_group_world(group), NULL, &other),
+            "a group") &&
+        in_thread(group, rank, hooks, true) &&
+        in_thread(other, rank, hooks, false);
+
+    return fine(symmcoll_group_free(other), "its end") && right;
+}
+
 static int of_sums(struct symmcoll_group *group, int rank)
 {
-    return in_thread(group, rank, sums);
+    return in_thread(group, rank, sums, own);
 }
 
 static int of_functional(struct symmcoll_group *group, int rank)
 {
-    return in_thread(group, rank, functional);
+    return in_thread(group, rank, functional, own);
 }
 
 static int of_hooks(struct symmcoll_group *group, int rank)
 {
-    return in_thread(group, rank, hooks);
+    return in_thread(group, rank, hooks, own);
 }
 
 static int of_joins(struct symmcoll_group *group, int rank)
 {
-    return in_thread(group, rank, joins);
+    return in_thread(group, rank, joins, own);
 }
 
 static void test(const char *where)
@@ -268,6 +281,7 @@ int main(void)
     test("a thread without a context, and memory in the program's own");
     elsewhere = true;
     test("a thread in that of another device, and memory in the program's own");
+    on_both(SIZE, of_hooks_in_two, "hooks of buckets in two contexts");
     own = false;
     test("a thread in that of another device");
     elsewhere = false;
