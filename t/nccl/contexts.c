@@ -90,6 +90,41 @@ static int a_part_goes_without(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(part) == SYMMCOLL_OK && right;
 }
 
+/* A window is of the context in which NCCL is called, and this memory of another one on
+ * one rank: it is in none on any. */
+static int memory_is_in_no_window(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_symm *handle = NULL;
+    void *data = NULL;
+    int right, counted;
+
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = device_use(rank);
+    right = say(exchange(group) == SYMMCOLL_OK, "an exchange");
+    if (rank == OWN)
+        use_own(rank);
+    right =
+        say(symmcoll_symm_alloc(world, 2 * MIN, &args, &data) == SYMMCOLL_OK,
+            "memory") &&
+        right;
+    device_use(rank);
+    counted = enqueued();
+    right =
+        say(symmcoll_symm_rendezvous(group, data, NULL, &handle) == SYMMCOLL_OK,
+            "joined") &&
+        say(symmcoll_all_reduce(group, data, data, ELEMENTS, INT32, SUM, NULL,
+                NULL) == SYMMCOLL_OK,
+            "a sum") &&
+        was_by(counted, true, "a sum") &&
+        say(atomic_load(&find_nccl()->windows) == 0, "no window") && right;
+    device_wait(NULL);
+    symmcoll_symm_release(handle);
+    return say(symmcoll_symm_free(world, data) == SYMMCOLL_OK, "its end") &&
+           right;
+}
+
 int main(void)
 {
     device_begin();
@@ -103,6 +138,8 @@ int main(void)
     on_both(SIZE, goes_without, "where two are the first one is named");
     setenv("SYMMCOLL_CUDA_NCCL_WINDOWS", "on", 1);
     on_both(SIZE, goes_without, "so it is with windows");
+    ok(ranks_run(SIZE, memory_is_in_no_window),
+        "memory of another context is in no window");
     unsetenv("SYMMCOLL_CUDA_NCCL_WINDOWS");
     setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
     ok(ranks_run(SIZE, a_part_goes_without),
