@@ -146,6 +146,7 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS]; /* when a member was first found to have
                                            left; 0: it has not */
     struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed so far */
+    bool nccl_tells; /* as symc_nccl_tells_groups() has it */
     struct symc_cuda_comm
         *retired; /* that were that; who aborts may be there */
     struct symc_cuda_windows *_Atomic windows; /* the same; see nccl_window.h */

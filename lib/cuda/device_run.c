@@ -96,6 +96,8 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
             "found one with a work",
             name, op->stream);
     if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_grouped(group, op);
+    if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_buffers(group, op);
@@ -114,6 +116,8 @@ static symmcoll_status_t check_first(
         return SYMMCOLL_OK;
     status = symc_cuda_check_stream(&group->context, group->core->fail,
         op->stream, group->core->kinds[op->kind].name);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_check_grouped(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_check_order(group, op);
     if (status == SYMMCOLL_OK)

@@ -197,6 +197,12 @@ const char *symc_nccl_format_place(
 symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
     const struct symc_nccl *nccl, const char *(*get)(const char *name));
 
+/* Whether this NCCL tells whether a thread is in a group of calls, which it notes as a
+ * warning where its variable NCCL_DEBUG has it write those; and where it does so, whether
+ * the calling thread is in one. */
+bool symc_nccl_tells_groups(const struct symc_nccl *nccl);
+bool symc_nccl_is_grouped(const struct symc_nccl *nccl);
+
 /* A function that a library may lack. */
 struct symc_nccl_function {
     const char *name;

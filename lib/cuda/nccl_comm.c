@@ -39,11 +39,13 @@ symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result)
     }
 }
 
-/* In one line. */
+/* In one line.  What it says of a question for groups is of no call. */
 static const char *copy_text(const char *text, char *buffer)
 {
     size_t n = 0;
 
+    if (text != NULL && strncmp(text, "ncclSimInfo_t", 13) == 0)
+        text = NULL;
     for (; text != NULL && text[n] != '\0' && n < TEXT - 1; n++)
         buffer[n] = text[n] == '\n' ? ' ' : text[n];
     while (n > 0 && buffer[n - 1] == ' ')
@@ -84,6 +86,11 @@ symmcoll_status_t symc_cuda_comm_refuse_aborted(
     return comm->core->fail(SYMMCOLL_ERR_ABORTED,
         "%s on rank %d: expected a communicator, found one that was aborted",
         comm->call, symc_cuda_comm_world_rank(comm, comm->rank));
+}
+
+bool symc_cuda_comm_is_grouped(const struct symc_cuda_comm *comm)
+{
+    return comm->tells && symc_nccl_is_grouped(comm->nccl);
 }
 
 /* ---- what is in progress ---- */
@@ -431,7 +438,8 @@ void symc_cuda_comm_close(struct symc_cuda_comm *comm, int64_t timeout_ns)
     if (comm == NULL)
         return;
     core = comm->core;
-    if (!symc_cuda_comm_find_broken(comm, &member) &&
+    if (!symc_cuda_comm_is_grouped(comm) &&
+        !symc_cuda_comm_find_broken(comm, &member) &&
         symc_cuda_comm_test(comm) == SYMMCOLL_OK && finalize(comm, timeout_ns))
         end_with(comm, comm->nccl->comm_destroy);
     if (!symc_cuda_comm_release(comm, timeout_ns))

@@ -51,6 +51,43 @@ enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
                                              : SYMC_NEED_NONE;
 }
 
+/* ---- groups of the program's ---- */
+
+/* NCCL would return success, and do it when the program ends the group. */
+static symmcoll_status_t refuse_grouped(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_core *core = group->core;
+
+    return core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected no group of NCCL's calls around it, found a thread of rank "
+        "%d between the program's ncclGroupStart() and ncclGroupEnd()",
+        core->kinds[op->kind].name,
+        core->ranks->global != NULL ? core->ranks->global[group->rank]
+                                    : group->rank);
+}
+
+/* Once, for each group: NCCL writes a line for each question where it is to write
+ * warnings. */
+static bool tells_groups(
+    const struct symc_cuda_group *group, const struct symc_nccl *nccl)
+{
+    return group->core->settings->get_variable("NCCL_DEBUG") == NULL &&
+           symc_nccl_tells_groups(nccl);
+}
+
+symmcoll_status_t symc_cuda_check_grouped(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const struct symc_cuda_comm *comm = atomic_load(&group->comm);
+    struct symc_cuda_elements elements;
+
+    return comm != NULL && find_need(group, op, &elements) != SYMC_NEED_NONE &&
+                   symc_cuda_comm_is_grouped(comm)
+               ? refuse_grouped(group, op)
+               : SYMMCOLL_OK;
+}
+
 /* ---- making it ---- */
 
 static symmcoll_status_t make_comm(struct symc_cuda_group *group,
@@ -70,6 +107,7 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     }
     if (status != SYMMCOLL_OK)
         return status;
+    comm->tells = group->nccl_tells;
     comm->keeps = group->limits.nccl_shrink != 0 && nccl->comm_shrink != NULL;
     atomic_store(&group->comm, comm);
     return SYMMCOLL_OK;
@@ -84,6 +122,10 @@ static symmcoll_status_t make(struct symc_cuda_group *group,
         symc_cuda_making_until(group->core, op);
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (group->comm == NULL)
+        group->nccl_tells = tells_groups(group, nccl);
+    if (group->nccl_tells && symc_nccl_is_grouped(nccl))
+        return refuse_grouped(group, op);
     if (group->comm == NULL)
         status = make_comm(group, until, nccl, config);
     return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
@@ -156,8 +198,11 @@ static symmcoll_status_t enqueue(
 symmcoll_status_t symc_cuda_enqueue_nccl(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
-    symmcoll_status_t status;
+    /* It may be another thread than that of the call. */
+    symmcoll_status_t status = symc_cuda_check_grouped(group, op);
 
+    if (status != SYMMCOLL_OK)
+        return status;
     atomic_store(&group->in_nccl, true);
     status = enqueue(group, op, stream);
     atomic_store(&group->in_nccl, false);

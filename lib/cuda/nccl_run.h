@@ -73,6 +73,11 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
 
+/* What this rank alone can see to be wrong: INVALID (the thread is in a group of calls
+ * of the program's). */
+symmcoll_status_t symc_cuda_check_grouped(
+    const struct symc_cuda_group *group, const struct symc_op *op);
+
 /* When it is started: whether an operation is NCCL's, alike on all members.  One
  * that a member captures is not. */
 bool symc_cuda_is_by_nccl(

@@ -97,6 +97,10 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     if (nccl->comm_split == NULL)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected an NCCL with ncclCommSplit, found %s", nccl->path);
+    if (symc_cuda_comm_is_grouped(group->comm))
+        return core->fail(SYMMCOLL_ERR_INVALID,
+            "ncclCommSplit: expected no group of NCCL's calls around it, found a "
+            "thread in one");
     status = check_shares(core, nccl);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_nccl_configure(core, nccl, config);

@@ -22,6 +22,7 @@ struct symc_cuda_comm {
     struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
     struct symc_cuda_keeper *keeper; /* which ends it; NULL: it has */
     bool keeps;                      /* what is stopped and quiet stays */
+    bool tells; /* NCCL says whether a thread is in a group of the program's */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t
         broken; /* an error of its own, for which it was aborted */
@@ -42,6 +43,10 @@ symmcoll_status_t symc_cuda_comm_judge(
     const struct symc_cuda_comm *comm, enum symc_nccl_result result);
 symmcoll_status_t symc_cuda_comm_refuse_aborted(
     const struct symc_cuda_comm *comm);
+
+/* At any time: whether the calling thread is in a group of calls of the program's, where it
+ * is known, and nothing is to be called. */
+bool symc_cuda_comm_is_grouped(const struct symc_cuda_comm *comm);
 
 /* With the lock: have the keeper stop what runs, and abort it. */
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm);

@@ -301,6 +301,8 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
     if (status == SYMMCOLL_OK)
         status = symc_cuda_comm_open(group->comm->nccl, config, group->core,
             where, until, group->rank, group->size, &comm);
+    if (comm != NULL)
+        comm->tells = group->nccl_tells;
     atomic_store(&windows->comm, comm);
     return status;
 }

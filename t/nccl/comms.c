@@ -214,6 +214,7 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     if (config->magic != 0xcafebeef || config->size > sizeof(*config) ||
         config->blocking != 0 || rank < 0 || rank >= size || size > FAKE_RANKS)
         fake_nccl_die("a config or a rank is wrong");
+    fake_group_leave_out();
     *made = NULL;
     /* Before it replaces what is undefined, which is the least number. */
     if (config->min_ctas != SYMC_NCCL_UNDEFINED &&
@@ -239,6 +240,7 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
 
 int ncclCommFinalize(struct symc_nccl_comm *comm)
 {
+    fake_group_leave_out();
     fake_nccl_enter(comm);
     if (comm->phase != FAKE_READY)
         fake_nccl_die("a communicator is finalized that is not ready");

@@ -175,6 +175,9 @@ struct fake_work *fake_group_enter(
     struct symc_nccl_comm *comm, struct CUstream_st *stream);
 int fake_group_leave(void);
 
+/* What is called is not to be in a group. */
+void fake_group_leave_out(void);
+
 void fake_work_add(struct fake_work *work, struct fake_call call);
 
 /* Have the stream do it; takes the work.  Returns a result. */

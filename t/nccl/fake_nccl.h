@@ -4,7 +4,8 @@
  * Its ranks are threads or processes.  It is stricter than NCCL: it ends the
  * process where two threads are in one communicator at once, where one is used that
  * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
- * where a message has another size than its receive, where ranks make different
+ * where it makes, splits or finalizes one, or registers memory, inside of a group of
+ * calls, where a message has another size than its receive, where ranks make different
  * calls of one collective or have their buffers elsewhere in windows, and where it is
  * asked for what the library has no use for, as the least of floats.  As in NCCL what is
  * enqueued in a stream of another context than a device's primary one is an error of
@@ -29,6 +30,9 @@ struct fake_nccl {
     _Atomic int error;
     _Atomic int id_hangs; /* 1: the call that draws an id does not return */
     _Atomic int stuck;    /* 1: nothing ends that is in progress */
+    _Atomic int
+        simulates; /* 1: the end of a group reads nothing of what it is to
+                              simulate */
     _Atomic int restless; /* 1: nothing becomes quiet that is revoked */
     _Atomic int slow;     /* so many questions later than it could */
     _Atomic int pause_us; /* that a call with a communicator takes */
@@ -44,6 +48,7 @@ struct fake_nccl {
     _Atomic int parted;         /* calls of ncclAlltoAll */
     _Atomic int windows;        /* that are registered */
     _Atomic int windowed;       /* collectives whose buffers are in such */
+    _Atomic int simulated;      /* ends of groups */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 
     /* The config of the latest communicator, as far as this NCCL reads it. */

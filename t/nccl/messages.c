@@ -182,6 +182,34 @@ int ncclGroupEnd(void)
     return fake_nccl_leave(comm, begin(comm, work));
 }
 
+void fake_group_leave_out(void)
+{
+    if (inside > 0)
+        fake_nccl_die("a communicator is used inside of a group of calls");
+}
+
+#ifndef NCCL_FEW
+
+API int ncclGroupSimulateEnd(struct symc_nccl_simulated *simulated);
+
+/* In an outer group it changes nothing, and reads nothing either. */
+int ncclGroupSimulateEnd(struct symc_nccl_simulated *simulated)
+{
+    atomic_fetch_add(&fake_nccl.simulated, 1);
+    if (inside == 0)
+        return SYMC_NCCL_INVALID_USAGE;
+    if (inside == 1 && group->ncalls > 0)
+        fake_nccl_die("calls are simulated");
+    if (ncclGroupEnd() != SYMC_NCCL_SUCCESS || inside > 0 ||
+        atomic_load(&fake_nccl.simulates))
+        return SYMC_NCCL_SUCCESS;
+    return simulated->magic == SYMC_NCCL_SIMULATED_MAGIC
+               ? SYMC_NCCL_SUCCESS
+               : SYMC_NCCL_INVALID_ARGUMENT;
+}
+
+#endif
+
 struct fake_work *fake_group_enter(
     struct symc_nccl_comm *comm, struct CUstream_st *stream)
 {

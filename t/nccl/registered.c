@@ -108,6 +108,7 @@ int ncclCommWindowRegister(struct symc_nccl_comm *comm, void *at, size_t nbytes,
 {
     struct symc_nccl_window *made = comm->windows;
 
+    fake_group_leave_out();
     fake_nccl_enter(comm);
     if (comm->phase != FAKE_READY || comm->pending != NULL ||
         comm->registering != NULL)

@@ -25,6 +25,7 @@ int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
 {
     int number;
 
+    fake_group_leave_out();
     fake_nccl_enter(comm);
     *made = NULL;
     if (config->blocking != 0 || config->split_share != 0)
@@ -130,6 +131,7 @@ int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
 {
     int size = atomic_load(&comm->clique->size), number, mask = 0;
 
+    fake_group_leave_out();
     fake_nccl_enter(comm);
     *made = NULL;
     for (int i = 0; i < count; i++)

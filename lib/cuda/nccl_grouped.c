@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether a thread is in a group of calls of the program's, between ncclGroupStart() and
+ * ncclGroupEnd(): NCCL then returns success for what it does when that ends.
+ *
+ * No function of NCCL tells.  But the end of a group reads what it is to simulate only
+ * where no group is around it: with something that is not that it returns an error there,
+ * and success in an outer group, of which neither changes anything.  A thread that is in
+ * no group for certain tries both first, for NCCL promises neither.  Before 2.27 the
+ * error would end what the thread has in progress.
+ */
+#include "cuda/nccl.h"
+
+#include <pthread.h>
+
+#define SINCE SYMC_NCCL_CODE(2, 27, 0)
+
+static enum symc_nccl_result probe(const struct symc_nccl *nccl)
+{
+    struct symc_nccl_simulated none = {.size = sizeof(none)}; /* no magic */
+
+    return nccl->group_start() == SYMC_NCCL_SUCCESS
+               ? nccl->group_simulate_end(&none)
+               : SYMC_NCCL_INTERNAL_ERROR;
+}
+
+static void *try_both(void *arg)
+{
+    const struct symc_nccl *nccl = arg;
+    enum symc_nccl_result inner;
+
+    if (probe(nccl) != SYMC_NCCL_INVALID_ARGUMENT ||
+        nccl->group_start() != SYMC_NCCL_SUCCESS)
+        return NULL;
+    inner = probe(nccl);
+    return nccl->group_end() == SYMC_NCCL_SUCCESS && inner == SYMC_NCCL_SUCCESS
+               ? arg
+               : NULL;
+}
+
+bool symc_nccl_tells_groups(const struct symc_nccl *nccl)
+{
+    struct symc_nccl copy = *nccl;
+    void *told = NULL;
+    pthread_t thread;
+
+    if (nccl->version < SINCE || nccl->group_simulate_end == NULL ||
+        pthread_create(&thread, NULL, try_both, &copy) != 0)
+        return false;
+    pthread_join(thread, &told);
+    return told != NULL;
+}
+
+bool symc_nccl_is_grouped(const struct symc_nccl *nccl)
+{
+    return probe(nccl) == SYMC_NCCL_SUCCESS;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls by a thread of the program that is in a group of NCCL's calls, over the stand-ins
+ * for the driver and for NCCL: they are refused, and that group is as it was.
+ */
+#include "t/nccl/by.h"
+#include "t/nccl/exchanged.h"
+
+#include "group/group.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define GROUPED "between the program's ncclGroupStart() and ncclGroupEnd()"
+
+/* A function of the program's NCCL without parameters, which stays open. */
+static int call(const char *name)
+{
+    static void *library;
+    int (*function)(void);
+    void *found;
+
+    if (library == NULL)
+        library = dlopen(getenv("SYMMCOLL_CUDA_NCCL"), RTLD_NOW);
+    found = library != NULL ? dlsym(library, name) : NULL;
+    if (found == NULL)
+        return -1;
+    memcpy(&function, &found, sizeof(function));
+    return function();
+}
+
+static int start(void)
+{
+    return say(call("ncclGroupStart") == 0, "a group begins");
+}
+
+/* It was the outermost one, and it is over. */
+static int stop(void)
+{
+    return say(call("ncclGroupEnd") == 0, "the group ends") &&
+           say(call("ncclGroupEnd") == 5, "and there is no other one");
+}
+
+static int exchanges(struct symmcoll_group *group)
+{
+    return say(exchange(group) == SYMMCOLL_OK, "an exchange");
+}
+
+/* The others wait for its next call. */
+static int is_refused(struct symmcoll_group *group, int rank)
+{
+    int right;
+
+    device_use(rank);
+    right = exchanges(group);
+    if (rank == 1)
+        right = start() &&
+                ended(exchange(group), SYMMCOLL_ERR_INVALID,
+                    "all_to_all_v: expected no group of NCCL's calls around "
+                    "it, found a thread of rank 1 " GROUPED) &&
+                stop() && right;
+    right = exchanges(group) && right;
+    atexit(check_nccl);
+    return right;
+}
+
+static int so_is_a_sum(struct symmcoll_group *group, int rank)
+{
+    const struct collective sum = {
+        .kind = SYMC_ALL_REDUCE, .dtype = SYMMCOLL_INT32, .count = ELEMENTS};
+    struct symmcoll_call to = SYMMCOLL_CALL_INIT;
+    int32_t *at;
+    int right;
+
+    device_use(rank);
+    to.stream = device_stream();
+    at = device_alloc(ELEMENTS * sizeof(*at));
+    right = right_by(group, rank, &sum, true);
+    if (rank == 1)
+        right = start() &&
+                ended(collective_call(group, &sum, at, at, &to, NULL),
+                    SYMMCOLL_ERR_INVALID, GROUPED) &&
+                stop() && right;
+    right = right_by(group, rank, &sum, true) && right;
+    device_end_stream(to.stream);
+    device_free(at);
+    atexit(check_nccl);
+    return right;
+}
+
+/* It would make the communicator, so that all have come to it: they do without. */
+static int the_first_goes_without(struct symmcoll_group *group, int rank)
+{
+    int right = 1;
+
+    device_use(rank);
+    if (rank == 1)
+        right = start();
+    right = exchanges_without(group, SYMMCOLL_ERR_INVALID, GROUPED) && right;
+    if (rank == 1)
+        right = stop() && right;
+    right =
+        say(atomic_load(&find_nccl()->begun) == 0, "nothing is made") && right;
+    atexit(check_nccl);
+    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
+}
+
+/* They end by themselves, in a while. */
+static int is_released(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *made = NULL;
+    int right;
+
+    device_use(rank);
+    right =
+        say(symmcoll_group_split(group, 0, rank, NULL, &made) == SYMMCOLL_OK,
+            "a group") &&
+        exchanges(made);
+    right =
+        start() && symmcoll_group_free(made) == SYMMCOLL_OK && stop() && right;
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
+        usleep(500);
+    atexit(check_nccl);
+    return say(atomic_load(&fake->finalized) == 0, "nothing is finalized") &&
+           right;
+}
+
+/* As one without a split: the new group makes its own. */
+static int is_not_split(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *made = NULL;
+    int right;
+
+    device_use(rank);
+    right = exchanges(group);
+    right = (rank != 1 || start()) && right;
+    right =
+        say(symmcoll_group_split(group, 0, rank, NULL, &made) == SYMMCOLL_OK,
+            "a group") &&
+        right;
+    right =
+        (rank != 1 || stop()) && exchanges(made) && exchanges(group) && right;
+    right =
+        say(atomic_load(&find_nccl()->split) == 0, "nothing is split") && right;
+    atexit(check_nccl);
+    return symmcoll_group_free(made) == SYMMCOLL_OK && right;
+}
+
+/* NCCL that answers otherwise is not asked again, nor one that would write of it. */
+static int asked; /* by each communicator */
+
+static int is_not_asked(struct symmcoll_group *group, int rank)
+{
+    struct fake_nccl *fake = find_nccl();
+    int right;
+
+    device_use(rank);
+    atomic_store(&fake->simulates, 1);
+    right = exchanges(group) && exchanges(group);
+    atexit(check_nccl);
+    return say(atomic_load(&fake->simulated) == asked, "it is not asked") &&
+           right;
+}
+
+int main(void)
+{
+    device_begin();
+    name_nccl();
+    setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
+    ok(ranks_run(SIZE, is_refused),
+        "an exchange inside of a group of NCCL's calls is refused, and the next is not");
+    ok(ranks_run(SIZE, so_is_a_sum), "so is what else NCCL does");
+    ok(ranks_run(SIZE, the_first_goes_without),
+        "where that is the first one of a group all go without, and know of whom");
+    ok(ranks_run(SIZE, is_released),
+        "a group that is released there has its communicator aborted");
+    setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
+    ok(ranks_run(SIZE, is_not_split), "one that is split there has not");
+    unsetenv("SYMMCOLL_CUDA_NCCL_SPLIT");
+    asked = 1;
+    ok(ranks_run(SIZE, is_not_asked),
+        "NCCL that does not tell is not asked again");
+    asked = 0;
+    setenv("NCCL_DEBUG", "WARN", 1);
+    ok(ranks_run(SIZE, is_not_asked),
+        "nor one that would write a warning for each question");
+    return done_testing();
+}
