@@ -160,8 +160,8 @@
         .key = "cuda.nccl_windows",
         BOOL(cuda_nccl_windows),
         .dflt = "off",
-        .help = "Whether symmetric memory that symmcoll_symm_alloc() has "
-                "allocated, of ranks that are processes, is registered with "
+        .help = "Whether symmetric memory of ranks that are processes, that "
+                "of symmcoll_symm_register(), too, is registered with "
                 "NCCL (2.28 or later) when all ranks pass it to all_reduce, "
                 "reduce_scatter, all_gather or all_to_all at the same offset; "
                 "a second communicator serves those.",

@@ -62,6 +62,10 @@
 #define SYMC_NCCL_OPTIONAL(F)                                               \
     F(group_simulate_end, ncclGroupSimulateEnd, 22200, RESULT,              \
         (SIMULATED * simulated))                                            \
+    F(comm_register, ncclCommRegister, 22200, RESULT,                       \
+        (COMM comm, void *at, size_t nbytes, void **handle))                \
+    F(comm_deregister, ncclCommDeregister, 22200, RESULT,                   \
+        (COMM comm, void *handle))                                          \
     F(comm_split, ncclCommSplit, 22200, RESULT,                             \
         (COMM comm, int color, int key, COMM *made, CONFIG *config))        \
     F(comm_shrink, ncclCommShrink, 22700, RESULT,                           \

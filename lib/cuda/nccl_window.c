@@ -4,6 +4,9 @@
  * are there, and takes it to be the same on all.  A rank leaves memory when its own
  * use is over, so the members tell each other which windows they still have, and
  * make another one only while these are the same.
+ *
+ * Memory of the program's becomes no window, which takes whole pieces, but it is
+ * registered as what any call may use; NCCL looks for that by address, too.
  */
 #include "cuda/nccl_window.h"
 #include "cuda/nccl_run.h"
@@ -19,9 +22,10 @@
 
 /* What the members have decided about memory of one number. */
 struct symc_cuda_window {
-    uint64_t number;                 /* 0: nothing, the place is free */
-    bool registered;                 /* on all; some may have left it since */
-    struct symc_nccl_window *made;   /* written by NCCL */
+    uint64_t number;               /* 0: nothing, the place is free */
+    bool registered;               /* on all; some may have left it since */
+    struct symc_nccl_window *made; /* written by NCCL */
+    void *handle;                  /* of the program's memory, in place of it */
     struct symc_cuda_joined *joined; /* under the lock; NULL: this rank has not
                                         registered it, or has left it */
     struct symc_cuda_windows *of;
@@ -121,6 +125,7 @@ struct symc_cuda_comm *symc_cuda_windows_find(
 /* What each member tells of memory of which a window is to be made. */
 struct told {
     uint64_t nbytes; /* 0: it cannot */
+    uint64_t own;    /* 1: it is the program's */
     uint32_t left;   /* windows that it has left, a bit for each */
     uint32_t gone;   /* the same of memory that is in none */
 };
@@ -171,7 +176,16 @@ static bool is_in_window(
     return found;
 }
 
-/* This rank's memory of a number: whole pieces that the library has allocated. */
+/* What the program has made symmetric. */
+static struct symc_extent find_own(
+    const struct symc_cuda_group *group, const struct symc_cuda_joined *joined)
+{
+    return (struct symc_extent){
+        joined->joined.at[group->rank], joined->joined.nbytes};
+}
+
+/* This rank's memory of a number: whole pieces that the library has allocated, or what the
+ * program has. */
 static struct symc_cuda_joined *find_memory(
     const struct symc_cuda_group *group, uint64_t number, struct told *mine)
 {
@@ -183,6 +197,10 @@ static struct symc_cuda_joined *find_memory(
 
     if (joined != NULL)
         extent = joined->own;
+    if (joined != NULL && extent.nbytes == 0) {
+        mine->nbytes = find_own(group, joined).nbytes;
+        mine->own = 1;
+    }
     if (extent.nbytes != 0 &&
         (uintptr_t)extent.begin % SYMC_NCCL_WINDOW_ALIGNMENT == 0 &&
         !is_in_window(group->windows, &extent))
@@ -212,10 +230,22 @@ static bool is_possible(
     const struct symc_cuda_group *group, const struct told *all)
 {
     for (int r = 0; r < group->size; r++) {
-        if (all[r].nbytes == 0 || all[r].nbytes != all[0].nbytes)
+        if (all[r].nbytes == 0 || all[r].nbytes != all[0].nbytes ||
+            all[r].own != all[0].own)
             return false;
     }
     return true;
+}
+
+/* It is registered on this rank, until that has left it. */
+static void keep(
+    struct symc_cuda_window *window, struct symc_cuda_joined *joined)
+{
+    pthread_mutex_lock(&lock);
+    window->joined = joined;
+    joined->window = window;
+    pthread_mutex_unlock(&lock);
+    window->registered = true;
 }
 
 static symmcoll_status_t register_window(struct symc_cuda_until until,
@@ -241,12 +271,71 @@ static symmcoll_status_t register_window(struct symc_cuda_until until,
     if (status != SYMMCOLL_OK)
         return status;
     window->of->written = false;
-    pthread_mutex_lock(&lock);
-    window->joined = joined;
-    joined->window = window;
-    pthread_mutex_unlock(&lock);
-    window->registered = true;
+    keep(window, joined);
     return SYMMCOLL_OK;
+}
+
+/* NULL: NCCL has not, for which there is a line in the log; it returns none where its
+ * variables have it register nothing. */
+static void *call_register(
+    struct symc_cuda_comm *comm, struct symc_extent extent)
+{
+    enum symc_nccl_result result = SYMC_NCCL_SUCCESS;
+    char text[SYMC_DETAIL_MAX] = "ncclCommRegister: no handle";
+    void *handle = NULL;
+
+    pthread_mutex_lock(&comm->lock);
+    comm->call = "ncclCommRegister";
+    if (comm->made != NULL)
+        result = comm->nccl->comm_register(comm->made,
+            (void *)(uintptr_t)extent.begin, extent.nbytes, &handle);
+    if (result != SYMC_NCCL_SUCCESS) {
+        symc_cuda_comm_describe(comm, result, text);
+        handle = NULL;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    if (handle == NULL)
+        comm->core->log(comm->core->group, SYMC_LOG_INFO,
+            "memory of the program's is not registered with NCCL: %s", text);
+    return handle;
+}
+
+static void call_deregister(struct symc_cuda_comm *comm, void *handle)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->call = "ncclCommDeregister";
+    if (comm->made != NULL && handle != NULL)
+        (void)comm->nccl->comm_deregister(comm->made, handle);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* The program's memory, on all members or on none: what NCCL does not register is used as
+ * it is. */
+static symmcoll_status_t register_own(const struct symc_cuda_group *group,
+    struct symc_cuda_window *window, struct symc_cuda_joined *joined)
+{
+    const struct symc_core *core = group->core;
+    struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
+    uint32_t all[SYMC_KERNEL_RANKS], mine;
+    symmcoll_status_t status;
+    int failed = 0;
+
+    /* All members have one version, so all lack them or none. */
+    if (comm->nccl->comm_register == NULL ||
+        comm->nccl->comm_deregister == NULL)
+        return SYMMCOLL_OK;
+    window->handle = call_register(comm, find_own(group, joined));
+    mine = window->handle == NULL;
+    status = core->gather(core->group, &mine, all, sizeof(mine));
+    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++)
+        failed += all[r] != 0;
+    if (status == SYMMCOLL_OK && failed == 0) {
+        keep(window, joined);
+        return SYMMCOLL_OK;
+    }
+    call_deregister(comm, window->handle);
+    window->handle = NULL;
+    return status;
 }
 
 /* Decide about one number. */
@@ -276,8 +365,10 @@ static symmcoll_status_t decide(struct symc_cuda_group *group,
         return SYMMCOLL_OK;
     }
     *window = (struct symc_cuda_window){.number = number, .of = windows};
-    return is_possible(group, all) ? register_window(until, window, joined)
-                                   : SYMMCOLL_OK;
+    if (!is_possible(group, all))
+        return SYMMCOLL_OK;
+    return mine.own != 0 ? register_own(group, window, joined)
+                         : register_window(until, window, joined);
 }
 
 static symmcoll_status_t open_windows(struct symc_cuda_group *group,
@@ -351,6 +442,8 @@ static void end(struct symc_cuda_window *window)
 {
     struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
 
+    call_deregister(comm, window->handle);
+    window->handle = NULL;
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclCommWindowDeregister";
     if (comm->made != NULL && window->made != NULL)

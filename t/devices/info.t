@@ -129,7 +129,7 @@ show "$no_nvml:$no_driver" "$old"
 unset NCCL_COMM_BLOCKING
 is "$(detail nccl)" "yes  2.22.3, $old" \
     'cuda.nccl: so has the one that it names, which is older'
-is "$(table nccl | sed 1,2d)" \
+is "$(table nccl | sed 1,4d)" \
     '  ncclCommShrink  no  expected NCCL 2.27.0 or later, found 2.22.3
   ncclCommWindowRegister  no  expected NCCL 2.27.0 or later, found 2.22.3
   ncclCommWindowDeregister  no  expected NCCL 2.27.0 or later, found 2.22.3

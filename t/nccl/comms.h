@@ -115,6 +115,7 @@ struct fake_work {
 struct symc_nccl_window {
     const char *at;
     size_t nbytes;
+    int plain;        /* it is none, but memory that is registered */
     _Atomic int uses; /* by what is enqueued */
 };
 

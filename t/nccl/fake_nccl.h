@@ -21,6 +21,9 @@ struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
     _Atomic int id_result, init_result, finalize_result, call_result;
     _Atomic int window_result; /* found by asking; the communicator keeps it */
+    _Atomic int register_result;
+    _Atomic int
+        register_none; /* 1: it succeeds without, as NCCL's variables have it */
     _Atomic int split_result, revoke_result, shrink_result;
     _Atomic int split_error; /* not 0: a split ends with it */
     _Atomic int split_hangs; /* 1: no split ends, and nothing is shrunk */
@@ -47,6 +50,7 @@ struct fake_nccl {
     _Atomic int left_out;       /* calls of a split without a color */
     _Atomic int parted;         /* calls of ncclAlltoAll */
     _Atomic int windows;        /* that are registered */
+    _Atomic int registered;     /* that is memory without a window */
     _Atomic int windowed;       /* collectives whose buffers are in such */
     _Atomic int simulated;      /* ends of groups */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */

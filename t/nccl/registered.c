@@ -85,7 +85,9 @@ void fake_windows_end(struct symc_nccl_comm *comm, int destroyed)
             continue;
         if (destroyed)
             fake_nccl_die("a communicator is destroyed that has a window");
-        if (&comm->windows[i] != comm->registering)
+        if (comm->windows[i].plain)
+            atomic_fetch_sub(&fake_nccl.registered, 1);
+        else if (&comm->windows[i] != comm->registering)
             atomic_fetch_sub(&fake_nccl.windows, 1);
     }
 }
@@ -103,10 +105,24 @@ static int find_used(const struct symc_nccl_comm *comm)
     return used;
 }
 
+static struct symc_nccl_window *add_window(
+    struct symc_nccl_comm *comm, const void *at, size_t nbytes)
+{
+    struct symc_nccl_window *made = comm->windows;
+
+    while (made->nbytes != 0)
+        if (++made == comm->windows + FAKE_WINDOWS)
+            fake_nccl_die("there are too many windows");
+    made->at = at;
+    made->nbytes = nbytes;
+    made->plain = 0;
+    return made;
+}
+
 int ncclCommWindowRegister(struct symc_nccl_comm *comm, void *at, size_t nbytes,
     struct symc_nccl_window **window, int flags)
 {
-    struct symc_nccl_window *made = comm->windows;
+    struct symc_nccl_window *made;
 
     fake_group_leave_out();
     fake_nccl_enter(comm);
@@ -122,11 +138,7 @@ int ncclCommWindowRegister(struct symc_nccl_comm *comm, void *at, size_t nbytes,
     }
     atomic_store(&comm->clique->used[comm->rank], find_used(comm));
     atomic_store(&comm->clique->nbytes[comm->rank], nbytes);
-    while (made->nbytes != 0)
-        if (++made == comm->windows + FAKE_WINDOWS)
-            fake_nccl_die("there are too many windows");
-    made->at = at;
-    made->nbytes = nbytes;
+    made = add_window(comm, at, nbytes);
     comm->made = window;
     comm->registering = made;
     comm->nregistered++;
@@ -139,12 +151,53 @@ int ncclCommWindowDeregister(
 {
     fake_nccl_enter(comm);
     if (comm->phase != FAKE_READY || comm->pending != NULL ||
-        window->nbytes == 0 || window == comm->registering)
+        window->nbytes == 0 || window->plain || window == comm->registering)
         fake_nccl_die("a window is deregistered that is not there");
     if (atomic_load(&window->uses) != 0)
         fake_nccl_die("a window is deregistered that is in use");
     window->nbytes = 0;
     atomic_fetch_sub(&fake_nccl.windows, 1);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
+}
+
+/* ---- memory that is no window; of this rank alone ---- */
+
+API int ncclCommRegister(
+    struct symc_nccl_comm *comm, void *at, size_t nbytes, void **handle);
+API int ncclCommDeregister(struct symc_nccl_comm *comm, void *handle);
+
+int ncclCommRegister(
+    struct symc_nccl_comm *comm, void *at, size_t nbytes, void **handle)
+{
+    struct symc_nccl_window *made;
+    int result = atomic_load(&fake_nccl.register_result);
+
+    fake_nccl_enter(comm);
+    if (comm->phase != FAKE_READY || comm->registering != NULL || at == NULL ||
+        nbytes == 0)
+        fake_nccl_die("memory is registered wrongly");
+    *handle = NULL;
+    if (result != 0 || atomic_load(&fake_nccl.register_none))
+        return fake_nccl_leave(comm, result);
+    made = add_window(comm, at, nbytes);
+    made->plain = 1;
+    *handle = made;
+    atomic_fetch_add(&fake_nccl.registered, 1);
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
+}
+
+int ncclCommDeregister(struct symc_nccl_comm *comm, void *handle)
+{
+    struct symc_nccl_window *made = handle;
+
+    fake_nccl_enter(comm);
+    if (comm->phase != FAKE_READY || made->nbytes == 0 || !made->plain)
+        fake_nccl_die("memory is deregistered that was not registered");
+    if (atomic_load(&made->uses) != 0)
+        fake_nccl_die("memory is deregistered that is in use");
+    made->nbytes = 0;
+    made->plain = 0;
+    atomic_fetch_sub(&fake_nccl.registered, 1);
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
 

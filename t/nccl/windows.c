@@ -105,42 +105,6 @@ static int one_fails(struct symmcoll_group *group, int rank)
     return release(group, &one) && right;
 }
 
-/* Memory of the program's own. */
-static int use_own(struct symmcoll_group *group, int rank)
-{
-    struct memory one = {.handle = NULL};
-    int right;
-
-    one.at = device_alloc(ROOM);
-    right = say(symmcoll_symm_register(group->world, one.at, ROOM, NULL) ==
-                        SYMMCOLL_OK &&
-                    symmcoll_symm_rendezvous(
-                        group, one.at, NULL, &one.handle) == SYMMCOLL_OK,
-                "registered memory") &&
-            collect(group, rank, &kinds[0], one.at + OUT, one.at, PLAIN);
-    symmcoll_symm_release(one.handle);
-    right = say(symmcoll_symm_deregister(group->world, one.at) == SYMMCOLL_OK,
-                "its end") &&
-            right;
-    device_free(one.at);
-    return right;
-}
-
-/* However often, other memory becomes one. */
-static int own_memory(struct symmcoll_group *group, int rank)
-{
-    struct memory one = {.handle = NULL};
-    int right = 1;
-
-    begin(rank);
-    for (int i = 0; i < 40 && right; i++)
-        right = use_own(group, rank) && have(0);
-    right = right && allocate(group, rank, &one);
-    return right &&
-           collect(group, rank, &kinds[0], one.at + OUT, one.at, WINDOW) &&
-           release(group, &one);
-}
-
 /* Threads, whose memory no other process can map. */
 static int threads_have_none(struct symmcoll_group *group, int rank)
 {
@@ -303,7 +267,6 @@ int main(void)
         "buffers that one rank has elsewhere are NCCL's without a window");
     ok(ranks_run(SIZE, one_fails),
         "where one rank makes none NCCL serves all without");
-    ok(ranks_run(SIZE, own_memory), "memory of the program's is in none");
     ok(threads_run(SIZE, threads_have_none), "that of threads is in none");
     ok(ranks_run(SIZE, captured), "what is captured makes none");
     ok(ranks_run(SIZE, both_orders),
