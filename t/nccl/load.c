@@ -260,6 +260,25 @@ static int it_is_loaded(void *unused)
         SYMMCOLL_ERR_UNSUPPORTED, SYMMCOLL_ERR_UNSUPPORTED, "or later, found");
 }
 
+/* In a thread that is in none, in one, and in none again. */
+static int it_tells_groups(void *unused)
+{
+    const struct symc_nccl *nccl;
+    int right;
+
+    (void)unused;
+    if (load(SYMC_NCCL_LIBRARY, &nccl) != SYMMCOLL_OK)
+        return 1; /* too old for all */
+    if (nccl->version < SYMC_NCCL_CODE(2, 27, 0))
+        return !symc_nccl_tells_groups(nccl);
+    right = symc_nccl_tells_groups(nccl) && !symc_nccl_is_grouped(nccl) &&
+            nccl->group_start() == SYMC_NCCL_SUCCESS &&
+            symc_nccl_is_grouped(nccl) && symc_nccl_is_grouped(nccl);
+    return right && nccl->group_end() == SYMC_NCCL_SUCCESS &&
+           !symc_nccl_is_grouped(nccl) &&
+           nccl->group_end() == SYMC_NCCL_INVALID_USAGE;
+}
+
 static int it_is_there(void *unused)
 {
     void *library = dlopen(SYMC_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -273,7 +292,7 @@ static int it_is_there(void *unused)
 
 int main(void)
 {
-    plan(11);
+    plan(12);
     ok(run_child(its_absence_is_told, NULL),
         "where there is no NCCL that is told, until there is one");
     ok(run_child(it_is_loaded_once, NULL),
@@ -293,9 +312,12 @@ int main(void)
         "what NCCL lacks is known, with the version that has it");
     ok(run_child(configs_are_of_both, NULL),
         "a config is as large as both NCCL and the library know it");
-    if (run_child(it_is_there, NULL))
+    if (run_child(it_is_there, NULL)) {
         ok(run_child(it_is_loaded, NULL), "NVIDIA's own NCCL has all of it");
-    else
-        skip(1, "this machine's loader finds no %s", SYMC_NCCL_LIBRARY);
+        ok(run_child(it_tells_groups, NULL),
+            "from 2.27 on it tells whether a thread is in a group of calls");
+    } else {
+        skip(2, "this machine's loader finds no %s", SYMC_NCCL_LIBRARY);
+    }
     return done_testing();
 }
