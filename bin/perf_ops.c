@@ -84,7 +84,7 @@ static symmcoll_status_t run_all_to_all_v(const struct perf_case *it)
     size_t whole = it->count * (size_t)it->rank->size;
 
     return symmcoll_all_to_all_v(it->rank->group, it->out, whole, NULL, it->in,
-        whole, NULL, it->dtype, NULL, NULL);
+        whole, NULL, it->dtype, it->rank->call, NULL);
 }
 
 static symmcoll_status_t run_barrier(const struct perf_case *it)
@@ -203,6 +203,7 @@ static const struct perf_op operations[] = {
         .in = PERF_ONE_PER_RANK,
         .out = PERF_ONE_PER_RANK,
         .dirty = true,
+        .device = true,
         .run = run_all_to_all_v,
         .bus_factor = all_but_own,
     },
