@@ -48,8 +48,10 @@ struct symc_local_ops {
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **local);
     void (*close)(void *local);
-    /* Whether what is done on a stream, or with a buffer, can be done there. */
-    bool (*serves)(const void *local, void *stream, const void *buffer);
+    /* Whether open() of another request of the same device would be as good: of it,
+     * where that is is read. */
+    bool (*serves)(
+        const void *local, const struct symc_memory_request *request);
     /* Memory (out) for what comes later in the stream, of any content.
      * Errors: NO_MEMORY, UNSUPPORTED (the stream is captured), INVALID (it is of
      * another context), DEVICE. */
@@ -91,6 +93,9 @@ struct symc_compute_ops {
      * such device), NO_MEMORY, DEVICE. */
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **compute);
+    /* As that of struct symc_local_ops. */
+    bool (*serves)(
+        const void *compute, const struct symc_memory_request *request);
     /* What has been enqueued may run still; plans are forgotten before. */
     void (*close)(void *compute);
     /* A plan (out) for products of a shape, and how many bytes of workspace they

@@ -101,6 +101,13 @@ static symmcoll_status_t open_compute(
     return SYMMCOLL_OK;
 }
 
+static bool serves(const void *state, const struct symc_memory_request *request)
+{
+    const struct symc_cuda_compute *compute = state;
+
+    return symc_cuda_request_serves(request, &compute->context);
+}
+
 static void close_compute(void *state)
 {
     struct symc_cuda_compute *compute = state;
@@ -195,6 +202,7 @@ static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
 }
 
 const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
+    .serves = serves,
     .close = close_compute,
     .plan = make_plan,
     .forget = forget_plan,

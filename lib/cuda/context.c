@@ -46,6 +46,26 @@ static symmcoll_status_t find_device(const struct symc_cuda *cuda,
     return SYMMCOLL_OK;
 }
 
+/* NULL: the primary one. */
+static CUcontext choose(
+    const struct symc_cuda *cuda, CUdevice device, CUcontext wanted)
+{
+    return wanted != NULL && device_of(cuda, wanted) == device
+               ? wanted
+               : current_of(cuda, device);
+}
+
+bool symc_cuda_context_is_chosen(
+    const struct symc_cuda_context *context, CUcontext wanted)
+{
+    CUcontext chosen;
+
+    if (wanted != NULL && wanted == context->context)
+        return true;
+    chosen = choose(context->cuda, context->device, wanted);
+    return chosen != NULL ? chosen == context->context : context->retained;
+}
+
 symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, CUcontext wanted,
     struct symc_cuda_context *context)
@@ -60,9 +80,7 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     *context = (struct symc_cuda_context){0};
     if (status != SYMMCOLL_OK)
         return status;
-    current = wanted != NULL && device_of(cuda, wanted) == handle
-                  ? wanted
-                  : current_of(cuda, handle);
+    current = choose(cuda, handle, wanted);
     /* A context that the caller has made is not joined by a primary one, which
      * takes memory of the device. */
     if (current != NULL &&
@@ -107,10 +125,10 @@ CUcontext symc_cuda_context_find(
     return result == CUDA_SUCCESS ? context : NULL;
 }
 
-bool symc_cuda_context_serves(const struct symc_cuda_context *context,
-    CUstream stream, const void *buffer)
+bool symc_cuda_context_has(
+    const struct symc_cuda_context *context, const void *buffer)
 {
-    CUcontext found = symc_cuda_context_find(context->cuda, stream, buffer);
+    CUcontext found = symc_cuda_context_find(context->cuda, NULL, buffer);
 
     return found == NULL || found == context->context;
 }

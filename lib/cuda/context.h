@@ -37,10 +37,13 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
 CUcontext symc_cuda_context_find(
     const struct symc_cuda *cuda, CUstream stream, const void *buffer);
 
-/* Whether a stream and a buffer may be used in a context, as far as the driver says
- * where they are. */
-bool symc_cuda_context_serves(const struct symc_cuda_context *context,
-    CUstream stream, const void *buffer);
+/* Whether a buffer may be used in a context, as far as the driver says where it is. */
+bool symc_cuda_context_has(
+    const struct symc_cuda_context *context, const void *buffer);
+
+/* Whether symc_cuda_context_open() would choose this one, of its device. */
+bool symc_cuda_context_is_chosen(
+    const struct symc_cuda_context *context, CUcontext wanted);
 
 /* The same one again, with a use of its own. */
 CUresult symc_cuda_context_copy(

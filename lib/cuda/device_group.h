@@ -200,6 +200,10 @@ symmcoll_status_t symc_cuda_request_open(
     const struct symc_memory_request *request,
     struct symc_cuda_context *context);
 
+/* Whether that would be this one, of the same device. */
+bool symc_cuda_request_serves(const struct symc_memory_request *request,
+    const struct symc_cuda_context *context);
+
 /* ---- device_members.c ---- */
 
 /*

@@ -5,8 +5,8 @@
  */
 #include "cuda/device_group.h"
 
-/* A group stays where it is, and refuses what is elsewhere; memory is longer somewhere
- * than a stream.  NULL: nobody knows. */
+/* A group stays where it is; memory is longer somewhere than a stream.  NULL: nobody
+ * knows. */
 static CUcontext find_wanted(
     const struct symc_cuda *cuda, const struct symc_memory_request *request)
 {
@@ -31,4 +31,11 @@ symmcoll_status_t symc_cuda_request_open(
                ? symc_cuda_context_open(cuda, request->fail, request->device,
                      find_wanted(cuda, request), context)
                : status;
+}
+
+bool symc_cuda_request_serves(const struct symc_memory_request *request,
+    const struct symc_cuda_context *context)
+{
+    return symc_cuda_context_is_chosen(
+        context, find_wanted(context->cuda, request));
 }

@@ -85,7 +85,7 @@ static symmcoll_status_t check_context(
     const void *data = (const void *)(uintptr_t)memory->data;
 
     if (!memory->legacy || memory->pool != NULL ||
-        symc_cuda_context_serves(&group->context, NULL, data))
+        symc_cuda_context_has(&group->context, data))
         return SYMMCOLL_OK;
     return group->core->fail(SYMMCOLL_ERR_INVALID,
         "expected memory of the context in which group %s has begun on device %d, "

@@ -46,11 +46,11 @@ static symmcoll_status_t open_local(
     return status;
 }
 
-static bool serves(const void *state, void *stream, const void *buffer)
+static bool serves(const void *state, const struct symc_memory_request *request)
 {
     const struct symc_cuda_local *local = state;
 
-    return symc_cuda_context_serves(&local->context, stream, buffer);
+    return symc_cuda_request_serves(request, &local->context);
 }
 
 /* ---- memory ---- */

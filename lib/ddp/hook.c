@@ -58,15 +58,17 @@ static struct symc_extension *make_devices(void)
     return &devices->extension;
 }
 
-static struct symc_site *find_site(
-    struct devices *devices, const struct symmcoll_bucket *bucket)
+static struct symc_site *find_site(struct devices *devices,
+    const struct symmcoll_group *group, const struct symmcoll_bucket *bucket)
 {
     struct symc_site *site = NULL;
 
     pthread_mutex_lock(&devices->lock);
-    for (struct opened *at = devices->first; at != NULL; at = at->next)
+    for (struct opened *at = devices->first; at != NULL && site == NULL;
+         at = at->next)
         if (at->device == bucket->device_index &&
-            symc_site_serves(at->site, bucket->stream, bucket->buffer))
+            symc_site_serves(
+                at->site, group, at->device, bucket->stream, bucket->buffer))
             site = at->site;
     pthread_mutex_unlock(&devices->lock);
     return site;
@@ -83,7 +85,7 @@ static symmcoll_status_t open_site(const struct symmcoll_group *group,
 
     if (devices == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    *site = find_site(devices, bucket);
+    *site = find_site(devices, group, bucket);
     if (*site != NULL)
         return SYMMCOLL_OK;
     made = symc_alloc(1, sizeof(*made));

@@ -70,11 +70,14 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
         .stream = stream,
         .buffer = memory,
         .state = symc_slot_device_state(fused->group)};
+    const struct symc_fused_device *old = fused->device;
     struct symc_fused_device *made;
     symmcoll_status_t status;
 
-    /* A call on another device was refused before the group had one. */
-    if (fused->device != NULL && fused->device->index != index) {
+    /* A call on another device, or in another context there, was refused before the
+     * group had one. */
+    if (old != NULL && !symc_members_failed(&fused->group->members) &&
+        (old->index != index || !old->ops->serves(old->compute, &request))) {
         symc_fused_device_shrink(fused);
         free_device(fused, true);
     }

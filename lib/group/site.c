@@ -112,10 +112,16 @@ symmcoll_status_t symc_site_open(const char *where,
     return SYMMCOLL_OK;
 }
 
-bool symc_site_serves(
-    const struct symc_site *site, void *stream, const void *memory)
+bool symc_site_serves(const struct symc_site *site,
+    const struct symmcoll_group *group, int device, void *stream,
+    const void *memory)
 {
-    return site->ops->serves(site->local, stream, memory);
+    const struct symc_memory_request request = {.device = device,
+        .stream = stream,
+        .buffer = memory,
+        .state = symc_slot_device_state(group)};
+
+    return site->ops->serves(site->local, &request);
 }
 
 struct symc_site *symc_site_share(struct symc_site *site)

@@ -31,9 +31,10 @@ symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream,
     const void *memory, bool sums, struct symc_site **site);
 
-/* Whether that is the right one for another stream and other memory of the device. */
-bool symc_site_serves(
-    const struct symc_site *site, void *stream, const void *memory);
+/* Whether one that is open is what symc_site_open() would open, of the same device. */
+bool symc_site_serves(const struct symc_site *site,
+    const struct symmcoll_group *group, int device, void *stream,
+    const void *memory);
 
 /* The same once more, and one use less. */
 struct symc_site *symc_site_share(struct symc_site *site);

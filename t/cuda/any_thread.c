@@ -127,7 +127,7 @@ static int functional(struct task *task)
     return functional_on(task, NULL) && functional_on(task, task->stream);
 }
 
-static int hooks(struct task *task)
+static int hooks_on(struct task *task, CUstream stream)
 {
     struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
     struct symmcoll_work *work = NULL;
@@ -138,7 +138,7 @@ static int hooks(struct task *task)
     bucket.dtype = F32;
     bucket.device = SYMMCOLL_CUDA;
     bucket.device_index = task->rank;
-    bucket.stream = task->stream;
+    bucket.stream = stream;
     fill_with(task, task->at, 5);
     right = fine(symmcoll_hook_all_reduce(task->group, &bucket, NULL, &work),
                 "a bucket") &&
@@ -146,6 +146,20 @@ static int hooks(struct task *task)
             all_are(task, task->at, 5);
     symmcoll_work_free(work);
     return right;
+}
+
+/* The world opens a device once for all of them: the ranks' threads have all come
+ * so far when a bucket has been summed. */
+static int hooks(struct task *task)
+{
+    uint64_t found;
+    int right = hooks_on(task, task->stream);
+
+    found = fake_calls("cuLibraryGetKernel");
+    right = right && hooks_on(task, NULL) && hooks_on(task, task->stream) &&
+            say(fake_calls("cuLibraryGetKernel") == found,
+                "nothing is opened once more");
+    return fine(symmcoll_barrier(task->group, NULL, NULL), "the end") && right;
 }
 
 static int joins(struct task *task)
