@@ -105,13 +105,18 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     struct symmcoll_world *world = fused->group->world;
     struct symmcoll_symm_args place = SYMMCOLL_SYMM_ARGS_INIT;
     struct symc_fused_memory made = {.nbytes = nbytes};
+    struct symc_near near = {.memory = NULL};
     char detail[SYMC_DETAIL_MAX];
     void *data = NULL;
     symmcoll_status_t status;
 
     place.device = SYMMCOLL_CUDA;
     place.device_index = on->index;
-    status = symc_symm_allocate_near(world, nbytes, &place, on->memory, &data);
+    if (on->memory != NULL)
+        near.memory = on->memory;
+    else
+        near.stream = on->stream;
+    status = symc_symm_allocate_near(world, nbytes, &place, near, &data);
     made.data = data;
     status = symc_fused_confirm(fused, args, &on->words, status);
     if (status == SYMMCOLL_OK)

@@ -274,7 +274,7 @@ symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
 }
 
 symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
-    size_t nbytes, const struct symmcoll_symm_args *args, const void *near,
+    size_t nbytes, const struct symmcoll_symm_args *args, struct symc_near near,
     void **data)
 {
     struct symc_symm_request request = {
@@ -293,7 +293,8 @@ symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
 symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data)
 {
-    return symc_symm_allocate_near(world, nbytes, args, NULL, data);
+    return symc_symm_allocate_near(
+        world, nbytes, args, (struct symc_near){.memory = NULL}, data);
 }
 
 symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,

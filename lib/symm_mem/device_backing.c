@@ -55,11 +55,25 @@ void symc_symm_log(
     symc_logf(&of->log, level, "%s", line);
 }
 
-/* Memory (out) of the backend's: words, data, or data of the program's own. */
-static symmcoll_status_t take(struct symmcoll_world *world,
-    const struct symc_allocation *allocation, size_t nbytes, bool words,
-    void **memory, void **at)
+/* What tells in which context memory is to be: of words, that of the data. */
+static const void *find_buffer(const struct symc_allocation *allocation)
 {
+    if (allocation->own != NULL)
+        return allocation->own;
+    return allocation->near.memory != NULL ? allocation->near.memory
+                                           : allocation->data;
+}
+
+/* Memory (out) of the backend's: words of a group, or data, or data of the program's
+ * own. */
+static symmcoll_status_t take(struct symmcoll_world *world,
+    const struct symc_allocation *allocation,
+    const struct symmcoll_group *group, size_t nbytes, void **memory, void **at)
+{
+    const bool words = group != NULL;
+    void *stream = words && allocation->near.stream == NULL
+                       ? symmcoll_group_stream(group)
+                       : allocation->near.stream;
     const struct symc_memory_ops *mem = allocation->backend->mem;
     const struct symc_settings settings = symc_registry_settings(world->config);
     const struct symc_memory_request request = {.settings = &settings,
@@ -68,7 +82,9 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .threads = world->threads,
         .words = words,
         .nbytes = nbytes,
-        .buffer = allocation->own != NULL ? allocation->own : allocation->near,
+        .stream = stream,
+        .buffer = find_buffer(allocation),
+        .state = group != NULL ? symc_slot_device_state(group) : NULL,
         .log = symc_symm_log,
         .of = world};
 
@@ -93,7 +109,7 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: %zu bytes asked for, which no memory has", where,
             allocation->nbytes);
-    status = take(world, allocation, nbytes > 0 ? nbytes : 1, false,
+    status = take(world, allocation, NULL, nbytes > 0 ? nbytes : 1,
         &allocation->memory, &at);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
@@ -116,7 +132,7 @@ symmcoll_status_t symc_device_pads_allocate(
 
     (void)symc_backing_round(
         share->pad_nbytes, PART_ALIGN, &pad); /* has most */
-    status = take(world, share->allocation, 2 * pad + table, true,
+    status = take(world, share->allocation, share->group, 2 * pad + table,
         &share->pad_memory, &at);
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());

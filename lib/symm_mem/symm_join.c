@@ -71,13 +71,13 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
     struct symmcoll_group *group = rendezvous->group;
     const struct symc_symm_offer *offer = rendezvous->offer;
     const struct symc_allocation *allocation = offer->allocation;
-    const void *where =
-        allocation->near != NULL ? allocation->near : allocation->data;
+    const struct symc_near near = allocation->near;
     const struct symc_op op = {.kind = offer->kind,
         .memory = SYMC_MEMORY_DEVICE,
         .device = (int16_t)allocation->device_index,
-        .stream = symmcoll_group_stream(group),
-        .in = where,
+        .stream =
+            near.stream != NULL ? near.stream : symmcoll_group_stream(group),
+        .in = near.memory != NULL ? near.memory : allocation->data,
         .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
     struct symc_share *share = rendezvous->share;
     struct symc_joined *joined = NULL, *pads = NULL;

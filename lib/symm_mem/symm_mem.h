@@ -36,6 +36,12 @@ struct symc_symm {
     struct symc_left *left, *left_tail; /* the first to be released first */
 };
 
+/* What is of the context of a device where something is to be; NULL: nothing is. */
+struct symc_near {
+    const void *memory;
+    void *stream;
+};
+
 /* What a group has of it. */
 struct symc_symm_group {
     struct symc_group_extension extension;
@@ -86,7 +92,8 @@ struct symc_allocation {
     const struct symc_backend *backend; /* NULL: host memory */
     void *memory;                       /* the backend's */
     void *own; /* the program's, that has been registered; NULL: none is */
-    const void *near; /* as of the request */
+    struct symc_near
+        near; /* as of the request; read until it has been joined */
 };
 
 /* An allocation in a group. */
@@ -239,7 +246,7 @@ struct symc_symm_request {
     struct symmcoll_symm_args args;
     struct symmcoll_symm_pool *pool; /* NULL: none */
     void *own; /* memory of the program's, to be used; NULL: allocate some */
-    const void *near; /* memory in whose context it is to be; NULL: any */
+    struct symc_near near;
 };
 
 /* Whether a call is by the process of a world, and has a place for its result. */
@@ -256,9 +263,9 @@ symmcoll_status_t symc_symm_read_args(const char *where,
 symmcoll_status_t symc_symm_allocate(struct symmcoll_world *world,
     const struct symc_symm_request *request, void **data);
 
-/* As symmcoll_symm_alloc(), near some memory. */
+/* As symmcoll_symm_alloc(), in a context. */
 symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
-    size_t nbytes, const struct symmcoll_symm_args *args, const void *near,
+    size_t nbytes, const struct symmcoll_symm_args *args, struct symc_near near,
     void **data);
 
 /* Free an allocation, or deregister one of the program's own (own); NULL is fine.
