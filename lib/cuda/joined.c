@@ -212,7 +212,9 @@ symmcoll_status_t symc_cuda_join(
     made->log = made->memory->log;
     made->log.told = false;
     /* NCCL calls the driver in the context of its own, for windows of this one, too. */
-    if (made->memory->context.context == group->context.context)
+    made->whole.foreign =
+        made->memory->context.context != group->context.context;
+    if (!made->whole.foreign)
         made->whole.own = symc_cuda_memory_extent(memory);
     atomic_fetch_add(&made->memory->uses, 1);
     status = symc_cuda_group_enter(group, &entered);

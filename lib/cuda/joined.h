@@ -15,9 +15,10 @@ struct symc_cuda_window;
 struct symc_cuda_joined {
     struct symc_joined joined;
     struct symc_device_data data; /* from the beginning of the parts on */
-    struct symc_extent
-        own; /* that this rank has allocated: whole pieces; nothing
-                               where it is memory of the program's */
+    /* That this rank has allocated: whole pieces; nothing where it is memory of the
+     * program's, or foreign. */
+    struct symc_extent own;
+    bool foreign; /* it is of another context than the group */
     struct symc_cuda_window *window; /* of NCCL; see nccl_window.h */
 };
 

@@ -197,7 +197,7 @@ static struct symc_cuda_joined *find_memory(
 
     if (joined != NULL)
         extent = joined->own;
-    if (joined != NULL && extent.nbytes == 0) {
+    if (joined != NULL && !joined->foreign && extent.nbytes == 0) {
         mine->nbytes = find_own(group, joined).nbytes;
         mine->own = 1;
     }

@@ -90,8 +90,10 @@ static int a_part_goes_without(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(part) == SYMMCOLL_OK && right;
 }
 
+static bool everywhere; /* on all ranks */
+
 /* A window is of the context in which NCCL is called, and this memory of another one on
- * one rank: it is in none on any. */
+ * one rank, or on all: it is in none on any. */
 static int memory_is_in_no_window(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -103,7 +105,7 @@ static int memory_is_in_no_window(struct symmcoll_group *group, int rank)
     args.device = SYMMCOLL_CUDA;
     args.device_index = device_use(rank);
     right = say(exchange(group) == SYMMCOLL_OK, "an exchange");
-    if (rank == OWN)
+    if (rank == OWN || everywhere)
         use_own(rank);
     right =
         say(symmcoll_symm_alloc(world, 2 * MIN, &args, &data) == SYMMCOLL_OK,
@@ -118,7 +120,10 @@ static int memory_is_in_no_window(struct symmcoll_group *group, int rank)
                 NULL) == SYMMCOLL_OK,
             "a sum") &&
         was_by(counted, true, "a sum") &&
-        say(atomic_load(&find_nccl()->windows) == 0, "no window") && right;
+        say(atomic_load(&find_nccl()->windows) == 0, "no window") &&
+        say(atomic_load(&find_nccl()->registered) == 0,
+            "nor is it registered") &&
+        right;
     device_wait(NULL);
     symmcoll_symm_release(handle);
     return say(symmcoll_symm_free(world, data) == SYMMCOLL_OK, "its end") &&
@@ -140,6 +145,9 @@ int main(void)
     on_both(SIZE, goes_without, "so it is with windows");
     ok(ranks_run(SIZE, memory_is_in_no_window),
         "memory of another context is in no window");
+    everywhere = true;
+    ok(ranks_run(SIZE, memory_is_in_no_window),
+        "nor is it where all ranks have such memory");
     unsetenv("SYMMCOLL_CUDA_NCCL_WINDOWS");
     setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
     ok(ranks_run(SIZE, a_part_goes_without),
