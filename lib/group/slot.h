@@ -69,6 +69,13 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 symmcoll_status_t symc_slot_open(
     struct symmcoll_group *group, const struct symc_op *op);
 
+/* The group is on this device of this rank from now on, and was on none before
+ * (first, out); false: it is on another one, whose number is found (out). */
+bool symc_slot_take_device(
+    struct symmcoll_group *group, int device, int *found, bool *first);
+
+/* ---- slot_make.c ---- */
+
 /* Whether an operation could be started at once: its backend is open, and has
  * what that needs, or does without it. */
 bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op);
@@ -85,11 +92,6 @@ symmcoll_status_t symc_slot_prepare(
 symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_heir *heir,
     symmcoll_status_t own, void **made);
-
-/* The group is on this device of this rank from now on, and was on none before
- * (first, out); false: it is on another one, whose number is found (out). */
-bool symc_slot_take_device(
-    struct symmcoll_group *group, int device, int *found, bool *first);
 
 /* What a member has to join. */
 struct symc_slot_memory {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening the backends of a group, and joining memory in them.  That of host memory
- * is opened with the group.  Another is opened by its first operation, when all
- * members have compared that and so are here: in rounds, each an operation of
- * their own in which every member says how far it is or why it refuses, and
- * everybody reads what all have said.  INVARIANT: in each round all members
- * read the same, so all go on or none does.
+ * Opening the backends of a group.  That of host memory is opened with the group.
+ * Another is opened by its first operation, when all members have compared that and
+ * so are here: in rounds, each an operation of their own in which every member says
+ * how far it is or why it refuses, and everybody reads what all have said.  INVARIANT:
+ * in each round all members read the same, so all go on or none does.
  */
 #include "base/ranks.h"
 #include "group/group.h"
+#include "group/slot_rounds.h"
 #include "registry/registry.h"
 
 #include <stdio.h>
@@ -153,10 +153,9 @@ static symmcoll_status_t open_here(struct symmcoll_group *group,
     return group->opened->open(&group->core, peers, state);
 }
 
-/* The rounds of a call begin; a member waits for others until then, in all of them.
- * They are of its kind where that has rounds itself. */
-static void begin_rounds(struct symmcoll_group *group, const struct symc_op *op,
-    const struct symc_backend *backend, int64_t deadline_ns)
+void symc_slot_begin_rounds(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_backend *backend,
+    int64_t deadline_ns)
 {
     group->opening = symc_kinds[op->kind].counter == SYMC_COUNT_NONE
                          ? op->kind
@@ -167,8 +166,7 @@ static void begin_rounds(struct symmcoll_group *group, const struct symc_op *op,
     group->decided = false;
 }
 
-/* The last round: how this member has ended, what all come to. */
-static symmcoll_status_t end_rounds(
+symmcoll_status_t symc_slot_end_rounds(
     struct symmcoll_group *group, symmcoll_status_t own)
 {
     struct symc_verdict mine = {.status = own, .round = LAST_ROUND};
@@ -203,10 +201,11 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
         peers.stream = op->stream;
         peers.buffer = op->out != NULL ? op->out : op->in;
     }
-    begin_rounds(group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
+    symc_slot_begin_rounds(
+        group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
     if (own == SYMMCOLL_OK)
         own = open_here(group, (enum symc_memory)op->memory, &peers, state);
-    status = end_rounds(group, own);
+    status = symc_slot_end_rounds(group, own);
     if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
         group->opened->close(*state);
     return status;
@@ -260,8 +259,7 @@ static symmcoll_status_t take_device(
         found, op->device);
 }
 
-/* In a group that has failed: the call, where the reason does not name it. */
-static symmcoll_status_t name_call(
+symmcoll_status_t symc_slot_name_call(
     const struct symc_op *op, symmcoll_status_t status)
 {
     const char *name = symc_kind_name(op->kind);
@@ -274,8 +272,7 @@ static symmcoll_status_t name_call(
     return symc_fail(status, "%s: %s", call, detail);
 }
 
-/* Keep an error and its detail for later calls, and return it in this one. */
-static symmcoll_status_t keep_refusal(const struct symmcoll_group *group,
+symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status,
     struct symc_refusal *refusal)
 {
@@ -300,13 +297,12 @@ static symmcoll_status_t refuse_open(struct symmcoll_group *group,
     if (first)
         (void)atomic_compare_exchange_strong(&group->device, &mine, 0);
     if (symc_members_failed(&group->members))
-        return name_call(op, status);
-    return keep_refusal(group, op, status,
+        return symc_slot_name_call(op, status);
+    return symc_slot_keep_refusal(group, op, status,
         status != SYMMCOLL_ERR_INVALID ? &slot->refusal : &passing);
 }
 
-/* An earlier call has been refused something, and this one does not try. */
-static symmcoll_status_t tell_refusal(const struct symmcoll_group *group,
+symmcoll_status_t symc_slot_tell_refusal(const struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_refusal *refusal,
     const char *what)
 {
@@ -329,7 +325,7 @@ symmcoll_status_t symc_slot_open(
     if (slot->backend != NULL)
         return SYMMCOLL_OK;
     if (slot->refusal.status != SYMMCOLL_OK)
-        return tell_refusal(
+        return symc_slot_tell_refusal(
             group, op, &slot->refusal, symc_memory_name(op->memory));
     own = take_device(group, op, &first);
     status = open_everywhere(group, op, own,
@@ -342,153 +338,4 @@ symmcoll_status_t symc_slot_open(
     if (atomic_load(&group->members.stopped) != 0)
         symc_slots_stop(group); /* who failed it may not have found it */
     return SYMMCOLL_OK;
-}
-
-/* ---- what an operation needs beside ---- */
-
-/* NONE also where what would be useful could not be made. */
-static enum symc_need find_need(
-    const struct symc_slot *slot, const struct symc_op *op)
-{
-    const struct symc_coll_ops *coll = slot->backend->coll;
-    enum symc_need need = SYMC_NEED_NONE;
-
-    if (coll->needs != NULL && symc_slot_serves(slot, op->kind))
-        need = coll->needs(slot->state, op);
-    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK
-               ? SYMC_NEED_NONE
-               : need;
-}
-
-bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
-{
-    const struct symc_slot *slot = &group->slots[op->memory];
-
-    return slot->backend != NULL && find_need(slot, op) == SYMC_NEED_NONE;
-}
-
-/* All members go on without it. */
-static symmcoll_status_t do_without(
-    const struct symmcoll_group *group, const struct symc_slot *slot)
-{
-    symc_logf(&group->world->log, SYMC_LOG_INFO,
-        "backend %s of group %s goes on without what %s would use: %s",
-        slot->backend->name, group->name, slot->lack.call, slot->lack.reason);
-    return SYMMCOLL_OK;
-}
-
-/* For how long members are waited for in all rounds together: longer than a backend
- * itself waits for what it makes, so that it has time to end that, a second at most,
- * and to tell all of it: then the group does not fail. */
-#define TELLING_NS (3 * SYMC_NS_PER_S)
-
-static int64_t find_preparing_ns(
-    const struct symmcoll_group *group, const struct symc_op *op, int64_t more)
-{
-    int64_t ns = group->world->config->timeouts_init;
-
-    if (ns < op->timeout_ns)
-        ns = op->timeout_ns;
-    return ns < SYMC_NEVER - more ? ns + more : SYMC_NEVER;
-}
-
-symmcoll_status_t symc_slot_prepare(
-    struct symmcoll_group *group, const struct symc_op *op)
-{
-    struct symc_slot *slot = &group->slots[op->memory];
-    const enum symc_need need = find_need(slot, op);
-    symmcoll_status_t status;
-
-    if (need == SYMC_NEED_NONE)
-        return SYMMCOLL_OK;
-    /* All have failed in the same attempt, so all try again. */
-    if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
-        return tell_refusal(group, op, &slot->lack, "what it needs");
-    begin_rounds(group, op, slot->backend,
-        symc_deadline_ns(
-            symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
-    status = end_rounds(group, slot->backend->coll->prepare(slot->state, op));
-    if (status == SYMMCOLL_OK) {
-        slot->lack.status = SYMMCOLL_OK;
-        return status;
-    }
-    if (!symc_members_failed(&group->members)) {
-        status = keep_refusal(group, op, status, &slot->lack);
-        slot->lack_useful = need == SYMC_NEED_USEFUL;
-        return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
-    }
-    return group->members.own.status == SYMMCOLL_ERR_CANCELED
-               ? symc_members_interrupted(&group->members, op)
-               : name_call(op, status);
-}
-
-symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
-    const struct symc_op *op, const struct symc_heir *heir,
-    symmcoll_status_t own, void **made)
-{
-    const struct symc_slot *slot = &group->slots[op->memory];
-    const struct symc_admin_ops *admin = slot->backend->admin;
-    void *part = NULL;
-    symmcoll_status_t status;
-
-    begin_rounds(group, op, slot->backend,
-        symc_deadline_ns(symc_now_ns(),
-            find_preparing_ns(group, op, TELLING_NS + SYMC_GROUP_QUIET_NS)));
-    if (own == SYMMCOLL_OK)
-        own = admin->split(slot->state, heir, &part);
-    status = end_rounds(group, own);
-    if (status == SYMMCOLL_OK)
-        *made = part;
-    else if (part != NULL)
-        admin->drop(part);
-    return status;
-}
-
-/* ---- joining ---- */
-
-/* This member's part.  A backend reads only what is its own. */
-static symmcoll_status_t join_here(const struct symc_slot *slot,
-    struct symc_slot_memory memory, struct symc_joined **joined)
-{
-    const struct symc_memory_ops *mem = slot->backend->mem;
-    symmcoll_status_t status;
-
-    if (memory.backend != slot->backend)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "expected memory of backend %s, which serves the group's "
-            "operations, found memory of backend %s",
-            slot->backend->name, memory.backend->name);
-    status = mem->join(slot->state, memory.memory, joined);
-    if (status != SYMMCOLL_OK || memory.other == NULL)
-        return status;
-    status = mem->tabulate(slot->state, memory.other, *joined, memory.table_at);
-    if (status != SYMMCOLL_OK)
-        mem->leave(*joined);
-    return status;
-}
-
-symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
-    const struct symc_op *op, struct symc_slot_memory memory,
-    int64_t deadline_ns, struct symc_joined **joined)
-{
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
-    const struct symc_memory_ops *mem =
-        slot->backend != NULL ? slot->backend->mem : NULL;
-    struct symc_joined *made = NULL;
-    symmcoll_status_t own, status;
-
-    if (mem == NULL || mem->join == NULL)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "backend %s has no memory that a group can join",
-            slot->backend != NULL ? slot->backend->name : "of devices");
-    begin_rounds(group, op, slot->backend, deadline_ns);
-    own = join_here(slot, memory, &made);
-    status = end_rounds(group, own);
-    if (status == SYMMCOLL_OK)
-        *joined = made;
-    else if (symc_members_failed(&group->members))
-        status = name_call(op, status);
-    if (status != SYMMCOLL_OK && own == SYMMCOLL_OK)
-        mem->leave(made);
-    return status;
 }

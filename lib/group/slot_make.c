@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the members of a group make together in a backend that is open: what an operation
+ * needs, what of it a new group is handed, and memory that they join.  In rounds, as
+ * opening it.
+ */
+#include "group/group.h"
+#include "group/inherit.h"
+#include "group/slot_rounds.h"
+
+/* ---- what an operation needs beside ---- */
+
+/* NONE also where what would be useful could not be made. */
+static enum symc_need find_need(
+    const struct symc_slot *slot, const struct symc_op *op)
+{
+    const struct symc_coll_ops *coll = slot->backend->coll;
+    enum symc_need need = SYMC_NEED_NONE;
+
+    if (coll->needs != NULL && symc_slot_serves(slot, op->kind))
+        need = coll->needs(slot->state, op);
+    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK
+               ? SYMC_NEED_NONE
+               : need;
+}
+
+bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+
+    return slot->backend != NULL && find_need(slot, op) == SYMC_NEED_NONE;
+}
+
+/* All members go on without it. */
+static symmcoll_status_t do_without(
+    const struct symmcoll_group *group, const struct symc_slot *slot)
+{
+    symc_logf(&group->world->log, SYMC_LOG_INFO,
+        "backend %s of group %s goes on without what %s would use: %s",
+        slot->backend->name, group->name, slot->lack.call, slot->lack.reason);
+    return SYMMCOLL_OK;
+}
+
+/* For how long members are waited for in all rounds together: longer than a backend
+ * itself waits for what it makes, so that it has time to end that, a second at most,
+ * and to tell all of it: then the group does not fail. */
+#define TELLING_NS (3 * SYMC_NS_PER_S)
+
+static int64_t find_preparing_ns(
+    const struct symmcoll_group *group, const struct symc_op *op, int64_t more)
+{
+    int64_t ns = group->world->config->timeouts_init;
+
+    if (ns < op->timeout_ns)
+        ns = op->timeout_ns;
+    return ns < SYMC_NEVER - more ? ns + more : SYMC_NEVER;
+}
+
+symmcoll_status_t symc_slot_prepare(
+    struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_slot *slot = &group->slots[op->memory];
+    const enum symc_need need = find_need(slot, op);
+    symmcoll_status_t status;
+
+    if (need == SYMC_NEED_NONE)
+        return SYMMCOLL_OK;
+    /* All have failed in the same attempt, so all try again. */
+    if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
+        return symc_slot_tell_refusal(group, op, &slot->lack, "what it needs");
+    symc_slot_begin_rounds(group, op, slot->backend,
+        symc_deadline_ns(
+            symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
+    status = symc_slot_end_rounds(
+        group, slot->backend->coll->prepare(slot->state, op));
+    if (status == SYMMCOLL_OK) {
+        slot->lack.status = SYMMCOLL_OK;
+        return status;
+    }
+    if (!symc_members_failed(&group->members)) {
+        status = symc_slot_keep_refusal(group, op, status, &slot->lack);
+        slot->lack_useful = need == SYMC_NEED_USEFUL;
+        return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
+    }
+    return group->members.own.status == SYMMCOLL_ERR_CANCELED
+               ? symc_members_interrupted(&group->members, op)
+               : symc_slot_name_call(op, status);
+}
+
+symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_heir *heir,
+    symmcoll_status_t own, void **made)
+{
+    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_admin_ops *admin = slot->backend->admin;
+    void *part = NULL;
+    symmcoll_status_t status;
+
+    symc_slot_begin_rounds(group, op, slot->backend,
+        symc_deadline_ns(symc_now_ns(),
+            find_preparing_ns(group, op, TELLING_NS + SYMC_GROUP_QUIET_NS)));
+    if (own == SYMMCOLL_OK)
+        own = admin->split(slot->state, heir, &part);
+    status = symc_slot_end_rounds(group, own);
+    if (status == SYMMCOLL_OK)
+        *made = part;
+    else if (part != NULL)
+        admin->drop(part);
+    return status;
+}
+
+/* ---- joining ---- */
+
+/* This member's part.  A backend reads only what is its own. */
+static symmcoll_status_t join_here(const struct symc_slot *slot,
+    struct symc_slot_memory memory, struct symc_joined **joined)
+{
+    const struct symc_memory_ops *mem = slot->backend->mem;
+    symmcoll_status_t status;
+
+    if (memory.backend != slot->backend)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "expected memory of backend %s, which serves the group's "
+            "operations, found memory of backend %s",
+            slot->backend->name, memory.backend->name);
+    status = mem->join(slot->state, memory.memory, joined);
+    if (status != SYMMCOLL_OK || memory.other == NULL)
+        return status;
+    status = mem->tabulate(slot->state, memory.other, *joined, memory.table_at);
+    if (status != SYMMCOLL_OK)
+        mem->leave(*joined);
+    return status;
+}
+
+symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
+    const struct symc_op *op, struct symc_slot_memory memory,
+    int64_t deadline_ns, struct symc_joined **joined)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    const struct symc_memory_ops *mem =
+        slot->backend != NULL ? slot->backend->mem : NULL;
+    struct symc_joined *made = NULL;
+    symmcoll_status_t own, status;
+
+    if (mem == NULL || mem->join == NULL)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "backend %s has no memory that a group can join",
+            slot->backend != NULL ? slot->backend->name : "of devices");
+    symc_slot_begin_rounds(group, op, slot->backend, deadline_ns);
+    own = join_here(slot, memory, &made);
+    status = symc_slot_end_rounds(group, own);
+    if (status == SYMMCOLL_OK)
+        *joined = made;
+    else if (symc_members_failed(&group->members))
+        status = symc_slot_name_call(op, status);
+    if (status != SYMMCOLL_OK && own == SYMMCOLL_OK)
+        mem->leave(made);
+    return status;
+}
