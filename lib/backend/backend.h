@@ -263,10 +263,14 @@ struct symc_coll_ops {
      * core->gather, as open(); so it may last, and test(), cancel(), mark() and
      * abort() are called beside it.  Its error is told to all members, and kept:
      * they have it for every later operation that requires what could not be made,
-     * and it is not called again for those to which that would be useful.  One that
-     * requires it has an attempt of its own after one that was useful only. */
+     * and it is not called again for those to which that would be useful, but some
+     * times after INVALID.  One that requires it has an attempt of its own after one
+     * that was useful only. */
     enum symc_need (*needs)(void *state, const struct symc_op *op);
     symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
+    /* Optional: it has failed on a member, as all know, and none is to use what it
+     * has made on this one. */
+    void (*forgo)(void *state);
     /* Optional, both or none, of a device: note how far op->stream is at the
      * call, for start().  On the caller's thread, before the members are
      * compared; any thread may call it at any time.  Not called for an

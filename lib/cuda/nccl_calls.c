@@ -115,6 +115,8 @@ static symmcoll_status_t judge_running(struct symc_cuda_comm *comm)
         return comm->broken == SYMMCOLL_OK
                    ? symc_cuda_comm_refuse_aborted(comm)
                    : comm->core->fail(comm->broken, "%s", comm->reason);
+    if (comm->forgone)
+        return SYMMCOLL_OK;
     result = comm->nccl->comm_get_async_error(comm->made, &found);
     if (result != SYMC_NCCL_SUCCESS)
         found = result;

@@ -127,6 +127,13 @@ void symc_cuda_comm_abort(struct symc_cuda_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
+void symc_cuda_comm_forgo(struct symc_cuda_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->forgone = true;
+    pthread_mutex_unlock(&comm->lock);
+}
+
 void symc_cuda_comm_try_abort(struct symc_cuda_comm *comm)
 {
     if (pthread_mutex_trylock(&comm->lock) != 0)

@@ -98,6 +98,10 @@ void symc_cuda_comm_abort(struct symc_cuda_comm *comm);
  * itself that the group has failed.  Waits for nothing. */
 void symc_cuda_comm_try_abort(struct symc_cuda_comm *comm);
 
+/* Nothing is begun with it any more, for something could not be made of it on a member:
+ * an error of that is none of what it has begun, and this goes on. */
+void symc_cuda_comm_forgo(struct symc_cuda_comm *comm);
+
 /* Finalize and release it, after the last call; where that fails, a member has
  * left or the time has passed, abort it.  It is not waited for longer than that: what
  * is left of it ends with those of the others.  NULL is allowed. */

@@ -114,7 +114,7 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
 }
 
 /* In the context. */
-static symmcoll_status_t make(struct symc_cuda_group *group,
+static symmcoll_status_t make_all(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_nccl *nccl,
     const struct symc_nccl_config *config)
 {
@@ -133,15 +133,31 @@ static symmcoll_status_t make(struct symc_cuda_group *group,
                : status;
 }
 
-symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
+static symmcoll_status_t prepare(
+    struct symc_cuda_group *group, const struct symc_op *op)
 {
-    struct symc_cuda_group *group = state;
     const struct symc_core *core = group->core;
     const struct symc_settings *settings = core->settings;
     struct symc_cuda_entered entered;
     struct symc_nccl_config config;
     const struct symc_nccl *nccl;
-    symmcoll_status_t status;
+    symmcoll_status_t status = symc_nccl_load(
+        core->fail, settings->get_text(settings->config, "cuda.nccl"), &nccl);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_nccl_configure(core, nccl, &config);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = make_all(group, op, nccl, &config);
+    symc_cuda_leave(&entered);
+    return status;
+}
+
+symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
+{
+    struct symc_cuda_group *group = state;
+    const struct symc_core *core = group->core;
 
     /* It is kernels' then; making one would disturb the capture. */
     if (core->captured(core->group))
@@ -150,17 +166,16 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
         symc_cuda_drop_inherited(group);
         return refuse(group);
     }
-    status = symc_nccl_load(
-        core->fail, settings->get_text(settings->config, "cuda.nccl"), &nccl);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_nccl_configure(core, nccl, &config);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_group_enter(group, &entered);
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = make(group, op, nccl, &config);
-    symc_cuda_leave(&entered);
-    return status;
+    return prepare(group, op);
+}
+
+/* None goes on with other windows than the others. */
+void symc_cuda_forgo(void *state)
+{
+    struct symc_cuda_group *group = state;
+
+    if (group->comm != NULL)
+        symc_cuda_windows_stop(group);
 }
 
 /* ---- operations ---- */

@@ -72,6 +72,7 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
  * no NCCL), those of symc_cuda_comm_open(). */
 enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
+void symc_cuda_forgo(void *state);
 
 /* What this rank alone can see to be wrong: INVALID (the thread is in a group of calls
  * of the program's). */

@@ -398,7 +398,7 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
     return status;
 }
 
-static symmcoll_status_t prepare(struct symc_cuda_group *group,
+symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_until until,
     const struct symc_nccl_config *config)
 {
@@ -417,22 +417,17 @@ static symmcoll_status_t prepare(struct symc_cuda_group *group,
     return status;
 }
 
-symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_until until,
-    const struct symc_nccl_config *config)
+void symc_cuda_windows_stop(struct symc_cuda_group *group)
 {
-    struct symc_cuda_windows *windows;
-    symmcoll_status_t status = prepare(group, op, until, config);
+    struct symc_cuda_windows *windows = group->windows;
 
-    if (status == SYMMCOLL_OK || group->windows == NULL)
-        return status;
-    windows = group->windows;
-    windows->off = true;
+    group->limits.nccl_windows = 0;
+    if (windows == NULL)
+        return;
     for (int i = 0; i < WINDOWS; i++)
         windows->all[i].registered = false;
     if (atomic_load(&windows->comm) != NULL)
-        symc_cuda_comm_abort(atomic_load(&windows->comm));
-    return status;
+        symc_cuda_comm_forgo(atomic_load(&windows->comm));
 }
 
 /* ---- ending ---- */
@@ -441,12 +436,14 @@ symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
 static void end(struct symc_cuda_window *window)
 {
     struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
+    const bool busy = window->of->written; /* with a window that failed */
 
-    call_deregister(comm, window->handle);
+    if (!busy)
+        call_deregister(comm, window->handle);
     window->handle = NULL;
     pthread_mutex_lock(&comm->lock);
     comm->call = "ncclCommWindowDeregister";
-    if (comm->made != NULL && window->made != NULL)
+    if (comm->made != NULL && window->made != NULL && !busy)
         (void)comm->nccl->comm_window_deregister(comm->made, window->made);
     pthread_mutex_unlock(&comm->lock);
     window->made = NULL;

@@ -25,11 +25,14 @@ bool symc_cuda_windows_lack(
  * Collective, where core->gather may be called, after group->comm has been made of
  * such a config: make windows of the memory that has its buffers.  In the context.
  * Memory of which a member cannot make one has none.
- * Errors: those of symc_cuda_comm_open(); from then on there are no windows.
+ * Errors: those of symc_cuda_comm_open().
  */
 symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_until until,
     const struct symc_nccl_config *config);
+
+/* From now on there are none; all members call it. */
+void symc_cuda_windows_stop(struct symc_cuda_group *group);
 
 /* When it is started: the communicator whose windows have its buffers on all
  * members; else NULL. */

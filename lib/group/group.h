@@ -124,6 +124,7 @@ struct symmcoll_group {
     enum symc_kind opening;   /* of the rounds of that, in messages */
     uint32_t rounds;          /* of opening: 0: none is being opened */
     bool decided;             /* nothing more is said about it */
+    symmcoll_status_t agreed; /* then: what all have read */
     int64_t opening_until_ns; /* by when the others have to come, to all */
     struct symc_settings settings;
     struct symc_core core;

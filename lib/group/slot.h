@@ -43,6 +43,7 @@ struct symc_slot {
     struct symc_refusal lack; /* why prepare() has failed */
     bool lack_useful; /* for an operation to which it would only be useful, with
                          that one's timeout */
+    uint32_t lacks;   /* how often it has failed since it has succeeded */
     /* Around the calls of another memory's backend, except mark(), unmark() and
      * abort(); one that enqueues may hold it for as long as a device is busy: see
      * slot_enter.c. */

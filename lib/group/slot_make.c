@@ -10,6 +10,15 @@
 
 /* ---- what an operation needs beside ---- */
 
+#define LACKS_MOST 8
+
+/* A call of a member's was wrong, as all know: its next one need not be. */
+static bool may_try_again(const struct symc_slot *slot)
+{
+    return slot->lack.status == SYMMCOLL_ERR_INVALID && slot->lack_useful &&
+           slot->lacks < LACKS_MOST;
+}
+
 /* NONE also where what would be useful could not be made. */
 static enum symc_need find_need(
     const struct symc_slot *slot, const struct symc_op *op)
@@ -19,7 +28,8 @@ static enum symc_need find_need(
 
     if (coll->needs != NULL && symc_slot_serves(slot, op->kind))
         need = coll->needs(slot->state, op);
-    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK
+    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK &&
+                   !may_try_again(slot)
                ? SYMC_NEED_NONE
                : need;
 }
@@ -61,25 +71,33 @@ symmcoll_status_t symc_slot_prepare(
 {
     struct symc_slot *slot = &group->slots[op->memory];
     const enum symc_need need = find_need(slot, op);
+    const struct symc_coll_ops *coll;
     symmcoll_status_t status;
 
     if (need == SYMC_NEED_NONE)
         return SYMMCOLL_OK;
+    coll = slot->backend->coll;
     /* All have failed in the same attempt, so all try again. */
     if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
         return symc_slot_tell_refusal(group, op, &slot->lack, "what it needs");
     symc_slot_begin_rounds(group, op, slot->backend,
         symc_deadline_ns(
             symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
-    status = symc_slot_end_rounds(
-        group, slot->backend->coll->prepare(slot->state, op));
+    status = symc_slot_end_rounds(group, coll->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
-        slot->lack.status = SYMMCOLL_OK;
+        /* For what is captured nothing has been made. */
+        if (find_need(slot, op) == SYMC_NEED_NONE) {
+            slot->lack.status = SYMMCOLL_OK;
+            slot->lacks = 0;
+        }
         return status;
     }
     if (!symc_members_failed(&group->members)) {
         status = symc_slot_keep_refusal(group, op, status, &slot->lack);
+        if (coll->forgo != NULL)
+            coll->forgo(slot->state);
         slot->lack_useful = need == SYMC_NEED_USEFUL;
+        slot->lacks++;
         return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
     }
     return group->members.own.status == SYMMCOLL_ERR_CANCELED

@@ -82,8 +82,10 @@ static symmcoll_status_t hold_round(
 
     if (status == SYMMCOLL_OK)
         status = judge(group);
-    if (status != SYMMCOLL_OK || mine->round == LAST_ROUND)
+    if (status != SYMMCOLL_OK || mine->round == LAST_ROUND) {
         group->decided = true;
+        group->agreed = status;
+    }
     return status;
 }
 
@@ -133,8 +135,10 @@ symmcoll_status_t symc_slot_gather(
     status = symc_group_round(group, group->opening, mine, all, nbytes,
         time_until(group->opening_until_ns));
     /* The group has failed, and this call is the one that was told why. */
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
         group->decided = true;
+        group->agreed = status;
+    }
     return status;
 }
 
@@ -181,6 +185,8 @@ symmcoll_status_t symc_slot_end_rounds(
     else if (own == SYMMCOLL_OK)
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
             "backend %s opened although the members refused", mine.backend);
+    else /* whatever the backend has made of it */
+        status = group->agreed;
     group->rounds = 0;
     return status;
 }

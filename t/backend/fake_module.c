@@ -25,7 +25,8 @@ struct fake_control fake_control = {.memory = memory,
     .fails = -1,
     .hangs = -1,
     .keeps = -1,
-    .unprepared = -1};
+    .unprepared = -1,
+    .unprepared_by = SYMMCOLL_ERR_SYSTEM};
 
 static bool find(const void *data, int16_t *device)
 {
@@ -348,11 +349,19 @@ static symmcoll_status_t prepare(void *state, const struct symc_op *op)
     (void)op;
     atomic_fetch_add(&fake_control.prepared, 1);
     if (atomic_load(&fake_control.unprepared) == fake->rank)
-        status = core->fail(SYMMCOLL_ERR_SYSTEM, "fake: unprepared");
+        status = core->fail(
+            (symmcoll_status_t)atomic_load(&fake_control.unprepared_by),
+            "fake: unprepared");
     if (status == SYMMCOLL_OK)
         status = core->gather(core->group, &fake->rank, told, sizeof(*told));
     fake->prepared = status == SYMMCOLL_OK;
     return status;
+}
+
+static void forgo(void *state)
+{
+    (void)state;
+    atomic_fetch_add(&fake_control.forgone, 1);
 }
 
 static bool is_captured(void *stream)
@@ -363,6 +372,7 @@ static bool is_captured(void *stream)
 static const struct symc_coll_ops coll = {.serves = serves,
     .needs = needs,
     .prepare = prepare,
+    .forgo = forgo,
     .start = start,
     .test = test,
     .cancel = cancel,

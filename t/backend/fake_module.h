@@ -38,6 +38,8 @@ struct fake_control {
     _Atomic int no_follow;    /* not 0: it fails */
     /* An operation labelled "useful" or "required" needs what prepare() makes. */
     _Atomic int unprepared;    /* cannot make it */
+    _Atomic int unprepared_by; /* the status of that */
+    _Atomic int forgone;       /* how often a rank was told that one cannot */
     _Atomic(void *) capturing; /* this stream is being captured */
 
     /* Of all ranks of this process. */

@@ -32,18 +32,26 @@ static int sums(struct symmcoll_group *group, int rank, const char *label)
         label);
 }
 
-/* Whether each rank has tried so often to make it since a moment; threads have one
- * module. */
-static int tried(struct symmcoll_group *group, int rank, int before, int times)
+/* Whether a counter has grown by so much on each rank since a moment; threads have
+ * one module. */
+static int counted(struct symmcoll_group *group, int rank,
+    const _Atomic int *counter, int before, int times, const char *what)
 {
     int found;
 
     if (sum_host(group, rank) != SYMMCOLL_OK)
         return say(0, "before a look");
-    found = atomic_load(&control()->prepared) - before;
+    found = atomic_load(counter) - before;
     return say(sum_host(group, rank) == SYMMCOLL_OK, "after a look") &&
            say(found == times || found == times * symmcoll_group_size(group),
-               "how often it was tried");
+               what);
+}
+
+/* Whether each rank has tried so often to make it. */
+static int tried(struct symmcoll_group *group, int rank, int before, int times)
+{
+    return counted(group, rank, &control()->prepared, before, times,
+        "how often it was tried");
 }
 
 static int it_is_made_once(struct symmcoll_group *group, int rank)
@@ -75,6 +83,43 @@ static int all_do_without_it(struct symmcoll_group *group, int rank)
                "unprepared (group ") &&
            sums(group, rank, "useful") && tried(group, rank, before, 2) &&
            atomic_load(&control()->strange) == 0;
+}
+
+/* A call of a member's that was wrong: the next one makes it, or does not for some
+ * times, and then it is tried no more. */
+static int a_mistake_passes(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared),
+        forgone = atomic_load(&control()->forgone), right;
+
+    atomic_store(&control()->unprepared_by, SYMMCOLL_ERR_INVALID);
+    atomic_store(&control()->unprepared, 1);
+    right = sums(group, rank, "useful") && sums(group, rank, "useful") &&
+            tried(group, rank, before, 2) &&
+            counted(group, rank, &control()->forgone, forgone, 2,
+                "how often all have heard of it");
+    atomic_store(&control()->unprepared, -1);
+    right = right && sums(group, rank, "useful") &&
+            sums(group, rank, "useful") && tried(group, rank, before, 3);
+    atomic_store(&control()->unprepared_by, SYMMCOLL_ERR_SYSTEM);
+    return right && atomic_load(&control()->strange) == 0;
+}
+
+static int a_mistake_lasts(struct symmcoll_group *group, int rank)
+{
+    int before = atomic_load(&control()->prepared), right = 1;
+
+    atomic_store(&control()->unprepared_by, SYMMCOLL_ERR_INVALID);
+    atomic_store(&control()->unprepared, 1);
+    for (int i = 0; i < 12; i++)
+        right = right && sums(group, rank, "useful");
+    right = right && tried(group, rank, before, 8);
+    atomic_store(&control()->unprepared, -1);
+    right = right && sums(group, rank, "useful") &&
+            tried(group, rank, before, 8) && sums(group, rank, "required") &&
+            tried(group, rank, before, 9);
+    atomic_store(&control()->unprepared_by, SYMMCOLL_ERR_SYSTEM);
+    return right && atomic_load(&control()->strange) == 0;
 }
 
 /* The attempt of what requires it is the one that counts. */
@@ -154,6 +199,8 @@ int main(void)
     on_both(3, it_is_made_once, "what operations need is made once");
     on_both(3, all_do_without_it,
         "where one cannot make what is useful, all do without it");
+    on_both(3, a_mistake_passes, "after a mistake of one it is tried again");
+    on_both(3, a_mistake_lasts, "some times, and then no more");
     on_both(3, what_requires_it_makes_it,
         "what could not be made for one is made for another that requires it");
     on_both(3, what_requires_it_is_refused,

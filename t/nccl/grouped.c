@@ -88,7 +88,8 @@ static int so_is_a_sum(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* It would make the communicator, so that all have come to it: they do without. */
+/* It would make the communicator, so that all have come to it: they do without, but the
+ * next one makes it. */
 static int the_first_goes_without(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -101,8 +102,27 @@ static int the_first_goes_without(struct symmcoll_group *group, int rank)
         right = stop() && right;
     right =
         say(atomic_load(&find_nccl()->begun) == 0, "nothing is made") && right;
+    right = exchanges(group) && exchanges(group) && right;
     atexit(check_nccl);
-    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
+    return right;
+}
+
+/* It is tried some times, and then no more. */
+static int a_mistake_that_lasts(struct symmcoll_group *group, int rank)
+{
+    int right = 1;
+
+    device_use(rank);
+    if (rank == 1)
+        right = start();
+    for (int i = 0; i < 8; i++)
+        right =
+            exchanges_without(group, SYMMCOLL_ERR_INVALID, GROUPED) && right;
+    if (rank == 1)
+        right = stop() && right;
+    right = exchanges_without(group, SYMMCOLL_ERR_INVALID, GROUPED) && right;
+    atexit(check_nccl);
+    return right;
 }
 
 /* They end by themselves, in a while. */
@@ -172,7 +192,9 @@ int main(void)
         "an exchange inside of a group of NCCL's calls is refused, and the next is not");
     ok(ranks_run(SIZE, so_is_a_sum), "so is what else NCCL does");
     ok(ranks_run(SIZE, the_first_goes_without),
-        "where that is the first one of a group all go without, and know of whom");
+        "where that is the first one of a group all go without, and the next is NCCL's");
+    ok(ranks_run(SIZE, a_mistake_that_lasts),
+        "a group that is never called elsewhere goes without for good");
     ok(ranks_run(SIZE, is_released),
         "a group that is released there has its communicator aborted");
     setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);

@@ -7,8 +7,6 @@
 #include "t/nccl/lost.h"
 #include "t/nccl/windowed.h"
 
-#include <unistd.h>
-
 /* ---- what uses them ---- */
 
 static enum use expected;
@@ -82,14 +80,6 @@ static int unlike(struct symmcoll_group *group, int rank)
 
 /* ---- what does without ---- */
 
-/* The other one ends by itself, in a while. */
-static int one_is_left(const struct fake_nccl *fake)
-{
-    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 1; i++)
-        usleep(500);
-    return atomic_load(&fake->live) == 1;
-}
-
 static int one_fails(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};
@@ -100,9 +90,90 @@ static int one_fails(struct symmcoll_group *group, int rank)
         atomic_store(&find_nccl()->window_result, SYMC_NCCL_INTERNAL_ERROR);
     right = allocate(group, rank, &one) &&
             every_kind(group, rank, one.at + OUT, one.at, PLAIN) && have(0) &&
-            say(one_is_left(find_nccl()), "one communicator") &&
             every_kind(group, rank, one.at + OUT, one.at, PLAIN);
     return release(group, &one) && right;
+}
+
+/* Rank 1 refuses before anything is made; what there was before is used no more. */
+static int one_refuses(struct symmcoll_group *group, int rank)
+{
+    struct memory one = {.handle = NULL}, other = {.handle = NULL};
+    int right;
+
+    begin(rank);
+    right = allocate(group, rank, &one) && allocate(group, rank, &other) &&
+            every_kind(group, rank, one.at + OUT, one.at, WINDOW) && have(1);
+    if (rank == 1)
+        setenv("NCCL_COMM_BLOCKING", "1", 1);
+    right = right && every_kind(group, rank, other.at + OUT, other.at, PLAIN) &&
+            every_kind(group, rank, one.at + OUT, one.at, PLAIN);
+    unsetenv("NCCL_COMM_BLOCKING");
+    right = right && every_kind(group, rank, other.at + OUT, other.at, PLAIN);
+    return release(group, &one) && release(group, &other) && right;
+}
+
+/* A sum of ones on a stream. */
+static void fill_ones(const struct memory *memory)
+{
+    int32_t ones[ELEMENTS];
+
+    for (size_t i = 0; i < ELEMENTS; i++)
+        ones[i] = 1;
+    device_write(memory->at, ones, sizeof(ones));
+}
+
+static int adds(struct symmcoll_group *group, const struct memory *memory,
+    const struct symmcoll_call *call)
+{
+    return say(symmcoll_all_reduce(group, memory->at + OUT, memory->at,
+                   ELEMENTS, SYMMCOLL_INT32, SUM, call, NULL) == SYMMCOLL_OK,
+        "a sum");
+}
+
+static int has_sum(const struct memory *memory)
+{
+    int32_t found[ELEMENTS];
+    int right = 1;
+
+    device_read(found, memory->at + OUT, sizeof(found));
+    for (size_t i = 0; i < ELEMENTS; i++)
+        right = right && found[i] == SIZE;
+    return say(right, "the sum of all");
+}
+
+/* What has been enqueued in a window when rank 1 refuses another one. */
+static int what_runs_goes_on(struct symmcoll_group *group, int rank)
+{
+    struct memory one = {.handle = NULL}, other = {.handle = NULL};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int32_t sum = 1; /* of the host */
+    int right, windowed;
+
+    begin(rank);
+    right = allocate(group, rank, &one) && allocate(group, rank, &other) &&
+            every_kind(group, rank, one.at + OUT, one.at, WINDOW);
+    fill_ones(&one);
+    fill_ones(&other);
+    windowed = atomic_load(&find_nccl()->windowed);
+    call.stream = device_stream();
+    if (rank == 0)
+        fake_stall(call.stream);
+    right = right && adds(group, &one, &call);
+    if (rank == 1)
+        setenv("NCCL_COMM_BLOCKING", "1", 1);
+    right = right && adds(group, &other, &call) &&
+            say(atomic_load(&find_nccl()->windowed) == windowed + 1,
+                "one in a window") &&
+            symmcoll_all_reduce(group, &sum, &sum, 1, SYMMCOLL_INT32, SUM, NULL,
+                NULL) == SYMMCOLL_OK; /* all have refused */
+    unsetenv("NCCL_COMM_BLOCKING");
+    if (rank == 0)
+        fake_resume(call.stream);
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    right = right && has_sum(&one) && has_sum(&other) &&
+            every_kind(group, rank, one.at + OUT, one.at, PLAIN);
+    return release(group, &one) && release(group, &other) && right;
 }
 
 /* Threads, whose memory no other process can map. */
@@ -267,6 +338,9 @@ int main(void)
         "buffers that one rank has elsewhere are NCCL's without a window");
     ok(ranks_run(SIZE, one_fails),
         "where one rank makes none NCCL serves all without");
+    ok(ranks_run(SIZE, one_refuses),
+        "so it does where one refuses to, also for what has one");
+    ok(ranks_run(SIZE, what_runs_goes_on), "what is in one by then goes on");
     ok(threads_run(SIZE, threads_have_none), "that of threads is in none");
     ok(ranks_run(SIZE, captured), "what is captured makes none");
     ok(ranks_run(SIZE, both_orders),
