@@ -12,6 +12,7 @@
 #include "cuda/nccl.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #define SINCE SYMC_NCCL_CODE(2, 27, 0)
 
@@ -38,17 +39,41 @@ static void *try_both(void *arg)
                : NULL;
 }
 
-bool symc_nccl_tells_groups(const struct symc_nccl *nccl)
+static bool is_tried(const struct symc_nccl *nccl)
 {
     struct symc_nccl copy = *nccl;
+    sigset_t all, before;
     void *told = NULL;
     pthread_t thread;
+    int error;
 
-    if (nccl->version < SINCE || nccl->group_simulate_end == NULL ||
-        pthread_create(&thread, NULL, try_both, &copy) != 0)
+    if (nccl->version < SINCE || nccl->group_simulate_end == NULL)
+        return false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, try_both, &copy);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
         return false;
     pthread_join(thread, &told);
     return told != NULL;
+}
+
+/* Once, for each library: the end of an empty group keeps some memory in NCCL. */
+bool symc_nccl_tells_groups(const struct symc_nccl *nccl)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const struct symc_nccl *latest;
+    static bool latest_tells;
+    bool tells;
+
+    pthread_mutex_lock(&lock);
+    if (latest != nccl)
+        latest_tells = is_tried(nccl);
+    latest = nccl;
+    tells = latest_tells;
+    pthread_mutex_unlock(&lock);
+    return tells;
 }
 
 bool symc_nccl_is_grouped(const struct symc_nccl *nccl)

@@ -72,7 +72,10 @@ static symmcoll_status_t refuse_grouped(
 static bool tells_groups(
     const struct symc_cuda_group *group, const struct symc_nccl *nccl)
 {
-    return group->core->settings->get_variable("NCCL_DEBUG") == NULL &&
+    struct symc_nccl_variable found;
+
+    return !symc_nccl_find_variable(nccl, group->core->settings->get_variable,
+               "NCCL_DEBUG", &found) &&
            symc_nccl_tells_groups(nccl);
 }
 

@@ -113,10 +113,12 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
         return symc_cuda_group_fail(
             group, result, "the context of a communicator");
     status = symc_cuda_find_where(group, &where);
-    return status == SYMMCOLL_OK
-               ? symc_cuda_comm_create(nccl, heir->core, where, heir->rank,
-                     heir->size, &handed->comm)
-               : status;
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_comm_create(
+            nccl, heir->core, where, heir->rank, heir->size, &handed->comm);
+    if (status == SYMMCOLL_OK)
+        handed->comm->tells = group->nccl_tells;
+    return status;
 }
 
 void symc_cuda_handed_free(struct symc_cuda_handed *handed)

@@ -146,6 +146,28 @@ static int is_released(struct symmcoll_group *group, int rank)
            right;
 }
 
+/* Nor is one that was split off and is not used. */
+static int what_is_split_off_is_released(struct symmcoll_group *group, int rank)
+{
+    const struct fake_nccl *fake = find_nccl();
+    struct symmcoll_group *made = NULL;
+    int right;
+
+    device_use(rank);
+    right =
+        exchanges(group) &&
+        say(symmcoll_group_split(group, 0, rank, NULL, &made) == SYMMCOLL_OK,
+            "a group") &&
+        say(atomic_load(&fake->split) == 1, "a communicator") && start() &&
+        symmcoll_group_free(made) == SYMMCOLL_OK && stop();
+    for (int i = 0; i < 20000 && atomic_load(&fake->live) != 1; i++)
+        usleep(500);
+    atexit(check_nccl);
+    return say(atomic_load(&fake->live) == 1, "it has ended") &&
+           say(atomic_load(&fake->finalized) == 0, "nothing is finalized") &&
+           right;
+}
+
 /* As one without a split: the new group makes its own. */
 static int is_not_split(struct symmcoll_group *group, int rank)
 {
@@ -187,6 +209,8 @@ int main(void)
 {
     device_begin();
     name_nccl();
+    unsetenv("NCCL_DEBUG"); /* of who runs this, there and in a file */
+    setenv("NCCL_CONF_FILE", "/dev/null", 1);
     setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
     ok(ranks_run(SIZE, is_refused),
         "an exchange inside of a group of NCCL's calls is refused, and the next is not");
@@ -198,7 +222,9 @@ int main(void)
     ok(ranks_run(SIZE, is_released),
         "a group that is released there has its communicator aborted");
     setenv("SYMMCOLL_CUDA_NCCL_SPLIT", "on", 1);
-    ok(ranks_run(SIZE, is_not_split), "one that is split there has not");
+    ok(ranks_run(SIZE, what_is_split_off_is_released),
+        "so has one that was split off and is not used");
+    ok(ranks_run(SIZE, is_not_split), "one that is split there has none");
     unsetenv("SYMMCOLL_CUDA_NCCL_SPLIT");
     asked = 1;
     ok(ranks_run(SIZE, is_not_asked),
