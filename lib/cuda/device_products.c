@@ -148,7 +148,8 @@ static void join(struct symc_cuda_moves *moves)
             cuda->stream_wait_event(moves->streams[0], compute->event, 0));
     if (called.result == CUDA_SUCCESS)
         return;
-    moves->group->order.beside = moves->streams[1];
+    if (moves->group->launching.number < SYMC_CUDA_CAPTURED)
+        moves->group->order.beside = moves->streams[1];
     if (moves->status == SYMMCOLL_OK)
         moves->status = symc_cuda_group_fail(
             moves->group, called.result, "%s after products", called.name);

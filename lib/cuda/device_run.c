@@ -143,6 +143,21 @@ static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     return status;
 }
 
+/* The caller's stream comes after it, also after what was enqueued until an error, of
+ * which the status is, and the detail. */
+static symmcoll_status_t let_caller_wait(const struct symc_cuda_group *group,
+    const struct symc_op *op, struct symc_cuda_place place,
+    const struct symc_cuda_token *token, symmcoll_status_t status)
+{
+    const struct symc_cuda *cuda = group->cuda;
+
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_order_after(group, op->stream, place.stream);
+    if (status != SYMMCOLL_OK && token != NULL && !token->endless)
+        (void)cuda->stream_wait_event(op->stream, token->event, 0);
+    return status;
+}
+
 /* In the context.  An error of the driver is this rank's alone, whatever it is:
  * it fails the group. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
@@ -160,8 +175,8 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
         status = symc_cuda_call_begin(group, op, NULL, place.captured);
     if (status == SYMMCOLL_OK)
         status = enqueue_all(group, op, place, token);
-    if (status == SYMMCOLL_OK && place.aside)
-        status = symc_cuda_order_after(group, op->stream, place.stream);
+    if (place.aside)
+        status = let_caller_wait(group, op, place, *token, status);
     by_nccl = group->launching.by_nccl;
     symc_cuda_call_end(group, *token);
     if (status == SYMMCOLL_OK)
