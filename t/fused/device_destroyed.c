@@ -28,6 +28,7 @@ struct side {
     CUevent event;
     float *at;               /* COUNT of the device */
     float first[2][RESULTS]; /* what fused operations made first */
+    bool has_first[2];
     struct symmcoll_tensor place;
 };
 
@@ -160,14 +161,16 @@ static int sums_in_graph(struct side *side)
 
 static int is_as_first(struct side *side, int which, size_t nbytes)
 {
-    static const float zeros[2];
+    static const float zeros[RESULTS];
     float found[RESULTS];
 
     device_read(found, side->place.data, nbytes);
-    if (memcmp(side->first[which], zeros, sizeof(zeros)) == 0)
+    if (!side->has_first[which])
         memcpy(side->first[which], found, nbytes);
-    return memcmp(side->first[which], found, nbytes) == 0 ||
-           (diag("rank %d: other bits than before", side->rank), 0);
+    side->has_first[which] = true;
+    return (memcmp(side->first[which], zeros, nbytes) != 0 &&
+               memcmp(side->first[which], found, nbytes) == 0) ||
+           (diag("rank %d: nothing, or other bits than before", side->rank), 0);
 }
 
 static int multiplies(struct side *side, int which, int plain)
