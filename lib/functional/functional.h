@@ -45,9 +45,6 @@ bool symc_f_view_is_contiguous(const struct symc_f_view *view);
 void symc_f_view_copy(
     const struct symc_f_view *view, const void *from, void *to, size_t elem);
 
-/* Host memory for an operation's time, or a result's; at least a byte. */
-void *symc_f_alloc(const char *where, size_t count, size_t elem);
-
 /* Read a tensor of the array of a caller and check it.  Errors: INVALID,
  * UNSUPPORTED (also, but for any: memory of a device). */
 symmcoll_status_t symc_f_tensor_read_any(const char *where,

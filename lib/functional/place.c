@@ -27,15 +27,6 @@ symmcoll_status_t symc_f_find_site(
                : status;
 }
 
-void *symc_f_alloc(const char *where, size_t count, size_t elem)
-{
-    void *memory = NULL;
-
-    return symc_site_alloc(where, NULL, count, elem, &memory) == SYMMCOLL_OK
-               ? memory
-               : NULL;
-}
-
 symmcoll_status_t symc_f_copy(const struct symc_site *site,
     const struct symc_f_view *view, const void *from, void *to, size_t elem)
 {
