@@ -17,4 +17,12 @@
 #define SANITIZED 0
 #endif
 
+/* Around what nobody can free. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#else
+#define __lsan_disable()
+#define __lsan_enable()
+#endif
+
 #endif

@@ -6,15 +6,9 @@
 #ifndef T_SYMM_MEM_DEVICE_FREED_H
 #define T_SYMM_MEM_DEVICE_FREED_H
 
+#include "t/sanitized.h"
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#else
-#define __lsan_disable()
-#define __lsan_enable()
-#endif
 
 #define NBYTES 4096
 #define SHORT 0.3 /* seconds, of a group */
