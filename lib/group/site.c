@@ -86,20 +86,28 @@ symmcoll_status_t symc_site_check(const char *where,
         where, first, last);
 }
 
+static struct symc_memory_request make_request(
+    const struct symmcoll_group *group, int device, void *stream,
+    const void *memory)
+{
+    return (struct symc_memory_request){.device = device,
+        .stream = stream,
+        .buffer = memory,
+        .state = symc_slot_device_state(group)};
+}
+
 symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream,
     const void *memory, bool sums, struct symc_site **site)
 {
-    const struct symc_memory_request request = {.device = device,
-        .sums = sums,
-        .stream = stream,
-        .buffer = memory,
-        .state = symc_slot_device_state(group)};
+    struct symc_memory_request request =
+        make_request(group, device, stream, memory);
     struct symc_site *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    request.sums = sums;
     status = symc_registry_open_device(
         &group->world->registry, where, request, &made->ops, &made->local);
     if (status != SYMMCOLL_OK) {
@@ -116,10 +124,8 @@ bool symc_site_serves(const struct symc_site *site,
     const struct symmcoll_group *group, int device, void *stream,
     const void *memory)
 {
-    const struct symc_memory_request request = {.device = device,
-        .stream = stream,
-        .buffer = memory,
-        .state = symc_slot_device_state(group)};
+    const struct symc_memory_request request =
+        make_request(group, device, stream, memory);
 
     return site->ops->serves(site->local, &request);
 }
