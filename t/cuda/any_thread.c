@@ -202,18 +202,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* A context that nobody needs takes memory of the device. */
-static int is_primary_unused(int device)
-{
-    unsigned int flags;
-    int active = 1;
-
-    return say(
-        cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
-            active == 0,
-        "no other context is made");
-}
-
 static int in_thread(struct symmcoll_group *group, int rank,
     int (*body)(struct task *task), bool made)
 {

@@ -94,6 +94,18 @@ int same_as_host(
 /* ---- saying what is not as expected ---- */
 
 int say(int right, const char *what);
+
+/* Nobody has a device's primary context, which takes memory of it. */
+static inline int is_primary_unused(int device)
+{
+    unsigned int flags;
+    int active = 1;
+
+    return say(
+        cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+            active == 0,
+        "no other context is made");
+}
 int ended(
     symmcoll_status_t found, symmcoll_status_t expected, const char *text);
 

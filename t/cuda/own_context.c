@@ -7,17 +7,6 @@
 
 #define COUNT 100
 
-static int is_primary_unused(int device)
-{
-    unsigned int flags;
-    int active = 1;
-
-    return say(
-        cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
-            active == 0,
-        "no other context is made");
-}
-
 /* Not current in the thread that calls, as in threads of the library it is not. */
 static int in_own_context(struct symmcoll_group *group, int rank, bool streamed)
 {

@@ -34,17 +34,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* A context that nobody needs takes memory of the device. */
-static bool is_primary_unused(int device)
-{
-    unsigned int flags;
-    int active = 1;
-
-    return cuDevicePrimaryCtxGetState(device, &flags, &active) ==
-               CUDA_SUCCESS &&
-           active == 0;
-}
-
 static int in_thread(struct symmcoll_group *group, int rank)
 {
     struct task task = {.rank = rank, .right = 1};
@@ -58,8 +47,7 @@ static int in_thread(struct symmcoll_group *group, int rank)
     if (pthread_create(&thread, NULL, run, &task) != 0)
         return 0;
     pthread_join(thread, NULL);
-    task.right =
-        say(is_primary_unused(rank), "no other context is made") && task.right;
+    task.right = is_primary_unused(rank) && task.right;
     fused_call_free(&task.call);
     return task.right;
 }

@@ -169,13 +169,13 @@ static int floats_keep_their_order(struct symmcoll_group *group, int rank)
 /* Why there is none; NULL: it was not asked for. */
 static const char *reason;
 
+static const struct collective sum = {
+    .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
+static const struct collective gather = {
+    .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
+
 static int goes_without(struct symmcoll_group *group, int rank)
 {
-    const struct collective sum = {
-        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
-    const struct collective gather = {
-        .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
-
     device_use(rank);
     return right_by(group, rank, &sum, false) &&
            right_by(group, rank, &gather, false) &&
@@ -189,11 +189,6 @@ static int goes_without(struct symmcoll_group *group, int rank)
 /* Without a limit for what is large, exchanges are NCCL's all the same. */
 static int has_no_limit(struct symmcoll_group *group, int rank)
 {
-    const struct collective sum = {
-        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
-    const struct collective gather = {
-        .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
-
     device_use(rank);
     return right_by(group, rank, &sum, false) &&
            right_by(group, rank, &gather, false) &&
@@ -359,8 +354,6 @@ static int nothing_is_by_kernels(struct symmcoll_group *group, int rank)
 static int unlike_counts(struct symmcoll_group *group, int rank)
 {
     static const size_t counts[SIZE] = {ELEMENTS, 1, 1};
-    const struct collective sum = {
-        .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     int32_t *at;
     const void *ins[SIZE];
