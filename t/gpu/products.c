@@ -7,6 +7,7 @@
  * on fewer: nothing is judged there.
  */
 #include "t/blas/product.h"
+#include "t/gpu/cublaslt.h"
 #include "t/gpu/measure.h"
 #include "t/gpu/ranks.h"
 
@@ -23,17 +24,11 @@ static struct symc_lt lt;
 static struct product_on on;
 static struct product_room room;
 
-/* Errors have a line.  In a rehearsal it is the stand-in. */
+/* Errors have a line. */
 static int open_library(void)
 {
-    const char *build = getenv("T_BUILDDIR");
-    char path[4096] = SYMC_CUBLASLT_LIBRARY;
-
     cuda = gpu_open();
-    if (gpu_is_rehearsal())
-        (void)snprintf(path, sizeof(path), "%s/t/blas/.libs/%s",
-            build != NULL ? build : ".", SYMC_CUBLASLT_LIBRARY);
-    if (symc_lt_open(&lt, symc_fail, path) != SYMMCOLL_OK) {
+    if (symc_lt_open(&lt, symc_fail, gpu_cublaslt()) != SYMMCOLL_OK) {
         diag("%s", symmcoll_last_error());
         return 0;
     }
@@ -248,8 +243,7 @@ static int times(void)
 int main(void)
 {
     gpu_begin(300);
-    if (!process_run(open_library))
-        skip_all("there is no cuBLASLt of %d", SYMC_CUBLASLT_MAJOR);
+    gpu_need_cublaslt();
     ok(process_run(each_type), "products of every type and order are near");
     if (process_run(has_eighths))
         ok(process_run(eighths),
