@@ -3,179 +3,23 @@
  * The gradient reducer on devices: the bits that it has in host memory, on whatever
  * stream.
  */
-#include "t/ddp/twins.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- the bits of host memory ---- */
-
-static struct symmcoll_reducer_args make_args(void)
-{
-    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
-
-    args.bucket_cap = 300;
-    return args;
-}
-
-/* Passes that synchronise and that do not, with zeros between some. */
-static int run_passes(struct twins *twins, void (*between)(struct twins *))
-{
-    static const char passes[] = "sslzsllszlsz"; /* synchronised, local, zero */
-    int right = twins_agree(twins);
-
-    for (size_t i = 0; right && i < sizeof(passes) - 1; i++) {
-        if (passes[i] == 'z')
-            twins_zero(twins);
-        else
-            right = twins_run(twins, passes[i] == 's', between);
-        right = right && twins_agree(twins);
-        if (!right)
-            diag("pass %zu of %s", i, passes);
-    }
-    return right &&
-           say(symmcoll_reducer_bucket_count(twins->host.reducer) > 5 &&
-                   symmcoll_reducer_bucket_count(twins->device.reducer) ==
-                       symmcoll_reducer_bucket_count(twins->host.reducer),
-               "buckets are rebuilt");
-}
-
-static int run_twins(struct symmcoll_group *group, int rank,
-    const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook)
-{
-    struct twins twins;
-    CUstream stream;
-    int right;
-
-    device_use(rank);
-    stream = device_stream();
-    right = symmcoll_group_set_stream(group, stream) == SYMMCOLL_OK &&
-            twins_begin(&twins, group, rank, args, device_hook);
-    twins.device.stream = stream;
-    right = right && run_passes(&twins, NULL);
-    twins_end(&twins);
-    device_wait(stream);
-    device_end_stream(stream);
-    return right;
-}
-
-static int averages(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-
-    return run_twins(group, rank, &args, NULL);
-}
-
-static int views(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-
-    args.gradient_as_bucket_view = 1;
-    return run_twins(group, rank, &args, NULL);
-}
-
-static int written_back(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-
-    args.write_back = 1;
-    return run_twins(group, rank, &args, NULL);
-}
-
-/* ---- hooks ---- */
-
-static int all_reduce_hook(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-
-    args.hook = symmcoll_hook_all_reduce;
-    return run_twins(group, rank, &args, NULL);
-}
-
-/* One bits in all elements of a bucket, and no communication. */
-static symmcoll_status_t put_ones(struct symmcoll_group *group,
-    const struct symmcoll_bucket *bucket, void *arg,
-    struct symmcoll_work **work)
-{
-    (void)arg;
-    (void)group;
-    memset(bucket->buffer, 0x11,
-        bucket->count * symmcoll_dtype_size(bucket->dtype));
-    *work = NULL;
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t put_ones_there(struct symmcoll_group *group,
-    const struct symmcoll_bucket *bucket, void *arg,
-    struct symmcoll_work **work)
-{
-    (void)arg;
-    *work = NULL;
-    if (bucket->device != SYMMCOLL_CUDA ||
-        bucket->device_index != device_use(symmcoll_group_rank(group)) ||
-        bucket->stream != symmcoll_group_stream(group))
-        return SYMMCOLL_ERR_INVALID;
-    if (bucket->count > 0)
-        cuMemsetD8Async((CUdeviceptr)(uintptr_t)bucket->buffer, 0x11,
-            bucket->count * symmcoll_dtype_size(bucket->dtype), bucket->stream);
-    return SYMMCOLL_OK;
-}
-
-static int own_hook(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-
-    args.hook = put_ones;
-    return run_twins(group, rank, &args, put_ones_there);
-}
-
-/* ---- streams ---- */
-
-#define STREAMS 3
-static _Thread_local CUstream streams[STREAMS];
-
-/* Another stream for each call; what the program does is on it, too. */
-static void next_stream(struct twins *twins)
-{
-    CUstream used = twins->device.stream;
-    int i = 0;
-
-    while (i < STREAMS && streams[i] != used)
-        i++;
-    twins_use(twins, streams[(i + 1) % STREAMS]);
-}
-
-static int many_streams(struct symmcoll_group *group, int rank)
-{
-    struct symmcoll_reducer_args args = make_args();
-    struct twins twins;
-    int right;
-
-    device_use(rank);
-    streams[0] = NULL; /* the default one */
-    for (int i = 1; i < STREAMS; i++)
-        streams[i] = device_stream();
-    right = twins_begin(&twins, group, rank, &args, NULL) &&
-            run_passes(&twins, next_stream);
-    twins_end(&twins);
-    for (int i = 1; i < STREAMS; i++) {
-        device_wait(streams[i]);
-        device_end_stream(streams[i]);
-    }
-    return right;
-}
+#include "t/cuda/members.h"
+#include "t/ddp/on_device.h"
 
 int main(void)
 {
     device_begin();
-    on_both(2, averages,
+    on_both(2, reducer_averages,
         "D14 D20 D28: averages have the bits of host memory, accumulated or not");
-    on_both(3, averages,
+    on_both(3, reducer_averages,
         "D14 D20 D28: averages have the bits of host memory, accumulated or not");
-    on_both(2, views, "D16: so have gradients that are in the buckets");
-    on_both(2, written_back, "D15: so have averages that are written back");
-    on_both(2, all_reduce_hook, "D64 D65: so has the all_reduce hook");
-    on_both(2, own_hook, "D60 D61: a hook has the bucket's device and stream");
-    on_both(2, many_streams, "each call is on the group's current stream");
+    on_both(2, reducer_views, "D16: so have gradients that are in the buckets");
+    on_both(
+        2, reducer_written_back, "D15: so have averages that are written back");
+    on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
+    on_both(2, reducer_own_hook,
+        "D60 D61: a hook has the bucket's device and stream");
+    on_both(
+        2, reducer_many_streams, "each call is on the group's current stream");
     return done_testing();
 }

@@ -23,7 +23,7 @@
     what(cuDeviceGetCount) what(cuDevicePrimaryCtxRetain) \
     what(cuCtxSetCurrent) what(cuCtxGetDevice) what(cuCtxSynchronize) \
     what(cuMemAlloc) what(cuMemFree) what(cuMemsetD32Async) \
-    what(cuMemcpyAsync) what(cuStreamCreate) \
+    what(cuMemsetD8Async) what(cuMemcpyAsync) what(cuStreamCreate) \
     what(cuStreamDestroy) what(cuStreamSynchronize) \
     what(cuStreamQuery) what(cuStreamWaitValue32) \
     what(cuOccupancyMaxActiveBlocksPerMultiprocessor) what(cuLaunchHostFunc) \
@@ -81,6 +81,9 @@ FORWARD(cuMemAlloc, (CUdeviceptr * at, size_t nbytes), at, nbytes)
 FORWARD(cuMemFree, (CUdeviceptr at), at)
 FORWARD(cuMemsetD32Async,
     (CUdeviceptr at, unsigned int value, size_t n, CUstream stream), at, value,
+    n, stream)
+FORWARD(cuMemsetD8Async,
+    (CUdeviceptr at, unsigned char value, size_t n, CUstream stream), at, value,
     n, stream)
 FORWARD(cuMemcpyAsync,
     (CUdeviceptr to, CUdeviceptr from, size_t nbytes, CUstream stream), to,

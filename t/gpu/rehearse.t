@@ -15,9 +15,9 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     export TSAN_OPTIONS
 fi
 
-plan 18
-for program in kernels collectives faults fused fused_times process \
-    limits products ratios symm_access symm_ops nccl nccl_one; do
+plan 20
+for program in kernels collectives faults functional fused fused_times process \
+    limits products ratios reducer symm_access symm_ops nccl nccl_one; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
         "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
     status=$?

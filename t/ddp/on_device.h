@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks whose gradient reducer on a device is beside one in host memory, of the same
+ * parameters and gradients: whether both have the same bits.
+ */
+#ifndef T_DDP_ON_DEVICE_H
+#define T_DDP_ON_DEVICE_H
+
+#include <symmcoll.h>
+
+int reducer_averages(struct symmcoll_group *group, int rank);
+/* Gradients are in the buckets. */
+int reducer_views(struct symmcoll_group *group, int rank);
+int reducer_written_back(struct symmcoll_group *group, int rank);
+int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
+/* A hook that writes on the bucket's stream, and does not communicate. */
+int reducer_own_hook(struct symmcoll_group *group, int rank);
+/* Another stream for each call, the default one, too, which threads that share a
+ * device share. */
+int reducer_many_streams(struct symmcoll_group *group, int rank);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gradient reducer on one device that threads share, and processes: the bits that
+ * it has in host memory.
+ */
+#include "t/ddp/on_device.h"
+#include "t/gpu/gpu.h"
+#include "t/gpu/ranks.h"
+
+int main(void)
+{
+    gpu_begin(200);
+    for (int n = 2; n <= gpu_choose(4, 3, 2); n++)
+        on_threads(n, reducer_averages,
+            "averages have the bits of host memory, accumulated or not");
+    on_threads(2, reducer_views, "so have gradients that are in the buckets");
+    on_threads(
+        2, reducer_written_back, "so have averages that are written back");
+    on_threads(2, reducer_all_reduce_hook, "so has the all_reduce hook");
+    on_threads(
+        2, reducer_own_hook, "a hook has the bucket's device and stream");
+    on_processes(2, reducer_averages,
+        "averages have the bits of host memory, accumulated or not");
+    /* Threads would share the default stream, in which one waits for the other. */
+    on_processes(2, reducer_many_streams,
+        "each call is on the group's current stream, also the default one");
+    return done_testing();
+}
