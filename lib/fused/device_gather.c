@@ -1,60 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul on a device.  Each rank copies its shard to memory that
- * all ranks map and multiplies it at once; beside that it copies the shards of the
- * ranks after it, one by one, and multiplies each when it has arrived.  Few rows,
- * and those of the last dimension, are gathered first, since each product reads
- * the whole of b.
- *
- * What others read is written before a barrier; a second one is after the last
- * copy, so that nobody writes to what is still read.
- *
- * Scales of the rows of a shard are copied beside these.
+ * all_gather and matmul on a device: its arguments, plans of its products, and what
+ * the ranks tell each other before they enqueue it (gather_moves.c).
  */
 #include "fused/device_gather.h"
 
 #include "config/config.h"
 #include "fused/device_scaled.h"
+#include "fused/gather_moves.h"
 
 #include <stdlib.h>
-
-/* One matrix. */
-struct factor {
-    struct symc_product_matrix b;
-    bool packed; /* b is, at */
-    size_t b_at;
-    bool outer; /* scales are of rows and columns; those of columns, or one: */
-    size_t scales_at;
-    void *part, *whole; /* plans: of one rank's rows, of all; NULL: none */
-};
-
-struct device_gather {
-    struct symc_mover mover; /* first */
-    struct gather_matmul *it;
-    int rank, size;
-    bool contiguous; /* the shard is, with gather_dim first, and aligned */
-    bool in_parts;   /* products are of one rank's rows each */
-    size_t shard_at; /* what others read, and */
-    size_t
-        scales_at; /* scales of rows: of all ranks, each its own first; or one */
-    bool spread;   /* that is there for each row */
-    size_t room_at;  /* shards of all ranks */
-    size_t whole_at; /* A, gathered along the last dimension */
-    size_t workspace_at, workspace;
-    struct factor *factors;
-};
 
 /* ---- before the others are waited for ---- */
 
 static int64_t depth_of(const struct device_gather *op)
 {
     return op->it->last ? op->it->depth * op->size : op->it->depth;
-}
-
-/* Of A, where it is gathered. */
-static int64_t rows_of(const struct device_gather *op)
-{
-    return op->it->last ? op->it->rows : op->it->rows * op->size;
 }
 
 static symmcoll_status_t plan_part(struct device_gather *op, int index)
@@ -89,7 +50,7 @@ static symmcoll_status_t plan_whole(struct device_gather *op, int index)
     struct gather_matmul *it = op->it;
     const struct symmcoll_tensor *out = &it->products[index].out.tensor;
     struct factor *factor = &op->factors[index];
-    int64_t rows = rows_of(op), cols = factor->b.cols;
+    int64_t rows = symc_fused_gather_rows(op), cols = factor->b.cols;
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, rows, depth_of(op), 0),
         .b = factor->b,
@@ -163,7 +124,7 @@ static void lay_out_scales(
         op->spread = op->spread || (one && op->factors[i].outer);
     }
     if (op->spread)
-        count = (size_t)rows_of(op);
+        count = (size_t)symc_fused_gather_rows(op);
     op->scales_at =
         one ? symc_fused_room_add(room, count, sizeof(float))
             : symc_fused_room_add(
@@ -204,259 +165,13 @@ static symmcoll_status_t prepare(
     return status;
 }
 
-/* ---- what is enqueued ---- */
-
-static char *own_at(const struct device_gather *op, size_t offset)
-{
-    return symc_fused_device_at(op->it->fused, op->rank, offset);
-}
-
-/* Shards of all ranks, contiguous. */
-static char *room_of(const struct device_gather *op)
-{
-    return op->it->wanted && !op->it->last ? op->it->gathered.tensor.data
-                                           : own_at(op, op->room_at);
-}
-
-static void pack(const struct device_gather *op,
-    const struct symc_moving *moving, const struct symmcoll_tensor *tensor,
-    const struct symc_f_view *view, void *to)
-{
-    const struct symc_strided copy = {.out = to,
-        .in = tensor->data,
-        .elem = op->it->elem,
-        .ndim = view->ndim,
-        .shape = view->shape,
-        .strides = view->strides};
-
-    moving->enqueue->strided(moving->state, &copy);
-}
-
-static void pack_all_b(
-    const struct device_gather *op, const struct symc_moving *moving)
-{
-    for (int i = 0; i < op->it->n; i++) {
-        const struct symmcoll_tensor *b = &op->it->products[i].b;
-        struct symc_f_view view =
-            op->it->scaled ? symc_fused_view_columns(b) : symc_f_view_of(b);
-
-        if (op->factors[i].packed)
-            pack(op, moving, b, &view, own_at(op, op->factors[i].b_at));
-    }
-}
-
-/* To where the others read it. */
-static void copy_shard(
-    const struct device_gather *op, const struct symc_moving *moving)
-{
-    const struct gather_matmul *it = op->it;
-    struct symc_f_view view =
-        symc_fused_view_first(&it->a, it->last ? 0 : it->dim);
-
-    if (op->contiguous)
-        moving->enqueue->copy(
-            moving->state, own_at(op, op->shard_at), it->a.data, it->nbytes);
-    else
-        pack(op, moving, &it->a, &view, own_at(op, op->shard_at));
-}
-
-/* ---- scales ---- */
-
-/* Bytes from the scales of a rank's rows to those of the next one's. */
-static size_t pitch_of(const struct device_gather *op)
-{
-    return op->in_parts ? symc_fused_scales_pitch(op->it->rows)
-                        : (size_t)op->it->rows * sizeof(float);
-}
-
-/* Those of this rank's, which others read; before anything is written to memory of
- * the caller's. */
-static void copy_scales(
-    const struct device_gather *op, const struct symc_moving *moving)
-{
-    const struct gather_matmul *it = op->it;
-    const struct symmcoll_tensor *scale = &it->scale.tensor;
-    char *to = own_at(op, op->scales_at);
-    struct symc_f_view view;
-
-    if (it->scale.mode == SYMC_FUSED_SCALE_ONE) {
-        symc_fused_spread_scale(
-            moving, scale->data, op->spread ? rows_of(op) : 1, to);
-    } else {
-        view = symc_fused_view_first(scale, it->dim);
-        if (it->scale.mode == SYMC_FUSED_SCALE_ROWS)
-            symc_fused_copy_scales(moving, scale->data, &view,
-                to + (size_t)op->rank * pitch_of(op));
-        else if (op->in_parts)
-            symc_fused_copy_scales_apart(
-                moving, scale->data, &view, 0, op->size, pitch_of(op), to);
-        else
-            symc_fused_copy_scales(moving, scale->data, &view, to);
-    }
-    for (int i = 0; i < it->n; i++) {
-        const struct factor *factor = &op->factors[i];
-
-        symc_fused_copy_b_scales(moving, &it->products[i].scaled,
-            factor->outer ? factor->b.cols : 1, own_at(op, factor->scales_at));
-    }
-}
-
-/* Rows of a rank, and their scales. */
-static void copy_from(const struct device_gather *op,
-    const struct symc_moving *moving, int from, char *to)
-{
-    const struct gather_matmul *it = op->it;
-    size_t at = op->scales_at + (size_t)from * pitch_of(op);
-
-    moving->enqueue->copy(moving->state, to,
-        symc_fused_device_at(it->fused, from, op->shard_at), it->nbytes);
-    if (it->scaled && it->scale.mode == SYMC_FUSED_SCALE_ROWS &&
-        from != op->rank)
-        moving->enqueue->copy(moving->state, own_at(op, at),
-            symc_fused_device_at(it->fused, from, at),
-            (size_t)it->rows * sizeof(float));
-}
-
-/* Of the rows from one on. */
-static const float *scales_of(const struct device_gather *op, int64_t first)
-{
-    size_t at = op->scales_at;
-
-    if (!op->it->scaled)
-        return NULL;
-    if (op->it->scale.mode != SYMC_FUSED_SCALE_ONE && first > 0)
-        at += (size_t)(first / op->it->rows) * pitch_of(op);
-    return (const float *)(const void *)own_at(op, at);
-}
-
-/* ---- products ---- */
-
-/* Rows of all results, from one on. */
-static void multiply(const struct device_gather *op,
-    const struct symc_moving *moving, bool part, int64_t first,
-    const void *rows)
-{
-    const struct gather_matmul *it = op->it;
-    int64_t count = part ? it->rows : rows_of(op);
-
-    for (int i = 0; i < it->n; i++) {
-        const struct factor *factor = &op->factors[i];
-        const struct symmcoll_tensor *out = &it->products[i].out.tensor;
-        size_t line = (size_t)factor->b.cols * symmcoll_dtype_size(out->dtype);
-        void *plan = part ? factor->part : factor->whole;
-        const struct symc_product_operands operands = {.a = rows,
-            .b = factor->packed ? own_at(op, factor->b_at)
-                                : it->products[i].b.data,
-            .c = (char *)out->data + (size_t)first * line,
-            .a_scale = scales_of(op, first),
-            .b_scale = it->scaled ? (const float *)(const void *)own_at(
-                                        op, factor->scales_at)
-                                  : NULL,
-            .workspace = own_at(op, op->workspace_at)};
-
-        if (plan != NULL)
-            moving->enqueue->multiply(moving->state, plan, &operands);
-        else /* no depth, or no elements */
-            moving->enqueue->clear(
-                moving->state, operands.c, (size_t)count * line);
-    }
-}
-
-static void move_in_parts(
-    const struct device_gather *op, const struct symc_moving *moving)
-{
-    const struct symc_enqueue *enqueue = moving->enqueue;
-    const struct gather_matmul *it = op->it;
-    char *room = room_of(op);
-    const void *mine = op->contiguous ? it->a.data : own_at(op, op->shard_at);
-
-    if (it->scaled)
-        copy_scales(op, moving);
-    /* One that is packed is read from there by the own product, too. */
-    enqueue->set_stream(moving->state, op->contiguous);
-    copy_shard(op, moving);
-    enqueue->set_stream(moving->state, true);
-    enqueue->synchronise(moving->state);
-    enqueue->set_stream(moving->state, false);
-    pack_all_b(op, moving);
-    multiply(op, moving, true, op->rank * it->rows, mine);
-    for (int i = 1; i < op->size; i++) {
-        int from = (op->rank + i) % op->size;
-        char *to = room + (size_t)from * it->nbytes;
-
-        enqueue->set_stream(moving->state, true);
-        copy_from(op, moving, from, to);
-        enqueue->set_stream(moving->state, false);
-        enqueue->follow(moving->state);
-        multiply(op, moving, true, from * it->rows, to);
-    }
-    enqueue->set_stream(moving->state, true);
-    enqueue->synchronise(moving->state);
-    if (it->wanted)
-        enqueue->copy(moving->state, room + (size_t)op->rank * it->nbytes,
-            own_at(op, op->shard_at), it->nbytes);
-}
-
-/* Of shards one after the other, rows that are whole. */
-static void join_columns(const struct device_gather *op,
-    const struct symc_moving *moving, const void *room, void *whole)
-{
-    const struct gather_matmul *it = op->it;
-    const int64_t shape[] = {it->rows, op->size, it->depth};
-    const int64_t strides[] = {it->depth, it->rows * it->depth, 1};
-    const struct symc_strided copy = {.out = whole,
-        .in = room,
-        .elem = it->elem,
-        .ndim = 3,
-        .shape = shape,
-        .strides = strides};
-
-    moving->enqueue->strided(moving->state, &copy);
-}
-
-static void move_whole(
-    const struct device_gather *op, const struct symc_moving *moving)
-{
-    const struct symc_enqueue *enqueue = moving->enqueue;
-    const struct gather_matmul *it = op->it;
-    char *room = room_of(op), *whole = room;
-
-    copy_shard(op, moving);
-    if (it->scaled)
-        copy_scales(op, moving);
-    enqueue->synchronise(moving->state);
-    for (int i = 0; i < op->size; i++) {
-        int from = (op->rank + i) % op->size;
-
-        copy_from(op, moving, from, room + (size_t)from * it->nbytes);
-    }
-    enqueue->synchronise(moving->state);
-    if (it->last) {
-        whole =
-            it->wanted ? it->gathered.tensor.data : own_at(op, op->whole_at);
-        join_columns(op, moving, room, whole);
-    }
-    pack_all_b(op, moving);
-    multiply(op, moving, false, 0, whole);
-}
-
-static void move(struct symc_mover *mover, const struct symc_moving *moving)
-{
-    const struct device_gather *op = (const struct device_gather *)mover;
-
-    if (op->in_parts)
-        move_in_parts(op, moving);
-    else
-        move_whole(op, moving);
-}
-
 /* ---- the operation ---- */
 
 symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
     const struct symc_fused_call *begun, symmcoll_status_t status)
 {
     struct symc_fused *fused = it->fused;
-    struct device_gather op = {.mover.move = move,
+    struct device_gather op = {.mover.move = symc_fused_gather_move,
         .it = it,
         .rank = fused->group->rank,
         .size = fused->group->size};
