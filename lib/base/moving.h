@@ -12,6 +12,7 @@
 struct symc_joined;           /* backend/memory.h */
 struct symc_strided;          /* backend/one_rank.h */
 struct symc_product_operands; /* base/product.h */
+struct symc_launch;           /* below */
 
 /* A rank's buffers that others use where they lie. */
 struct symc_exposed {
@@ -77,6 +78,8 @@ struct symc_enqueue {
     /* A barrier of all members: what they have enqueued before on the same stream
      * has been done. */
     void (*synchronise)(void *state);
+    /* A kernel that synchronises by itself, between two barriers. */
+    void (*launch)(void *state, const struct symc_launch *launch);
     void (*clear)(void *state, void *at, size_t nbytes);
     void (*multiply)(
         void *state, void *plan, const struct symc_product_operands *operands);
@@ -160,7 +163,8 @@ static inline size_t symc_launch_plan_nbytes(size_t pieces)
 struct symc_launch {
     enum symc_launch_kind kind;
     size_t at; /* byte of the memory of all ranks: elements, rows, slices */
-    const void *in; /* reductions: what is copied there first; NULL: nothing */
+    const void *in; /* what this rank copies there first, a slice of it in PULL;
+                       NULL: nothing */
     void *out;      /* NULL: none, or of no bytes */
     struct symc_rows rows; /* REDUCE_SCATTER: of the first rank's slice */
     size_t slice;          /* bytes of a slice; from one to the next */

@@ -68,7 +68,8 @@ symmcoll_status_t symc_cuda_enqueue_moves(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
 
 /* What a mover has kernels for. */
-symmcoll_status_t symc_cuda_enqueue_kernels(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
+symmcoll_status_t symc_cuda_enqueue_kernels(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch,
+    CUstream stream);
 
 #endif

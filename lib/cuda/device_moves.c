@@ -27,7 +27,7 @@ symmcoll_status_t symc_cuda_enqueue_moves(
         .state = &moves};
 
     if (mover->launch != NULL)
-        return symc_cuda_enqueue_kernels(group, op, stream);
+        return symc_cuda_enqueue_kernels(group, op, mover->launch, stream);
     if (mover->compute != NULL) {
         symc_cuda_enqueue_products(&moves, &moving);
         return moves.status;

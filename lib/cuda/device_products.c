@@ -56,6 +56,15 @@ static void synchronise(void *state)
             symc_cuda_launch_barrier(moves->group, moves->op, moves->stream);
 }
 
+static void launch(void *state, const struct symc_launch *launch)
+{
+    struct symc_cuda_moves *moves = state;
+
+    if (moves->status == SYMMCOLL_OK)
+        moves->status = symc_cuda_enqueue_kernels(
+            moves->group, moves->op, launch, moves->stream);
+}
+
 /* ---- elements ---- */
 
 static void clear(void *state, void *at, size_t nbytes)
@@ -121,6 +130,7 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .set_stream = set_stream,
     .follow = follow,
     .synchronise = synchronise,
+    .launch = launch,
     .strided = symc_cuda_move_strided,
     .push = symc_cuda_move_push,
     .reduce_copies = symc_cuda_move_reduce_copies,

@@ -62,11 +62,11 @@ static enum symc_kernel choose_of_switch(const struct symc_cuda_group *group,
 
 /* Two steps leave the elements of others as they were where they have an out. */
 static symmcoll_status_t two_shot(struct symc_cuda_group *group,
-    const struct symc_op *op, enum symmcoll_dtype type,
-    const struct symc_reduce_args *args, CUstream stream)
+    const struct symc_op *op, const struct symc_launch *launch,
+    enum symmcoll_dtype type, const struct symc_reduce_args *args,
+    CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     uint64_t nbytes = op->count * op->elem;
     symmcoll_status_t status =
         start(group, SYMC_KERNEL_TWO_SHOT, type, nbytes, stream, args);
@@ -79,11 +79,10 @@ static symmcoll_status_t two_shot(struct symc_cuda_group *group,
     return status;
 }
 
-static symmcoll_status_t reduce(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+static symmcoll_status_t reduce(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     uint64_t elements;
     enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
     uint64_t nbytes = op->count * op->elem;
@@ -98,16 +97,15 @@ static symmcoll_status_t reduce(
             nbytes, stream, &args);
     }
     if (launch->kind != SYMC_LAUNCH_ONE_SHOT)
-        return two_shot(group, op, type, &args, stream);
+        return two_shot(group, op, launch, type, &args, stream);
     args.out = launch->out;
     return start(group, SYMC_KERNEL_ONE_SHOT, type, nbytes, stream, &args);
 }
 
-static symmcoll_status_t reduce_scatter(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+static symmcoll_status_t reduce_scatter(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     const struct symc_rows *rows = &launch->rows;
     uint64_t elements;
     enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
@@ -125,11 +123,10 @@ static symmcoll_status_t reduce_scatter(
 
 /* ---- moves ---- */
 
-static symmcoll_status_t move(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+static symmcoll_status_t move(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     bool pulls = launch->kind == SYMC_LAUNCH_PULL;
     struct symc_move_args args = {.group = symc_cuda_make_group(group, op),
         .data = symc_cuda_joined_data(mover->joined, launch->at),
@@ -138,6 +135,7 @@ static symmcoll_status_t move(
         .nbytes = launch->slice,
         .data_pitch = launch->slice,
         .out_pitch = launch->slice,
+        .slices = 1,
         .first = (uint32_t)launch->first,
         .sources = (uint32_t)launch->sources};
 
@@ -207,11 +205,10 @@ static unsigned char *plan_of(
            group->staging;
 }
 
-static symmcoll_status_t plan(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+static symmcoll_status_t plan(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     const struct symc_launch_pieces *pieces = &launch->pieces;
     unsigned char *at = plan_of(group, launch);
     CUdeviceptr staging =
@@ -236,11 +233,10 @@ static symmcoll_status_t plan(
         &group->kernels, SYMC_KERNEL_PLAN, op->dtype, grid, stream, &args);
 }
 
-static symmcoll_status_t run_plan(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+static symmcoll_status_t run_plan(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
     const struct symc_mover *mover = op->out;
-    const struct symc_launch *launch = mover->launch;
     const unsigned char *at = plan_of(group, launch);
     struct symc_plan_run_args args = {.group = symc_cuda_make_group(group, op),
         .data = symc_cuda_joined_data(mover->joined, launch->at),
@@ -257,27 +253,27 @@ static symmcoll_status_t run_plan(
 
 /* ---- any ---- */
 
-symmcoll_status_t symc_cuda_enqueue_kernels(
-    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+symmcoll_status_t symc_cuda_enqueue_kernels(struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_launch *launch, CUstream stream)
 {
-    const struct symc_mover *mover = op->out;
     symmcoll_status_t status;
 
-    switch (mover->launch->kind) {
+    switch (launch->kind) {
     case SYMC_LAUNCH_ONE_SHOT:
     case SYMC_LAUNCH_TWO_SHOT:
-        return reduce(group, op, stream);
+        return reduce(group, op, launch, stream);
     case SYMC_LAUNCH_REDUCE_SCATTER:
-        return reduce_scatter(group, op, stream);
+        return reduce_scatter(group, op, launch, stream);
     case SYMC_LAUNCH_ALL_GATHER:
     case SYMC_LAUNCH_PULL:
-        return move(group, op, stream);
+        return move(group, op, launch, stream);
     case SYMC_LAUNCH_PLAN:
-        return plan(group, op, stream);
+        return plan(group, op, launch, stream);
     case SYMC_LAUNCH_PLAN_RUN:
-        return run_plan(group, op, stream);
+        return run_plan(group, op, launch, stream);
     default:
-        status = plan(group, op, stream);
-        return status == SYMMCOLL_OK ? run_plan(group, op, stream) : status;
+        status = plan(group, op, launch, stream);
+        return status == SYMMCOLL_OK ? run_plan(group, op, launch, stream)
+                                     : status;
     }
 }

@@ -405,15 +405,15 @@ static void move_in_parts(
 static void move_whole(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
-    const struct symc_enqueue *enqueue = moving->enqueue;
     const struct matmul_scatter *it = op->it;
     struct symc_f_view view = view_of_all(op);
     struct symc_product_operands operands = {.a = it->a.data,
         .b = prepare_b(op, moving),
         .c = own_at(op, op->slots_at)};
-    struct symc_rows rows = {.at = op->slots_at + (size_t)op->rank * op->part,
-        .count = it->total,
-        .rows = 1};
+    struct symc_launch launch = {.kind = SYMC_LAUNCH_REDUCE_SCATTER,
+        .out = is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at),
+        .rows = {.at = op->slots_at, .count = it->total, .rows = 1},
+        .slice = op->part};
 
     if (op->packed) {
         pack(op, moving, operands.a, &view, own_at(op, op->a_at));
@@ -424,18 +424,12 @@ static void move_whole(
     find_scales(op, 0, &operands);
     multiply(op, moving, op->whole_plan, operands, (size_t)op->size * op->part);
     if (it->last) {
-        size_t line = (size_t)op->cols * op->sum;
-
-        rows = (struct symc_rows){.at = op->slots_at + (size_t)op->rank * line,
-            .count = (size_t)op->cols,
-            .rows = (size_t)op->rows,
-            .pitch = (size_t)op->size * line,
-            .out_pitch = line};
+        launch.slice = (size_t)op->cols * op->sum;
+        launch.rows.count = (size_t)op->cols;
+        launch.rows.rows = (size_t)op->rows;
+        launch.rows.pitch = (size_t)op->size * launch.slice;
     }
-    enqueue->synchronise(moving->state);
-    enqueue->reduce(moving->state, &rows,
-        is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at));
-    enqueue->synchronise(moving->state);
+    moving->enqueue->launch(moving->state, &launch);
 }
 
 static void move(struct symc_mover *mover, const struct symc_moving *moving)

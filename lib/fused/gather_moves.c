@@ -15,6 +15,9 @@
 
 #include "fused/device_scaled.h"
 
+#define BY_KERNEL \
+    ((size_t)4 << 20) /* bytes of a shard that one gathers, at most */
+
 static char *own_at(const struct device_gather *op, size_t offset)
 {
     return symc_fused_device_at(op->it->fused, op->rank, offset);
@@ -223,23 +226,61 @@ static void join_columns(const struct device_gather *op,
     moving->enqueue->strided(moving->state, &copy);
 }
 
-static void move_whole(
+/* A kernel reads small shards, and begins with the own one; what copies large ones
+ * needs no multiprocessors, but a call of the driver for each. */
+static void gather_by_kernel(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct gather_matmul *it = op->it;
+    const struct symc_launch launch = {.kind = SYMC_LAUNCH_PULL,
+        .at = op->shard_at,
+        .in = op->contiguous ? it->a.data : NULL,
+        .out = room_of(op),
+        .slice = it->nbytes,
+        .sources = op->size};
+
+    if (!op->contiguous)
+        copy_shard(op, moving);
+    moving->enqueue->launch(moving->state, &launch);
+}
+
+static void gather_by_copies(
     const struct device_gather *op, const struct symc_moving *moving)
 {
     const struct symc_enqueue *enqueue = moving->enqueue;
-    const struct gather_matmul *it = op->it;
-    char *room = room_of(op), *whole = room;
 
     copy_shard(op, moving);
-    if (it->scaled)
-        copy_scales(op, moving);
     enqueue->synchronise(moving->state);
     for (int i = 0; i < op->size; i++) {
         int from = (op->rank + i) % op->size;
 
-        copy_from(op, moving, from, room + (size_t)from * it->nbytes);
+        copy_from(
+            op, moving, from, room_of(op) + (size_t)from * op->it->nbytes);
     }
     enqueue->synchronise(moving->state);
+}
+
+/* Scales that are gathered are copied beside the rows. */
+static bool is_by_kernel(const struct device_gather *op)
+{
+    const struct gather_matmul *it = op->it;
+
+    return it->nbytes <= BY_KERNEL &&
+           (!it->scaled || it->scale.mode != SYMC_FUSED_SCALE_ROWS);
+}
+
+static void move_whole(
+    const struct device_gather *op, const struct symc_moving *moving)
+{
+    const struct gather_matmul *it = op->it;
+    char *room = room_of(op), *whole = room;
+
+    if (it->scaled)
+        copy_scales(op, moving);
+    if (is_by_kernel(op))
+        gather_by_kernel(op, moving);
+    else
+        gather_by_copies(op, moving);
     if (it->last) {
         whole =
             it->wanted ? it->gathered.tensor.data : own_at(op, op->whole_at);
