@@ -35,14 +35,6 @@ struct symc_rows {
     size_t pitch, out_pitch; /* bytes from a row to the next, here and in out */
 };
 
-/* As many elements of each rank, in memory of this one alone: `pitch` bytes, a
- * multiple of 16, from one rank's to the next one's. */
-struct symc_slots {
-    const void *at;
-    size_t pitch;
-    size_t count;
-};
-
 /* Rows of this rank, row i to row to[i] of the memory of rank ranks[i]. */
 struct symc_pushed {
     size_t at; /* byte of that memory where row 0 begins */
@@ -83,8 +75,6 @@ struct symc_enqueue {
     void (*clear)(void *state, void *at, size_t nbytes);
     void (*multiply)(
         void *state, void *plan, const struct symc_product_operands *operands);
-    /* Reduce this rank's slots in the order of ranks. */
-    void (*sum)(void *state, const struct symc_slots *slots, void *out);
     /* Elements of float32 as float16 or bfloat16. */
     void (*round)(void *state, enum symmcoll_dtype dtype, void *out,
         const void *in, size_t count);

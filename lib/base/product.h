@@ -34,13 +34,14 @@ static inline uint32_t symc_product_alignment(const void *at, int64_t step)
 }
 
 /*
- * c = a @ b, or with `add` c += a @ b.  a and b are of one type, or of 8-bit
- * floats; c is by rows, of the type of a, of float32, or of 8-bit floats also
- * of float16 or bfloat16.  Sums are of float32, or float64.
+ * c = a @ b / divisor, with `add` and what is added to it.  a and b are of one type,
+ * or of 8-bit floats; c is by rows, of the type of a, of float32, or of 8-bit floats
+ * also of float16 or bfloat16.  Sums are of float32, or float64.
  */
 struct symc_product {
     struct symc_product_matrix a, b, c;
     bool add;
+    int divisor; /* 0: 1 */
     bool tf32;   /* of float32: elements may be rounded to 10 bits */
     bool outer;  /* of 8-bit floats: a scale for each row of a, and for each
                          column of b; else one for each matrix */
@@ -54,6 +55,7 @@ struct symc_product {
 struct symc_product_operands {
     const void *a, *b;
     void *c;
+    const void *added; /* with `add`, a matrix as c is; or NULL: what is in c */
     /* Of `scaled` products; with `outer` aligned to 16 bytes. */
     const float *a_scale, *b_scale;
     void *workspace; /* of no other stream at that time */

@@ -196,9 +196,9 @@ static symmcoll_status_t set_preferences(
         prefer(plan, preference, SYMC_LT_PREFERENCE_WORKSPACE,
             &product->workspace, sizeof(product->workspace));
 
-    /* Else results of 16 bits could be rounded once for each part. */
-    if (status == SYMMCOLL_OK && (product->c.dtype == SYMMCOLL_FLOAT16 ||
-                                     product->c.dtype == SYMMCOLL_BFLOAT16))
+    /* Else results of 16 bits could be rounded once for each part, and parts be added up
+     * in c, which may be another device's. */
+    if (status == SYMMCOLL_OK)
         status = prefer(plan, preference, SYMC_LT_PREFERENCE_REDUCTIONS,
             &reductions, sizeof(reductions));
     for (int i = 0; i < 4 && status == SYMMCOLL_OK; i++)
@@ -272,24 +272,40 @@ void symc_lt_plan_free(struct symc_lt_plan *plan)
 
 /* ---- products ---- */
 
+/* A factor, of the type that sums have. */
+union factor {
+    float single;
+    double twice;
+};
+
+static union factor factor_of(const struct symc_product *product, double value)
+{
+    union factor made = {.single = (float)value};
+
+    if (product->a.dtype == SYMMCOLL_FLOAT64)
+        made.twice = value;
+    return made;
+}
+
 symmcoll_status_t symc_lt_matmul(struct symc_lt_plan *plan,
     const struct symc_product_operands *operands, struct CUstream_st *stream)
 {
-    static const float ones[] = {0, 1};
-    static const double wide_ones[] = {0, 1};
-    bool is_double = plan->product.a.dtype == SYMMCOLL_FLOAT64;
-    const void *zero = is_double ? (const void *)&wide_ones[0] : &ones[0];
-    const void *one = is_double ? (const void *)&wide_ones[1] : &ones[1];
+    const struct symc_product *product = &plan->product;
+    const union factor alpha = factor_of(product,
+                           1.0 / (product->divisor > 0 ? product->divisor : 1)),
+                       beta = factor_of(product, product->add ? 1 : 0);
+    const void *added =
+        product->add && operands->added != NULL ? operands->added : operands->c;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (plan->product.scaled)
+    if (product->scaled)
         set_scales(plan, operands->a_scale, operands->b_scale, &status);
     if (status != SYMMCOLL_OK)
         return status;
-    return check_product(plan->lt, &plan->product,
-        plan->lt->table->matmul(plan->lt->handle, plan->desc, one, operands->b,
-            plan->a, operands->a, plan->b, plan->product.add ? one : zero,
-            operands->c, plan->c, operands->c, plan->c, &plan->algo,
-            operands->workspace, plan->workspace, stream),
+    return check_product(plan->lt, product,
+        plan->lt->table->matmul(plan->lt->handle, plan->desc, &alpha,
+            operands->b, plan->a, operands->a, plan->b, &beta, added, plan->c,
+            operands->c, plan->c, &plan->algo, operands->workspace,
+            plan->workspace, stream),
         "cublasLtMatmul");
 }

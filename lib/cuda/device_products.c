@@ -87,25 +87,6 @@ static void multiply(
         moves->status = symc_lt_matmul(plan, operands, moves->stream);
 }
 
-static void sum(void *state, const struct symc_slots *slots, void *out)
-{
-    struct symc_cuda_moves *moves = state;
-    struct symc_cuda_group *group = moves->group;
-    struct symc_reduce_args args = symc_cuda_reduce_args(group, moves->op,
-        (struct symc_device_data){.base = (unsigned char *)(uintptr_t)slots->at,
-            .stride = slots->pitch});
-
-    if (moves->status != SYMMCOLL_OK || slots->count == 0)
-        return;
-    args.out = out;
-    args.count = slots->count;
-    moves->status = symc_kernel_launch(&group->kernels, SYMC_KERNEL_REDUCE_ROWS,
-        moves->op->dtype,
-        symc_cuda_grid(&group->limits, SYMC_KERNEL_REDUCE_ROWS, group->size,
-            slots->count * moves->op->elem),
-        moves->stream, &args);
-}
-
 static void round_floats(void *state, enum symmcoll_dtype dtype, void *out,
     const void *in, size_t count)
 {
@@ -136,7 +117,6 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .reduce_copies = symc_cuda_move_reduce_copies,
     .clear = clear,
     .multiply = multiply,
-    .sum = sum,
     .round = round_floats};
 
 /* What comes later in the operation's stream is after the other stream's end, also

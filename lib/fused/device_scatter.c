@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter on a device.  Each rank multiplies what the rank after
- * it is to have, and so on, its own part last; beside that it copies each part, as
- * float32 or float64, to a slot of its own in its owner's memory, who adds up the
- * slots in the order of ranks.  Few rows are one product, of which each rank reads
- * its part from all others.
+ * matmul and reduce_scatter on a device.  The sum that a rank is to have goes from rank
+ * to rank: the one after it writes its product to the memory of the next one, and each
+ * adds its own to what has come and writes the sum on to the next, until the rank
+ * itself adds the last.  All do so at once, each for another rank: so what is sent is
+ * written by the product that makes it, and sums are made in it.  Few rows are one
+ * product, of which each rank reads its part from all others.
  *
- * A barrier is before the first copy, for until then the owner may read the slots
- * of the operation before; another one after the last.  What a rank makes in its
- * own memory waits for neither: nobody else reads or writes that there.
+ * Sums come to two places in turn.  A barrier is between a product that writes to the
+ * next rank's and that which reads there; the same keep a rank from writing where a sum
+ * is still read: that was read before the barrier in between.  One more is before all,
+ * for what the operation before has left.
  */
 #include "fused/device_scatter.h"
 
@@ -18,8 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFERS \
-    2 /* parts that are made, in turn, until they have been copied */
+#define INBOXES 2 /* where sums come, in turn */
+
+/* Products of a part: what begins a sum, adds to it, and ends it. */
+enum place {
+    BEGINS,
+    ADDS,
+    ENDS,
+    PLACES
+};
 
 struct device_scatter {
     struct symc_mover mover; /* first */
@@ -36,11 +45,11 @@ struct device_scatter {
     struct symc_product_matrix b; /* the whole */
     bool outer;                   /* scales are of rows and columns */
     size_t scales_at, b_scales_at;
-    size_t slots_at; /* sums for all ranks, or of them */
-    size_t made_at;  /* BUFFERS parts */
-    size_t sums_at;  /* before they are rounded */
+    size_t
+        slots_at;   /* sums for all ranks; the first ones are where sums come */
+    size_t sums_at; /* before they are rounded */
     size_t workspace_at, workspace;
-    void *part_plan, *whole_plan; /* NULL: none */
+    void *plans[PLACES], *whole_plan; /* NULL: none */
 };
 
 /* ---- before the others are waited for ---- */
@@ -79,8 +88,8 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* One rank's part to memory of this rank's. */
-static symmcoll_status_t plan_part(struct device_scatter *op)
+/* One rank's part. */
+static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
 {
     struct matmul_scatter *it = op->it;
     int64_t depth = it->b.shape[0];
@@ -94,6 +103,8 @@ static symmcoll_status_t plan_part(struct device_scatter *op)
             it->last ? 0 : (size_t)op->rows * line),
         .b = op->b,
         .c = symc_fused_device_rows(it->sum, op->rows, op->cols, op->pitch),
+        .add = place == ADDS || (place == ENDS && op->size > 1),
+        .divisor = it->op == SYMMCOLL_AVG ? op->size : 1,
         .outer = op->outer,
         .scaled = it->is_scaled};
     size_t step = (size_t)op->cols * op->elem *
@@ -107,8 +118,11 @@ static symmcoll_status_t plan_part(struct device_scatter *op)
         product.b.alignment = least(
             product.b.alignment, symc_product_alignment(NULL, (int64_t)step));
     }
+    if (place == ENDS && is_float(op))
+        product.c.alignment = least(product.c.alignment,
+            symc_product_alignment(it->out.tensor.data, 0));
     return symc_fused_device_plan(
-        it->fused, it->name, &product, &op->part_plan, &op->workspace);
+        it->fused, it->name, &product, &op->plans[place], &op->workspace);
 }
 
 static symmcoll_status_t plan_whole(struct device_scatter *op)
@@ -201,11 +215,11 @@ static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
 
     op->packed = !symc_f_view_is_contiguous(&all) || !at_lines;
     op->parts_packed = !symc_f_view_is_contiguous(&view) || !at_lines;
-    op->slots_at = symc_fused_room_add(room, op->pitch, size);
+    op->slots_at =
+        symc_fused_room_add(room, op->pitch, size < INBOXES ? INBOXES : size);
     if (op->packed || op->parts_packed)
         op->a_at = symc_fused_room_add(room, count, op->elem);
     lay_out_b(op, room);
-    op->made_at = symc_fused_room_add(room, op->pitch, BUFFERS);
     op->sums_at = symc_fused_room_add(room, is_float(op) ? 0 : op->part, 1);
 }
 
@@ -231,8 +245,8 @@ static symmcoll_status_t prepare(
         lay_out_scales(op, room);
     status = plan_whole(op);
     /* Another rank may want all at once. */
-    if (status == SYMMCOLL_OK && op->in_parts)
-        status = plan_part(op);
+    for (int i = 0; i < PLACES && status == SYMMCOLL_OK && op->in_parts; i++)
+        status = plan_part(op, (enum place)i);
     op->workspace_at = symc_fused_room_add(room, op->workspace, 1);
     return status;
 }
@@ -327,78 +341,66 @@ static void find_scales(const struct device_scatter *op, int rank,
     operands->b_scale = (const float *)(const void *)own_at(op, b_at);
 }
 
-/* What a rank is to have, from one of this rank's buffers on. */
+/* This rank's product for another one, or for itself; added: what has come. */
 static void make_part(const struct device_scatter *op,
-    const struct symc_moving *moving, int rank, const char *b, void *to)
+    const struct symc_moving *moving, int step, const char *b,
+    struct symc_product_operands operands)
 {
+    int rank = (op->rank - step + op->size) % op->size;
     struct symmcoll_tensor a = rows_for(op, rank);
     struct symc_f_view view = symc_f_view_of(&a);
-    struct symc_product_operands operands = {.b = b, .c = to};
     int64_t first = rank * op->cols;
-    const void *from = a.data;
+    enum place place = step == op->size ? ENDS : step == 1 ? BEGINS : ADDS;
 
+    operands.a = a.data;
+    operands.b = b;
     /* Where all ranks' rows are the same they are packed once. */
     if (op->parts_packed) {
-        from = own_at(op, op->a_at);
-        if (!op->it->last || rank == (op->rank + 1) % op->size)
+        operands.a = own_at(op, op->a_at);
+        if (!op->it->last || step == 1)
             pack(op, moving, a.data, &view, own_at(op, op->a_at));
     }
     if (op->it->last)
         operands.b =
             b + (size_t)(first * (op->b.by_columns ? op->b.distance : 1)) *
                     op->elem;
-    operands.a = from;
     find_scales(op, rank, &operands);
-    multiply(op, moving, op->part_plan, operands, op->part);
+    multiply(op, moving, op->plans[place], operands, op->part);
 }
 
-static void add_up(
-    const struct device_scatter *op, const struct symc_moving *moving)
+static void *sums_of(const struct device_scatter *op)
 {
-    const struct matmul_scatter *it = op->it;
-    const struct symc_slots slots = {
-        own_at(op, op->slots_at), op->pitch, it->total};
+    return is_float(op) ? op->it->out.tensor.data : own_at(op, op->sums_at);
+}
 
-    moving->enqueue->sum(moving->state, &slots,
-        is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at));
+/* Where what a rank has written in a step is read in the next one. */
+static size_t inbox_at(const struct device_scatter *op, int step)
+{
+    return op->slots_at + (size_t)(step % INBOXES) * op->pitch;
 }
 
 static void move_in_parts(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
     const struct symc_enqueue *enqueue = moving->enqueue;
-    size_t slot = op->slots_at + (size_t)op->rank * op->pitch;
+    int next = (op->rank + 1) % op->size;
     const char *b;
 
-    enqueue->set_stream(moving->state, true);
-    enqueue->synchronise(moving->state);
-    enqueue->set_stream(moving->state, false);
     if (op->it->is_scaled)
         copy_scales(op, moving);
     b = prepare_b(op, moving);
-    for (int i = 1; i < op->size; i++) {
-        int to = (op->rank + i) % op->size;
-        char *made =
-            own_at(op, op->made_at + (size_t)(i % BUFFERS) * op->pitch);
+    for (int step = 1; step <= op->size; step++) {
+        struct symc_product_operands operands = {.c = sums_of(op)};
 
-        enqueue->set_stream(moving->state, false);
-        make_part(op, moving, to, b, made);
-        /* What was made before this has been copied when the next one takes its
-         * place; the own part has another. */
-        if (i >= BUFFERS && i + 1 < op->size)
-            enqueue->follow(moving->state);
-        enqueue->set_stream(moving->state, true);
-        enqueue->follow(moving->state);
-        enqueue->copy(moving->state,
-            symc_fused_device_at(op->it->fused, to, slot), made, op->part);
+        if (op->size > 1)
+            enqueue->synchronise(moving->state);
+        if (step > 1)
+            operands.added = own_at(op, inbox_at(op, step - 1));
+        if (step < op->size)
+            operands.c =
+                symc_fused_device_at(op->it->fused, next, inbox_at(op, step));
+        make_part(op, moving, step, b, operands);
     }
-    enqueue->synchronise(moving->state);
-    enqueue->set_stream(moving->state, false);
-    /* Beside the copies: only this rank uses that slot, and what others have read
-     * there they had read before the last barrier of the operation before. */
-    make_part(op, moving, op->rank, b, own_at(op, slot));
-    enqueue->follow(moving->state);
-    add_up(op, moving);
 }
 
 /* One product, of which each rank reads its part where it is. */
@@ -411,7 +413,7 @@ static void move_whole(
         .b = prepare_b(op, moving),
         .c = own_at(op, op->slots_at)};
     struct symc_launch launch = {.kind = SYMC_LAUNCH_REDUCE_SCATTER,
-        .out = is_float(op) ? it->out.tensor.data : own_at(op, op->sums_at),
+        .out = sums_of(op),
         .rows = {.at = op->slots_at, .count = it->total, .rows = 1},
         .slice = op->part};
 

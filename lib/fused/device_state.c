@@ -167,6 +167,7 @@ static bool is_same(const struct symc_product *a, const struct symc_product *b)
 {
     return is_same_matrix(&a->a, &b->a) && is_same_matrix(&a->b, &b->b) &&
            is_same_matrix(&a->c, &b->c) && a->add == b->add &&
+           a->divisor == b->divisor &&
            a->tf32 == b->tf32 && a->outer == b->outer && a->fast == b->fast &&
            a->scaled == b->scaled && a->sms == b->sms &&
            a->workspace == b->workspace;

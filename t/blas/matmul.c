@@ -35,14 +35,15 @@ static int each_type(void)
         {SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT32},
         {SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32}};
 
-    for (size_t i = 0; i < LENGTH(types) * 16; i++) {
-        struct product_given given = {types[i / 16][0], types[i / 16][1], 5, 7,
+    for (size_t i = 0; i < LENGTH(types) * 32; i++) {
+        struct product_given given = {types[i / 32][0], types[i / 32][1], 5, 7,
             11, (i & 1) != 0, (i & 2) != 0, (i & 4) != 0 ? 3 : 0,
-            .add = (i & 8) != 0};
+            .add = (i & 8) != 0, .apart = (i & 24) == 24,
+            .divisor = (i & 16) != 0 ? 3 : 0};
 
         if (!product_run(&on, &given, &nothing)) {
             diag("of %s to %s, number %zu", symmcoll_dtype_name(given.dtype),
-                symmcoll_dtype_name(given.out), i % 16);
+                symmcoll_dtype_name(given.out), i % 32);
             return 0;
         }
     }

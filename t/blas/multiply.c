@@ -19,7 +19,7 @@ struct product {
     struct product *next;
     struct symc_lt_desc desc;
     struct symc_lt_layout a_layout, b_layout, d_layout;
-    const void *a, *b;
+    const void *a, *b, *c;
     void *d;
     double alpha, beta;
     unsigned char *workspace;
@@ -153,7 +153,7 @@ static void CUDA_CB multiply(void *data)
             double sum = sum_of(it, i, j);
 
             if (it->beta != 0)
-                sum += it->beta * read_at(&it->d_layout, it->d, i, j);
+                sum += it->beta * read_at(&it->d_layout, it->c, i, j);
             write_at(&it->d_layout, it->d, i, j, sum);
         }
     }
@@ -166,12 +166,13 @@ static void check_algo(
     const uint64_t wanted[] = {ALGO_MAGIC, (uint64_t)it->d_layout.rows,
         (uint64_t)it->d_layout.cols,
         (uint64_t)(it->desc.trans_a ? it->a_layout.rows : it->a_layout.cols)};
-    const void *at[] = {it->a, it->b, it->d};
+    const void *at[] = {it->a, it->b, it->d, it->c};
 
     if (memcmp(algo->data, wanted, sizeof(wanted)) != 0)
         fake_lt_die("an algorithm of another product");
-    for (int i = 0; i < 3; i++)
-        if (algo->data[4 + i] == 0 || (uintptr_t)at[i] % algo->data[4 + i] != 0)
+    for (int i = 0; i < 4; i++)
+        if (algo->data[i < 3 ? 4 + i : 6] == 0 ||
+            (uintptr_t)at[i] % algo->data[i < 3 ? 4 + i : 6] != 0)
             fake_lt_die("a matrix that is not aligned as the heuristic was "
                         "told");
     if (algo->data[7] != fake_lt_scales(&it->desc))
@@ -231,6 +232,7 @@ FAKE_API enum symc_lt_status cublasLtMatmul(struct symc_lt_context *handle,
 {
     struct product it = {.a = a,
         .b = b,
+        .c = c,
         .d = d,
         .workspace = workspace,
         .workspace_nbytes = workspace_nbytes};
@@ -240,8 +242,8 @@ FAKE_API enum symc_lt_status cublasLtMatmul(struct symc_lt_context *handle,
     fake_lt_check(a_layout, OBJECT_LAYOUT);
     fake_lt_check(b_layout, OBJECT_LAYOUT);
     fake_lt_check(d_layout, OBJECT_LAYOUT);
-    if (c != d || c_layout != d_layout)
-        fake_lt_die("a sum in another matrix than the result");
+    if (c_layout != d_layout)
+        fake_lt_die("what is added is not as the result");
     it.desc = *desc;
     it.a_layout = *a_layout;
     it.b_layout = *b_layout;

@@ -234,9 +234,8 @@ FAKE_API enum symc_lt_status cublasLtMatmulAlgoGetHeuristic(
     for (int i = 0; i < 4; i++)
         fake_cublaslt.alignments[i] = preference->alignments[i];
     *found = 0;
-    if ((d->type == SYMC_LT_F16 || d->type == SYMC_LT_BF16) &&
-        preference->reductions != SYMC_LT_REDUCTION_COMPUTE_TYPE)
-        fake_lt_die("results of 16 bits may be rounded more than once");
+    if (preference->reductions != SYMC_LT_REDUCTION_COMPUTE_TYPE)
+        fake_lt_die("parts of a sum may be added up in the result");
     if ((desc->a_mode == SYMC_LT_SCALE_OUTER && desc->a_scale == NULL) ||
         (desc->b_mode == SYMC_LT_SCALE_OUTER && desc->b_scale == NULL))
         return SYMC_LT_INVALID_VALUE;

@@ -96,7 +96,11 @@ static bool is_near(const struct product_given *given,
     if (given->scaled)
         scale =
             (double)scale_at(given->outer, 1, i) * scale_at(given->outer, 2, j);
-    bound = (double)(given->k + 1) * magnitude *
+    if (given->divisor > 1) {
+        sum /= given->divisor;
+        magnitude /= given->divisor;
+    }
+    bound = (double)(given->k + 2) * magnitude *
             (given->dtype == SYMMCOLL_FLOAT64 ? 0x1p-52 : 0x1p-23);
     if (given->tf32)
         bound += 0x1p-10 * magnitude;
@@ -141,15 +145,28 @@ bool product_run(const struct product_on *on, const struct product_given *given,
         given->dtype, given->k, given->n, given->b_columns, given->room, 2);
     struct product_matrix c =
         product_make(given->out, given->m, given->n, false, given->room, 3);
-    char *before = memcpy(malloc(c.nbytes), c.host, c.nbytes);
+    struct product_matrix added =
+        product_make(given->out, given->m, given->n, false, given->room, 4);
+    const struct product_matrix *sums = given->apart ? &added : &c;
+    char *before = memcpy(malloc(c.nbytes), sums->host, c.nbytes);
     float *a_scale = make_scales(given, given->m, 1);
     float *b_scale = make_scales(given, given->n, 2);
-    struct symc_product product = {a.shape, b.shape, c.shape, given->add,
-        given->tf32, given->outer, .scaled = given->scaled,
+    struct symc_product product = {.a = a.shape,
+        .b = b.shape,
+        .c = c.shape,
+        .add = given->add,
+        .divisor = given->divisor,
+        .tf32 = given->tf32,
+        .outer = given->outer,
+        .scaled = given->scaled,
         .workspace = workspace->nbytes};
-    struct symc_product_operands operands = {a.device, b.device, c.device,
-        given->scaled ? a_scale : NULL, given->scaled ? b_scale : NULL,
-        workspace->at};
+    struct symc_product_operands operands = {.a = a.device,
+        .b = b.device,
+        .c = c.device,
+        .added = given->apart ? added.device : NULL,
+        .a_scale = given->scaled ? a_scale : NULL,
+        .b_scale = given->scaled ? b_scale : NULL,
+        .workspace = workspace->at};
     struct symc_lt_plan plan;
     bool right = say(
         symc_lt_plan_make(on->lt, &product, &plan) == SYMMCOLL_OK, "the plan");
@@ -169,5 +186,6 @@ bool product_run(const struct product_on *on, const struct product_given *given,
     product_drop(&a);
     product_drop(&b);
     product_drop(&c);
+    product_drop(&added);
     return right;
 }

@@ -37,6 +37,8 @@ struct product_given {
     bool a_columns, b_columns;
     int64_t room;
     bool add, tf32, outer, scaled;
+    bool apart; /* what is added is another matrix than the result */
+    int divisor;
 };
 
 /* A workspace. */
@@ -52,7 +54,7 @@ struct product_on {
 };
 
 /* Whether c is the product of matrices with seeds 1 and 2, or that added to what
- * was there before. */
+ * was there before, in c or apart. */
 bool product_is_right(const struct product_given *given,
     const struct product_matrix *c, const char *before);
 

@@ -72,17 +72,19 @@ static int each_type(void)
     int nsizes = gpu_choose(LENGTH(sizes), LENGTH(sizes), 2);
     int right = open_library();
 
-    for (size_t i = 0; right && i < LENGTH(types) * 16; i++) {
+    for (size_t i = 0; right && i < LENGTH(types) * 32; i++) {
         for (int k = 0; right && k < nsizes && k < (int)LENGTH(sizes); k++) {
-            struct product_given given = {.dtype = types[i / 16][0],
-                .out = types[i / 16][1],
+            struct product_given given = {.dtype = types[i / 32][0],
+                .out = types[i / 32][1],
                 .m = sizes[k][0],
                 .n = sizes[k][1],
                 .k = sizes[k][2],
                 .a_columns = (i & 1) != 0,
                 .b_columns = (i & 2) != 0,
                 .room = (i & 4) != 0 ? 3 : 0,
-                .add = (i & 8) != 0};
+                .add = (i & 8) != 0,
+                .apart = (i & 24) == 24,
+                .divisor = (i & 16) != 0 ? 3 : 0};
 
             right = is_right(&given);
             given.tf32 = right && given.dtype == F32;
