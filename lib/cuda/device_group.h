@@ -22,7 +22,7 @@ struct symc_cuda_limits {
     uint64_t packets_max;           /* bytes of a reduction, from here: */
     uint64_t one_shot_max;          /* by packets, in one shot, else in two */
     uint64_t one_shot_max_two;      /* of two ranks */
-    uint32_t blocks;                /* of a kernel */
+    uint32_t blocks;                /* of a kernel that waits for members */
     uint32_t groups;                /* at once on a device; the most of all */
     uint32_t multimem;              /* 1: a switch may add up */
     uint32_t multicast_blocks;      /* of a kernel that uses it */
@@ -35,6 +35,10 @@ struct symc_cuda_limits {
     uint32_t nccl_split;            /* 1: groups of this one split from it */
     uint32_t nccl_shrink;           /* 1: what is left of it shrinks it */
 };
+
+/* Blocks of a kernel that waits for nobody, at most: as many for each multiprocessor as
+ * that holds. */
+#define SYMC_CUDA_BLOCKS_OF_PROCESSOR 4
 
 /* Stretches that are searched for NaN at once. */
 #define SYMC_CUDA_NANS 1024
@@ -133,6 +137,7 @@ struct symc_cuda_group {
                          one default stream */
     bool across;      /* another one is a thread on another device */
     struct symc_cuda_limits limits;
+    uint32_t blocks; /* of a kernel that waits for nobody; this rank's alone */
     struct symc_cuda_row segment;
     uint64_t packets; /* offsets in a segment */
     uint64_t staging;

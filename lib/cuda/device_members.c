@@ -159,6 +159,7 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
         return status;
     group->multicast = have_multicast(group, all);
     group->foreign = find_foreign(group, all);
+    group->blocks = SYMC_CUDA_BLOCKS_OF_PROCESSOR * mine.processors;
     for (int r = 0; r < group->size; r++)
         group->shared |= count_sharing(group, all, r) > 1;
     group->one_default =

@@ -92,6 +92,7 @@ static void round_floats(void *state, enum symmcoll_dtype dtype, void *out,
 {
     struct symc_cuda_moves *moves = state;
     struct symc_cuda_group *group = moves->group;
+    const struct symc_cuda_limits limits = {.blocks = group->blocks};
     enum symc_kernel kernel =
         dtype == SYMMCOLL_FLOAT16 ? SYMC_KERNEL_TO_F16 : SYMC_KERNEL_TO_BF16;
     const struct symc_convert_args args = {
@@ -99,8 +100,7 @@ static void round_floats(void *state, enum symmcoll_dtype dtype, void *out,
 
     if (moves->status == SYMMCOLL_OK && count > 0)
         moves->status = symc_kernel_launch(&group->kernels, kernel, dtype,
-            symc_cuda_grid(
-                &group->limits, kernel, group->size, count * sizeof(float)),
+            symc_cuda_grid(&limits, kernel, group->size, count * sizeof(float)),
             moves->stream, &args);
 }
 

@@ -8,10 +8,6 @@
 
 #include <stdlib.h>
 
-/* These kernels wait for nobody: as many blocks of theirs as a multiprocessor
- * holds. */
-#define BLOCKS_OF_PROCESSOR 4
-
 #define VECTOR 16 /* bytes that a thread loads at once */
 
 symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
@@ -26,7 +22,7 @@ symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
     if (result != CUDA_SUCCESS)
         return symc_cuda_local_fail(
             local, result, "cuDeviceGetAttribute of its multiprocessors");
-    local->blocks = BLOCKS_OF_PROCESSOR * (uint32_t)processors;
+    local->blocks = SYMC_CUDA_BLOCKS_OF_PROCESSOR * (uint32_t)processors;
     local->kernels = malloc(sizeof(*local->kernels));
     if (local->kernels == NULL)
         return local->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for kernels");
