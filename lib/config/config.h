@@ -148,6 +148,7 @@ struct symc_config {
     /* ddp */
     char *fused_blas;          /* library with CBLAS; "": found, "none": none */
     int64_t fused_device_rows; /* of a part, from which on it is one product */
+    bool fused_round_parts;    /* what goes between devices */
     bool fused_tf32;           /* on devices */
     size_t ddp_bucket_cap;
     size_t ddp_first_bucket_cap;

@@ -373,6 +373,16 @@ const struct symc_option symc_options[] = {
                 "few.",
     },
     {
+        .key = "fused.round_parts",
+        BOOL(fused_round_parts),
+        .dflt = "off",
+        .help =
+            "Whether sums of products that go from device to device are "
+            "rounded to a result's float16 or bfloat16 on each, so that "
+            "half as many bytes go; off, they are float32 and rounded once. "
+            "The same on all ranks.",
+    },
+    {
         .key = "fused.tf32",
         BOOL(fused_tf32),
         .dflt = "off",

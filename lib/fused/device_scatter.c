@@ -34,9 +34,10 @@ struct device_scatter {
     struct symc_mover mover; /* first */
     struct matmul_scatter *it;
     int rank, size;
-    bool in_parts;      /* products are of one rank's part each */
-    int64_t rows, cols; /* of a part */
-    size_t elem, sum;   /* bytes of an element of a, and of a sum */
+    bool in_parts;            /* products are of one rank's part each */
+    int64_t rows, cols;       /* of a part */
+    enum symmcoll_dtype sums; /* of what goes round */
+    size_t elem, sum;         /* bytes of an element of a, and of those */
     size_t part, pitch; /* bytes of a part's sums, and from slot to slot */
     bool packed, parts_packed; /* a is copied first, to: */
     size_t a_at;
@@ -78,9 +79,21 @@ static struct symc_f_view view_of_all(const struct device_scatter *op)
     return op->it->last ? view : symc_f_view_cut(&view, op->it->dim, op->size);
 }
 
-static bool is_float(const struct device_scatter *op)
+/* Half as many bytes go round, and each rank rounds. */
+static enum symmcoll_dtype find_sums(const struct matmul_scatter *it)
 {
-    return op->it->sum == op->it->out.tensor.dtype;
+    enum symmcoll_dtype out = it->out.tensor.dtype;
+    bool is_half = out == SYMMCOLL_FLOAT16 || out == SYMMCOLL_BFLOAT16;
+
+    return is_half && it->fused->group->world->config->fused_round_parts
+               ? out
+               : it->sum;
+}
+
+/* Sums are results; else they are rounded at the end. */
+static bool is_result(const struct device_scatter *op)
+{
+    return op->sums == op->it->out.tensor.dtype;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -102,7 +115,7 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
         .a = symc_fused_device_rows(it->a.dtype, op->rows, depth,
             it->last ? 0 : (size_t)op->rows * line),
         .b = op->b,
-        .c = symc_fused_device_rows(it->sum, op->rows, op->cols, op->pitch),
+        .c = symc_fused_device_rows(op->sums, op->rows, op->cols, op->pitch),
         .add = place == ADDS || (place == ENDS && op->size > 1),
         .divisor = it->op == SYMMCOLL_AVG ? op->size : 1,
         .outer = op->outer,
@@ -118,7 +131,7 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
         product.b.alignment = least(
             product.b.alignment, symc_product_alignment(NULL, (int64_t)step));
     }
-    if (place == ENDS && is_float(op))
+    if (place == ENDS && is_result(op))
         product.c.alignment = least(product.c.alignment,
             symc_product_alignment(it->out.tensor.data, 0));
     return symc_fused_device_plan(
@@ -132,7 +145,7 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, rows, it->b.shape[0], 0),
         .b = op->b,
-        .c = symc_fused_device_rows(it->sum, rows, it->b.shape[1], 0),
+        .c = symc_fused_device_rows(op->sums, rows, it->b.shape[1], 0),
         .outer = op->outer,
         .scaled = it->is_scaled};
 
@@ -220,7 +233,7 @@ static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
     if (op->packed || op->parts_packed)
         op->a_at = symc_fused_room_add(room, count, op->elem);
     lay_out_b(op, room);
-    op->sums_at = symc_fused_room_add(room, is_float(op) ? 0 : op->part, 1);
+    op->sums_at = symc_fused_room_add(room, is_result(op) ? 0 : op->part, 1);
 }
 
 static symmcoll_status_t prepare(
@@ -231,7 +244,8 @@ static symmcoll_status_t prepare(
     symmcoll_status_t status;
 
     op->elem = symmcoll_dtype_size(it->a.dtype);
-    op->sum = symmcoll_dtype_size(it->sum);
+    op->sums = find_sums(it);
+    op->sum = symmcoll_dtype_size(op->sums);
     op->cols = out->shape[out->ndim - 1];
     op->rows = symc_fused_count(out, out->ndim - 1);
     op->part = it->total * op->sum;
@@ -370,7 +384,7 @@ static void make_part(const struct device_scatter *op,
 
 static void *sums_of(const struct device_scatter *op)
 {
-    return is_float(op) ? op->it->out.tensor.data : own_at(op, op->sums_at);
+    return is_result(op) ? op->it->out.tensor.data : own_at(op, op->sums_at);
 }
 
 /* Where what a rank has written in a step is read in the next one. */
@@ -443,7 +457,7 @@ static void move(struct symc_mover *mover, const struct symc_moving *moving)
         move_in_parts(op, moving);
     else
         move_whole(op, moving);
-    if (!is_float(op))
+    if (!is_result(op))
         moving->enqueue->round(moving->state, out->dtype, out->data,
             own_at(op, op->sums_at), op->it->total);
 }
@@ -459,11 +473,8 @@ symmcoll_status_t symc_fused_scatter_on_device(
         .it = it,
         .rank = fused->group->rank,
         .size = fused->group->size};
-    const struct symc_op made = {.kind = SYMC_FUSED_SCATTER,
-        .dtype = it->sum,
-        .op = it->op,
-        .count = it->total,
-        .elem = (uint16_t)symmcoll_dtype_size(it->sum)};
+    struct symc_op made = {
+        .kind = SYMC_FUSED_SCATTER, .op = it->op, .count = it->total};
     struct symc_fused_room room = {.nbytes = 0};
     bool plain = false;
 
@@ -480,6 +491,8 @@ symmcoll_status_t symc_fused_scatter_on_device(
         status = symc_fused_device_agree(
             fused, &begun->args, &it->on, &room, status, &plain);
     op.in_parts = op.in_parts && !plain;
+    made.dtype = op.sums;
+    made.elem = (uint16_t)op.sum;
     if (status == SYMMCOLL_OK)
         status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);
     return status;

@@ -4,6 +4,7 @@
  * compared by, and the shape of the result, which gets its memory here.
  */
 #include "base/tensor.h"
+#include "config/config.h"
 #include "fused/matmul_scatter.h"
 
 static symmcoll_status_t check_op(const char *name, symmcoll_op_t op)
@@ -107,15 +108,23 @@ static symmcoll_status_t check_apart(const struct matmul_scatter *it)
                                  : status;
 }
 
+/* What ranks send each other on devices is of that type or another one. */
+static bool rounds(const struct matmul_scatter *it)
+{
+    return it->a.device == SYMMCOLL_CUDA &&
+           it->fused->group->world->config->fused_round_parts;
+}
+
 static void describe(const void *context, struct symc_fused_args *args)
 {
     const struct matmul_scatter *it = context;
 
     symc_fused_describe(args, "a ");
     symc_fused_describe_shape(args, &it->a);
-    symc_fused_describe(args, "%s, %lld columns of b, %s, scatter_dim %d",
+    symc_fused_describe(args, "%s, %lld columns of b, %s, scatter_dim %d%s",
         it->a.device == SYMMCOLL_CUDA ? " in device memory" : "",
-        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
+        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim,
+        rounds(it) ? ", fused.round_parts" : "");
 }
 
 symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
@@ -135,5 +144,6 @@ symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
     symc_fused_compare(&it->begun.args, it->b.shape[1]);
     symc_fused_compare(&it->begun.args, it->op);
     symc_fused_compare(&it->begun.args, it->dim);
+    symc_fused_compare(&it->begun.args, rounds(it));
     return check_apart(it);
 }

@@ -12,6 +12,8 @@
 
 /* ---- bodies ---- */
 
+static double inexact; /* error of what goes from rank to rank, of its value */
+
 static int run_case(
     struct symmcoll_group *group, int rank, const struct made_case *given)
 {
@@ -21,7 +23,8 @@ static int run_case(
         .dim = given->dim,
         .op = given->dim % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG,
         .order = given->order,
-        .b_order = given->b_order};
+        .b_order = given->b_order,
+        .inexact = symmcoll_dtype_size(given->dtype) == 2 ? inexact : 0};
 
     memcpy(test.shape, given->shape, sizeof(test.shape));
     return scattered_on_device(group, rank, &test);
@@ -66,7 +69,8 @@ static int both_ways(struct symmcoll_group *group, int rank)
             .dtype = i % 4 == 0 ? SYMMCOLL_BFLOAT16 : SYMMCOLL_FLOAT32,
             .ndim = 2,
             .shape = {i % 2 == 0 ? 9 : 2, 5},
-            .columns = 7};
+            .columns = 7,
+            .inexact = i % 4 == 0 ? inexact : 0};
 
         right = OK(symmcoll_fused_set_plain(group, i / 2 == 1 && rank == 0)) &&
                 scattered_on_device(group, rank, &test);
@@ -74,8 +78,10 @@ static int both_ways(struct symmcoll_group *group, int rank)
     return OK(symmcoll_fused_set_plain(group, 0)) && right;
 }
 
-/* 256, then 1 of each other rank, which bfloat16 would lose one by one. */
-static int rounded_once(struct symmcoll_group *group, int rank)
+/* 256 of rank 0, 1 of each other rank, which bfloat16 would lose one by one where it is
+ * rounded on each. */
+static int sum_of_ones(
+    struct symmcoll_group *group, int rank, double wanted_of_last)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     int size = symmcoll_group_size(group), device = device_use(rank), right;
@@ -97,7 +103,7 @@ static int rounded_once(struct symmcoll_group *group, int rank)
     device_wait(call.stream);
     if (right) {
         read = on_host(&out);
-        right = made_at(&read, 0) == 260 ||
+        right = rank < size - 1 || made_at(&read, 0) == wanted_of_last ||
                 (diag("found %g", made_at(&read, 0)), 0);
         free(read.data);
     }
@@ -107,6 +113,28 @@ static int rounded_once(struct symmcoll_group *group, int rank)
     on_device_free(&b);
     device_end_stream(call.stream);
     return right;
+}
+
+static int rounded_once(struct symmcoll_group *group, int rank)
+{
+    return sum_of_ones(group, rank, 260);
+}
+
+static int rounded_on_each(struct symmcoll_group *group, int rank)
+{
+    return sum_of_ones(group, rank, 256);
+}
+
+/* One rank sends sums that the others do not expect. */
+static int unlike_parts(struct symmcoll_group *group, int rank)
+{
+    struct scattered test = {
+        .dtype = SYMMCOLL_BFLOAT16, .ndim = 2, .shape = {9, 5}, .columns = 7};
+
+    group->world->config->fused_round_parts = rank == 1;
+    return !scattered_on_device(group, rank, &test) &&
+           made_says(SYMMCOLL_ERR_MISMATCH, SYMMCOLL_ERR_MISMATCH,
+               "fused.round_parts");
 }
 
 /* Rows of each rank begin where no line does: cuBLASLt is told of the alignment that
@@ -167,5 +195,13 @@ int main(void)
         "part by part, and all at once where one rank asks for it");
     on_both(3, rows_apart, "ranks' rows that are not at whole lines");
     on_both(5, rounded_once, "products are added in float and rounded once");
+    on_both(3, unlike_parts,
+        "fused.round_parts of one rank alone is refused, and told");
+    setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
+    on_both(5, rounded_on_each,
+        "fused.round_parts: sums that are sent are rounded on each rank");
+    inexact = 0x1p-7;
+    on_both(3, every_dimension, "and near, in every dimension");
+    on_both(3, both_ways, "also where all is one product");
     return done_testing();
 }
