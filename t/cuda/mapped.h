@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that a program has mapped on a device of the fake driver. */
+/*
+ * Memory that a program has mapped: pages of a device of the fake driver, as large as
+ * its granularity is there, and rounded up to that of any other device.
+ */
 #ifndef T_CUDA_MAPPED_H
 #define T_CUDA_MAPPED_H
+
+#include "t/cuda/members.h"
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define PAGE ((size_t)4096) /* granularity */
+#define PAGE ((size_t)4096)
 
 /* Mapped pages. */
 struct mapped {
@@ -18,6 +22,17 @@ struct mapped {
     size_t nbytes;
 };
 
+static inline void clear_pages(const struct mapped *mapped)
+{
+    void *zeros = calloc(1, mapped->nbytes);
+
+    if (zeros == NULL)
+        abort();
+    device_write((void *)(uintptr_t)mapped->at, zeros, mapped->nbytes);
+    free(zeros);
+}
+
+/* Zeroed; the calling thread's context is the device's. */
 static inline struct mapped map_pages(int device, size_t pages, bool exported)
 {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -28,14 +43,19 @@ static inline struct mapped map_pages(int device, size_t pages, bool exported)
     CUmemAccessDesc access = {.location = properties.location,
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     struct mapped made = {.nbytes = pages * PAGE};
+    size_t granularity;
 
+    if (cuMemGetAllocationGranularity(&granularity, &properties,
+            CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+        abort();
+    made.nbytes = (made.nbytes + granularity - 1) / granularity * granularity;
     if (cuMemCreate(&made.handle, made.nbytes, &properties, 0) !=
             CUDA_SUCCESS ||
         cuMemAddressReserve(&made.at, made.nbytes, 0, 0, 0) != CUDA_SUCCESS ||
         cuMemMap(made.at, made.nbytes, 0, made.handle, 0) != CUDA_SUCCESS ||
         cuMemSetAccess(made.at, made.nbytes, &access, 1) != CUDA_SUCCESS)
         abort();
-    memset((void *)(uintptr_t)made.at, 0, made.nbytes);
+    clear_pages(&made);
     return made;
 }
 

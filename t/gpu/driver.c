@@ -23,7 +23,10 @@
     what(cuDeviceGetCount) what(cuDevicePrimaryCtxRetain) \
     what(cuCtxSetCurrent) what(cuCtxGetDevice) what(cuCtxSynchronize) \
     what(cuMemAlloc) what(cuMemFree) what(cuMemsetD32Async) \
-    what(cuMemsetD8Async) what(cuMemcpyAsync) what(cuStreamCreate) \
+    what(cuMemsetD8Async) what(cuMemcpyAsync) \
+    what(cuMemGetAllocationGranularity) what(cuMemCreate) what(cuMemRelease) \
+    what(cuMemAddressReserve) what(cuMemAddressFree) what(cuMemMap) \
+    what(cuMemUnmap) what(cuMemSetAccess) what(cuStreamCreate) \
     what(cuStreamDestroy) what(cuStreamSynchronize) \
     what(cuStreamQuery) what(cuStreamWaitValue32) \
     what(cuOccupancyMaxActiveBlocksPerMultiprocessor) what(cuLaunchHostFunc) \
@@ -88,6 +91,28 @@ FORWARD(cuMemsetD8Async,
 FORWARD(cuMemcpyAsync,
     (CUdeviceptr to, CUdeviceptr from, size_t nbytes, CUstream stream), to,
     from, nbytes, stream)
+FORWARD(cuMemGetAllocationGranularity,
+    (size_t * granularity, const CUmemAllocationProp *properties,
+        CUmemAllocationGranularity_flags which),
+    granularity, properties, which)
+FORWARD(cuMemCreate,
+    (CUmemGenericAllocationHandle * handle, size_t nbytes,
+        const CUmemAllocationProp *properties, unsigned long long flags),
+    handle, nbytes, properties, flags)
+FORWARD(cuMemRelease, (CUmemGenericAllocationHandle handle), handle)
+FORWARD(cuMemAddressReserve,
+    (CUdeviceptr * at, size_t nbytes, size_t alignment, CUdeviceptr wanted,
+        unsigned long long flags),
+    at, nbytes, alignment, wanted, flags)
+FORWARD(cuMemAddressFree, (CUdeviceptr at, size_t nbytes), at, nbytes)
+FORWARD(cuMemMap,
+    (CUdeviceptr at, size_t nbytes, size_t offset,
+        CUmemGenericAllocationHandle handle, unsigned long long flags),
+    at, nbytes, offset, handle, flags)
+FORWARD(cuMemUnmap, (CUdeviceptr at, size_t nbytes), at, nbytes)
+FORWARD(cuMemSetAccess,
+    (CUdeviceptr at, size_t nbytes, const CUmemAccessDesc *access, size_t n),
+    at, nbytes, access, n)
 FORWARD(cuStreamCreate, (CUstream * stream, unsigned int flags), stream, flags)
 FORWARD(cuStreamDestroy, (CUstream stream), stream)
 FORWARD(cuStreamSynchronize, (CUstream stream), stream)

@@ -8,15 +8,15 @@
 
 #define NBYTES ((size_t)5000)
 #define PAGES 3
-#define WHOLE (PAGES * PAGE)
+#define WHOLE (PAGES * PAGE) /* at least */
 
 enum kind {
     ALLOCATED, /* cuMemAlloc() */
     MAPPED
 };
 
-/* An allocation, and a part of it that is registered: from another address of each
- * rank on. */
+/* An allocation of a rank's device, and a part of it that is registered: from another
+ * address of each rank on. */
 struct own {
     enum kind kind;
     struct mapped mapped;
@@ -28,7 +28,7 @@ static inline struct own make_own(enum kind kind, int rank)
     struct own own = {.kind = kind};
 
     if (kind == MAPPED) {
-        own.mapped = map_pages(rank, PAGES, true);
+        own.mapped = map_pages(device_use(rank), PAGES, true);
         own.begin = (char *)(uintptr_t)own.mapped.at;
     } else {
         own.begin = device_alloc(WHOLE);
@@ -58,7 +58,7 @@ static inline bool is_alone(const struct own *own)
 static inline bool begin_own(struct joined *it, struct symmcoll_group *group,
     int rank, const struct own *own)
 {
-    struct symmcoll_symm_args args = device_args(rank);
+    struct symmcoll_symm_args args = device_args(device_use(rank));
     int size = symmcoll_group_size(group);
 
     *it = (struct joined){.group = group,
@@ -76,13 +76,23 @@ static inline bool begin_own(struct joined *it, struct symmcoll_group *group,
            OK(symmcoll_symm_rendezvous(group, own->data, NULL, &it->handle));
 }
 
+/* On the host, so that no kernel waits for a rank that unmaps memory. */
+static inline bool meet(struct symmcoll_group *group)
+{
+    int32_t one = 1;
+
+    return OK(symmcoll_all_reduce(
+        group, &one, &one, 1, SYMMCOLL_INT32, SUM, NULL, NULL));
+}
+
 static inline bool end_own(struct joined *it, struct own *own, bool right)
 {
     device_wait(it->stream);
+    right = OK(symmcoll_group_set_stream(it->group, NULL)) && right;
+    right = meet(it->group) && right;
     symmcoll_symm_release(it->handle);
     right = OK(symmcoll_symm_deregister(it->world, own->data)) && right;
-    right = OK(symmcoll_group_set_stream(it->group, NULL)) && right;
-    right = OK(symmcoll_barrier(it->group, NULL, NULL)) && right;
+    right = meet(it->group) && right;
     device_end_stream(it->stream);
     free_own(own);
     return right;

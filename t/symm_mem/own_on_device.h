@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that register device memory of the program's own, join it with that of others
+ * and give it back: whether each finds what the others have written.
+ */
+#ifndef T_SYMM_MEM_OWN_ON_DEVICE_H
+#define T_SYMM_MEM_OWN_ON_DEVICE_H
+
+#include <symmcoll.h>
+
+/* Memory of cuMemAlloc(), and mapped. */
+int own_joins_allocated(struct symmcoll_group *group, int rank);
+int own_joins_mapped(struct symmcoll_group *group, int rank);
+/* Two parts of an allocation, and two groups on one of them. */
+int own_joins_parts(struct symmcoll_group *group, int rank);
+/* Memory that the library has allocated, and mapped memory of others. */
+int own_joins_both_kinds(struct symmcoll_group *group, int rank);
+/* Mapped memory that its rank has unmapped. */
+int own_leaves_mapped_to_peers(struct symmcoll_group *group, int rank);
+
+#endif
