@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks whose operations on devices are searched for NaN: a group of all, and numbers
+ * of a rank's device that it sends.
+ */
+#ifndef T_CUDA_SEARCHED_H
+#define T_CUDA_SEARCHED_H
+
+#include "t/cuda/members.h"
+
+#define SEARCHED_COUNT 100 /* elements of a sum */
+
+struct searched {
+    struct symmcoll_group *group;
+    int rank, size;
+    struct symmcoll_call call;
+    float *in, *out; /* of the device */
+};
+
+/* All that is sent are ones. */
+void searched_begin(struct searched *it, struct symmcoll_group *all, int rank);
+int searched_end(struct searched *it, int right);
+
+void searched_put_nan(struct searched *it, size_t at);
+
+/* Wait for a work, where it was begun. */
+symmcoll_status_t searched_wait(
+    symmcoll_status_t status, struct symmcoll_work *work);
+symmcoll_status_t searched_sum(struct searched *it);
+
+/* ---- errors.nan_check=error, of two ranks ---- */
+
+int searched_fails_its_group(struct symmcoll_group *all, int rank);
+/* That of a list. */
+int searched_names_the_part(struct symmcoll_group *all, int rank);
+/* Neither what receives, nor bits of integers, nor what a rank does not send. */
+int searched_is_what_is_sent(struct symmcoll_group *all, int rank);
+
+#endif
