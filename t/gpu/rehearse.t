@@ -15,10 +15,10 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     export TSAN_OPTIONS
 fi
 
-plan 22
+plan 25
 for program in kernels collectives faults functional fused fused_times process \
     limits own_memory products ratios reducer settings symm_access symm_ops \
-    nccl nccl_one; do
+    nccl nccl_groups nccl_one; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
         "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
     status=$?
@@ -33,13 +33,16 @@ for program in kernels collectives faults functional fused fused_times process \
 done
 
 # Internal errors and those of the system are refusals as well.
-for result in 2 3; do
-    T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
-        FAKE_NCCL_REFUSAL=$result "$builddir/t/gpu/nccl.t" \
-        >"$scratch/out" 2>"$scratch/err" &&
-        grep -q "# SKIP NCCL does not connect two ranks of a device: .*NCCL error $result" \
-            "$scratch/out"
-    ok $? "NCCL that refuses two ranks with error $result: skipped, with its reason"
+for program in nccl nccl_groups; do
+    for result in 2 3; do
+        T_GPU_REHEARSAL=short \
+            LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
+            FAKE_NCCL_REFUSAL=$result "$builddir/t/gpu/$program.t" \
+            >"$scratch/out" 2>"$scratch/err" &&
+            grep -q "# SKIP NCCL does not connect two ranks of a device: .*NCCL error $result" \
+                "$scratch/out"
+        ok $? "$program: NCCL that refuses two ranks with error $result: skipped, with its reason"
+    done
 done
 
 # Streams are destroyed where T_DEVICE_KEEPS has no word for them: where the driver
