@@ -21,7 +21,8 @@
 #define TF32_ERROR 0x1.01p-10 /* of a product of two that have 10 bits */
 
 static int repeated = 1;
-static double inexact;
+static double inexact; /* float32 */
+static double rounded; /* what goes from rank to rank, of 16 bits */
 
 static int both(
     struct symmcoll_group *group, int rank, const struct made_case *given)
@@ -43,7 +44,9 @@ static int both(
         .order = given->order,
         .b_order = given->b_order,
         .repeated = repeated,
-        .inexact = given->dtype == SYMMCOLL_FLOAT32 ? inexact : 0};
+        .inexact = given->dtype == SYMMCOLL_FLOAT32         ? inexact
+                   : symmcoll_dtype_size(given->dtype) == 2 ? rounded
+                                                            : 0};
 
     memcpy(gathered.shape, given->shape, sizeof(gathered.shape));
     memcpy(scattered.shape, given->shape, sizeof(scattered.shape));
@@ -128,5 +131,8 @@ int main(void)
     setenv("SYMMCOLL_FUSED_TF32", "on", 1);
     inexact = TF32_ERROR;
     ok(threads_run(2, odd_sizes), "with fused.tf32 they are near, too");
+    setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
+    rounded = 0x1p-7;
+    ok(threads_run(3, odd_sizes), "so with fused.round_parts");
     return done_testing();
 }

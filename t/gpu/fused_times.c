@@ -2,7 +2,8 @@
 /*
  * How long fused products of ranks that share a device take beside cuBLASLt alone,
  * which multiplies as much in a row, and beside the sequence of an exchange and a
- * product: that is judged, on a device.
+ * product: that is judged, on a device; of sums over ranks with fused.round_parts,
+ * since cuBLASLt alone writes 16-bit results, too.  Without it they are measured.
  */
 #include "t/blas/product.h"
 #include "t/fused/made.h"
@@ -54,8 +55,9 @@ static const struct {
 } operations[OPERATIONS] = {
     {"all_gather_matmul", 1.05}, {"matmul_reduce_scatter", 1.08}};
 
-/* Microseconds, of the process that judges, too. */
-static double (*found)[OPERATIONS][FORMS];
+/* Microseconds, of the process that judges, too: with fused.round_parts off and on. */
+static double (*found)[LENGTH(shapes)][OPERATIONS][FORMS];
+static int rounds; /* whether it is on */
 
 static struct shape shape_of(int i)
 {
@@ -136,7 +138,7 @@ static bool run_alone(const struct timed *it, struct alone *alone)
 static bool take_sample(const struct timed *it, struct alone *alone,
     enum operation operation, enum form form, double *us)
 {
-    int calls = it->shape.m > 512 ? 4 : gpu_choose(20, 1, 1);
+    int calls = gpu_choose(20, 1, 1);
     bool right = OK(symmcoll_fused_set_plain(it->group, form == AT_ONCE)) &&
                  meet(it->group);
     double began = now();
@@ -198,9 +200,10 @@ static void tell_shape(
     char what[96];
 
     for (int form = 0; form < FORMS; form++) {
-        (void)snprintf(what, sizeof(what), "bfloat16 %d x %d x %d, %s, %s",
+        (void)snprintf(what, sizeof(what), "bfloat16 %d x %d x %d, %s%s, %s",
             (int)shape.m, (int)shape.n, (int)shape.k,
-            operations[operation].name, forms[form]);
+            operations[operation].name, rounds ? " (rounded parts)" : "",
+            forms[form]);
         tell(what, medians[form], "us");
         if (form != ALONE)
             tell("  over cuBLASLt alone", medians[form] / medians[ALONE], "");
@@ -258,12 +261,13 @@ static int times(struct symmcoll_group *group, int rank)
     right = (rank != 0 || open_alone(&alone)) && meet(group);
     for (int i = 0; i < (gpu_is_short() ? 1 : SHAPES) && right; i++) {
         it.shape = shape_of(i);
-        for (int operation = 0; operation < OPERATIONS && right; operation++) {
-            right = time_operation(
-                &it, &alone, (enum operation)operation, found[i][operation]);
+        for (int operation = rounds ? SCATTER : GATHER;
+             operation < OPERATIONS && right; operation++) {
+            right = time_operation(&it, &alone, (enum operation)operation,
+                found[rounds][i][operation]);
             if (right && rank == 0)
-                tell_shape(
-                    it.shape, found[i][operation], (enum operation)operation);
+                tell_shape(it.shape, found[rounds][i][operation],
+                    (enum operation)operation);
         }
     }
     if (rank == 0)
@@ -274,7 +278,7 @@ static int times(struct symmcoll_group *group, int rank)
 /* The form that is taken without a setting. */
 static void judge(int i, enum operation operation)
 {
-    const double *us = found[i][operation];
+    const double *us = found[operation == SCATTER][i][operation];
     double taken = us[shapes[i].m / RANKS < ROWS_DEFAULT ? AT_ONCE : PARTS];
     char what[160];
 
@@ -305,12 +309,15 @@ int main(void)
 {
     gpu_begin(200);
     gpu_need_cublaslt();
-    found = mmap(NULL, SHAPES * sizeof(*found), PROT_READ | PROT_WRITE,
+    found = mmap(NULL, 2 * sizeof(*found), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found == MAP_FAILED)
         abort();
     setenv("SYMMCOLL_FUSED_DEVICE_ROWS", "0", 1);
     ok(threads_run(RANKS, times), "how long they take is measured");
+    setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
+    rounds = 1;
+    ok(threads_run(RANKS, times), "so is that of rounded parts");
     judge_all();
     return done_testing();
 }
