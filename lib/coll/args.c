@@ -385,3 +385,13 @@ symmcoll_status_t symc_coll_check(
         return look(group, info, op);
     return status;
 }
+
+symmcoll_status_t symc_coll_check_own(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    symmcoll_status_t status = check_size(group, op);
+
+    return status == SYMMCOLL_OK
+               ? check_buffers(group, &symc_kinds[op->kind], op)
+               : status;
+}

@@ -15,6 +15,11 @@
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op);
 
+/* The same where the buffers are the library's own, in memory of the host, and what is
+ * in them is no number: where they are is not asked for. */
+symmcoll_status_t symc_coll_check_own(
+    struct symmcoll_group *group, struct symc_op *op);
+
 /* The same of an op that has lists, after its other arguments. */
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);

@@ -6,6 +6,7 @@
  * the group.
  */
 #include "coll/coll.h"
+#include "coll/own.h"
 #include "group/call.h"
 #include "group/device.h"
 
@@ -31,12 +32,13 @@ symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
     return status == SYMMCOLL_OK ? apply(group, op, call) : status;
 }
 
-symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
+/* What has been checked with that status. */
+static inline symmcoll_status_t issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
-    struct symmcoll_work **work)
+    struct symmcoll_work **work, symmcoll_status_t status)
 {
-    symmcoll_status_t status = symc_coll_prepare(group, op, call);
-
+    if (status == SYMMCOLL_OK)
+        status = apply(group, op, call);
     if (status == SYMMCOLL_OK &&
         __builtin_expect(
             atomic_load_explicit(&group->region, memory_order_relaxed) != NULL,
@@ -45,6 +47,26 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
         return status;
     return status == SYMMCOLL_OK ? symc_coll_run(group, op, work)
                                  : symc_coll_refuse(status, work);
+}
+
+symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    return issue(group, op, call, work, symc_coll_check(group, op));
+}
+
+symmcoll_status_t symc_coll_gather_own(struct symmcoll_group *group, void *out,
+    const void *in, size_t nbytes, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    struct symc_op made = {.kind = SYMC_ALL_GATHER,
+        .dtype = SYMMCOLL_UINT8,
+        .count = nbytes,
+        .out = out,
+        .in = in};
+
+    return issue(group, &made, call, work, symc_coll_check_own(group, &made));
 }
 
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,

@@ -7,6 +7,7 @@
 #include "fused/fused.h"
 
 #include "base/nan.h"
+#include "coll/own.h"
 #include "config/config.h"
 
 #include <symmcoll/work.h>
@@ -66,8 +67,8 @@ void symc_fused_describe_shape(
 static symmcoll_status_t gather_words(struct symc_fused *fused,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
-    return symmcoll_all_gather(fused->group, fused->all, &fused->mine,
-        sizeof(fused->mine), SYMMCOLL_UINT8, call, work);
+    return symc_coll_gather_own(fused->group, fused->all, &fused->mine,
+        sizeof(fused->mine), call, work);
 }
 
 symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
@@ -111,8 +112,7 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
     if (args->describe != NULL)
         args->describe(args->context, &described);
     snprintf(mine, sizeof(mine), "%s of %s", args->name, described.text);
-    status = symmcoll_all_gather(
-        group, all, mine, sizeof(mine), SYMMCOLL_UINT8, call, NULL);
+    status = symc_coll_gather_own(group, all, mine, sizeof(mine), call, NULL);
     if (status != SYMMCOLL_OK)
         return status;
     while (rank + 1 < group->size && strncmp(first, other, sizeof(mine)) == 0)

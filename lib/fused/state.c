@@ -5,6 +5,7 @@
  * finalized.
  */
 #include "base/cancel.h"
+#include "coll/own.h"
 #include "config/config.h"
 #include "fused/device.h"
 #include "group/call.h"
@@ -188,8 +189,8 @@ static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
 
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (group->size <= REFUSAL_RANKS &&
-        symmcoll_all_gather(group, all, &mine, sizeof(mine), SYMMCOLL_UINT8,
-            call, NULL) == SYMMCOLL_ERR_INVALID)
+        symc_coll_gather_own(group, all, &mine, sizeof(mine), call, NULL) ==
+            SYMMCOLL_ERR_INVALID)
         return SYMMCOLL_ERR_INVALID; /* a timeout or a stream, as the caller's */
     return symc_fail(status, "%s", detail);
 }
