@@ -391,6 +391,11 @@ struct symc_backend {
      * allocation, or of addresses that were reserved at once.  Any thread may call
      * it at any time. */
     bool (*is_one)(const void *first, const void *last);
+    /* Optional: find() of the first byte.  whole (out): memory that is one has all
+     * bytes from that to the last, so that find() of the last and is_one() have no more
+     * to tell; false: that is not known.  Any thread may call it at any time. */
+    bool (*find_whole)(
+        const void *first, const void *last, int16_t *device, bool *whole);
     /* Optional: whether a stream of a caller's is being captured in a graph; no
      * group is open for it.  Any thread may call it at any time. */
     bool (*is_captured)(void *stream);

@@ -224,6 +224,7 @@ const struct symc_backend symmcoll_backend = {
     .refuse = symc_cuda_refuse,
     .is_present = symc_cuda_is_present,
     .is_one = symc_cuda_is_one,
+    .find_whole = symc_cuda_find_whole,
     .is_captured = symc_cuda_stream_is_captured,
     .probe = probe,
     .open = open_group,

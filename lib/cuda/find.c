@@ -163,35 +163,61 @@ static bool has_failed(CUresult result)
            atomic_load_explicit(&finder.has_found, memory_order_relaxed);
 }
 
-bool symc_cuda_find(const void *data, int16_t *device)
-{
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED};
-    unsigned int type = 0, managed = 0;
-    int ordinal = 0;
-    void *values[] = {&type, &ordinal, &managed};
+/* What the driver says of an address. */
+struct answer {
     CUresult result;
-    PFN_cuPointerGetAttributes_v7000 get = get_attributes();
+    unsigned int type, managed;
+    int ordinal;
+    /* Where the allocation is, or the addresses that were reserved at once; and what
+     * is mapped there by one call. */
+    CUdeviceptr range, mapping;
+    size_t range_nbytes, mapping_nbytes;
+};
 
-    if (get == NULL)
+#define BASIC 3 /* attributes that every driver has */
+
+static struct answer ask(PFN_cuPointerGetAttributes_v7000 get, const void *data,
+    unsigned int attributes)
+{
+    static const CUpointer_attribute all[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+        CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+        CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+    CUpointer_attribute names[sizeof(all) / sizeof(all[0])];
+    struct answer answer = {.type = 0};
+    void *values[] = {&answer.type, &answer.ordinal, &answer.managed,
+        &answer.range, &answer.range_nbytes, &answer.mapping,
+        &answer.mapping_nbytes};
+
+    memcpy(names, all, sizeof(names));
+    answer.result =
+        get(attributes, names, values, (CUdeviceptr)(uintptr_t)data);
+    return answer;
+}
+
+/* Whether it is a device's, as symc_cuda_find(). */
+static bool judge(
+    const struct answer *answer, const void *data, int16_t *device)
+{
+    int ordinal = answer->ordinal;
+
+    if (answer->result == CUDA_ERROR_NOT_INITIALIZED)
         return false;
-    result = get(3, names, values, (CUdeviceptr)(uintptr_t)data);
-    if (result == CUDA_ERROR_NOT_INITIALIZED)
-        return false;
-    if (result != CUDA_SUCCESS && has_failed(result)) {
+    if (answer->result != CUDA_SUCCESS && has_failed(answer->result)) {
         atomic_store_explicit(
-            &finder.failed, (int)result, memory_order_relaxed);
+            &finder.failed, (int)answer->result, memory_order_relaxed);
         *device = SYMC_UNKNOWN_DEVICE;
         return true;
     }
-    if (result != CUDA_SUCCESS) {
+    if (answer->result != CUDA_SUCCESS) {
         /* A context that a kernel has broken answers nothing else any more.
          * What is not the host's must not be read by it. */
         if (is_readable(data))
             return false;
         ordinal = atomic_load_explicit(&finder.device, memory_order_relaxed);
-    } else if (type != CU_MEMORYTYPE_DEVICE || managed != 0) {
-        if (!is_lost(type, data))
+    } else if (answer->type != CU_MEMORYTYPE_DEVICE || answer->managed != 0) {
+        if (!is_lost(answer->type, data))
             return false;
         *device = SYMC_NO_DEVICE;
         return true;
@@ -199,6 +225,44 @@ bool symc_cuda_find(const void *data, int16_t *device)
     note(ordinal);
     *device = (int16_t)ordinal;
     return true;
+}
+
+bool symc_cuda_find(const void *data, int16_t *device)
+{
+    PFN_cuPointerGetAttributes_v7000 get = get_attributes();
+    struct answer answer;
+
+    if (get == NULL)
+        return false;
+    answer = ask(get, data, BASIC);
+    return judge(&answer, data, device);
+}
+
+static bool has(CUdeviceptr begin, size_t nbytes, const void *at)
+{
+    return (uintptr_t)at >= begin && (uintptr_t)at - begin < nbytes;
+}
+
+/* Allocations may be parts of one mapping, and mappings of one reservation, which has
+ * addresses that nothing is mapped at: so both are asked for.  A driver that does not
+ * know the one says that the value is wrong. */
+bool symc_cuda_find_whole(
+    const void *first, const void *last, int16_t *device, bool *whole)
+{
+    PFN_cuPointerGetAttributes_v7000 get = get_attributes();
+    struct answer answer;
+
+    *whole = false;
+    if (get == NULL)
+        return false;
+    answer = ask(get, first, BASIC + 4);
+    if (answer.result == CUDA_ERROR_INVALID_VALUE)
+        answer = ask(get, first, BASIC);
+    *whole = answer.result == CUDA_SUCCESS &&
+             answer.type == CU_MEMORYTYPE_DEVICE && answer.managed == 0 &&
+             has(answer.range, answer.range_nbytes, last) &&
+             has(answer.mapping, answer.mapping_nbytes, last);
+    return judge(&answer, first, device);
 }
 
 symmcoll_status_t symc_cuda_refuse(

@@ -28,6 +28,12 @@ symmcoll_status_t symc_cuda_refuse(
  * say.  Any thread may call it at any time. */
 bool symc_cuda_is_one(const void *first, const void *last);
 
+/* symc_cuda_find() of a byte, by one question.  whole (out): it is a device's, and the
+ * driver says that the last one is in the same allocation, and mapped.  Any thread may
+ * call it at any time. */
+bool symc_cuda_find_whole(
+    const void *first, const void *last, int16_t *device, bool *whole);
+
 /* Whether the process has libcuda by now.  Any thread may call it at any time. */
 bool symc_cuda_is_present(void);
 

@@ -30,18 +30,16 @@ const char *symc_site_format(
         tensor->device_index, buffer);
 }
 
-/* One byte of a tensor; what: "" for the first one. */
-static symmcoll_status_t check_byte(const char *where,
+/* One byte of a tensor, which is on that device of that memory; what: "" for the first
+ * one. */
+static symmcoll_status_t judge_byte(const char *where,
     const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
-    const char *what, const void *at)
+    const char *what, const void *at, enum symc_memory memory, int16_t device)
 {
-    enum symc_memory memory, wanted = tensor->device == SYMMCOLL_CUDA
-                                          ? SYMC_MEMORY_DEVICE
-                                          : SYMC_MEMORY_HOST;
+    enum symc_memory wanted =
+        tensor->device == SYMMCOLL_CUDA ? SYMC_MEMORY_DEVICE : SYMC_MEMORY_HOST;
     char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
-    int16_t device = 0;
 
-    memory = symc_registry_find(registry, at, &device);
     if (memory == wanted &&
         (wanted == SYMC_MEMORY_HOST || device == tensor->device_index))
         return SYMMCOLL_OK;
@@ -57,6 +55,28 @@ static symmcoll_status_t check_byte(const char *where,
         symc_memory_format(memory, device, found));
 }
 
+static symmcoll_status_t check_byte(const char *where,
+    const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
+    const char *what, const void *at)
+{
+    int16_t device = 0;
+    enum symc_memory memory = symc_registry_find(registry, at, &device);
+
+    return judge_byte(where, registry, tensor, what, at, memory, device);
+}
+
+/* The same; whole (out): all bytes from that to the last are known to be there. */
+static symmcoll_status_t check_from(const char *where,
+    const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
+    const char *what, const void *at, const void *last, bool *whole)
+{
+    int16_t device = 0;
+    enum symc_memory memory =
+        symc_registry_find_whole(registry, at, last, &device, whole);
+
+    return judge_byte(where, registry, tensor, what, at, memory, device);
+}
+
 symmcoll_status_t symc_site_check(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *tensor)
 {
@@ -64,20 +84,23 @@ symmcoll_status_t symc_site_check(const char *where,
     struct symc_tensor_span span;
     const void *first, *last;
     symmcoll_status_t status;
+    bool whole;
 
     if (tensor->data == NULL || !symc_registry_is_other_present(registry))
         return SYMMCOLL_OK;
-    status = check_byte(where, registry, tensor, "", tensor->data);
     span = symc_tensor_span(tensor);
-    if (status != SYMMCOLL_OK || tensor->device != SYMMCOLL_CUDA ||
-        span.end == 0)
-        return status;
+    if (tensor->device != SYMMCOLL_CUDA || span.end == 0)
+        return check_byte(where, registry, tensor, "", tensor->data);
     first = (const void *)span.first;
     last = (const void *)(span.end - 1);
-    if (first != tensor->data)
-        status = check_byte(where, registry, tensor, "its first byte, ", first);
-    if (status == SYMMCOLL_OK)
-        status = check_byte(where, registry, tensor, "its last byte, ", last);
+    status =
+        check_from(where, registry, tensor, "", tensor->data, last, &whole);
+    if (status == SYMMCOLL_OK && first != tensor->data)
+        status = check_from(
+            where, registry, tensor, "its first byte, ", first, last, &whole);
+    if (status != SYMMCOLL_OK || whole)
+        return status;
+    status = check_byte(where, registry, tensor, "its last byte, ", last);
     if (status != SYMMCOLL_OK || symc_registry_is_one(registry, first, last))
         return status;
     return symc_fail(SYMMCOLL_ERR_INVALID,

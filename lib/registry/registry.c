@@ -306,19 +306,37 @@ bool symc_registry_is_captured(
     return false;
 }
 
-enum symc_memory symc_registry_find(
-    const struct symc_registry *registry, const void *data, int16_t *device)
+/* last: NULL: only the first byte is asked for. */
+static enum symc_memory find(const struct symc_registry *registry,
+    const void *first, const void *last, int16_t *device, bool *whole)
 {
+    *whole = false;
     *device = 0;
     for (int i = 0; i < registry->finds; i++) {
         const struct symc_backend *backend = registry->finders[i];
 
-        if (backend->find(data, device))
+        if (last != NULL && backend->find_whole != NULL
+                ? backend->find_whole(first, last, device, whole)
+                : backend->find(first, device))
             return backend->memory;
     }
-    return registry->unserved && symc_unserved_find(data, device)
+    return registry->unserved && symc_unserved_find(first, device)
                ? SYMC_MEMORY_DEVICE
                : SYMC_MEMORY_HOST;
+}
+
+enum symc_memory symc_registry_find(
+    const struct symc_registry *registry, const void *data, int16_t *device)
+{
+    bool whole;
+
+    return find(registry, data, NULL, device, &whole);
+}
+
+enum symc_memory symc_registry_find_whole(const struct symc_registry *registry,
+    const void *first, const void *last, int16_t *device, bool *whole)
+{
+    return find(registry, first, last, device, whole);
 }
 
 symmcoll_status_t symc_registry_refuse(

@@ -91,6 +91,11 @@ bool symc_registry_is_captured(const struct symc_registry *registry,
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device);
 
+/* The same of a first byte.  whole (out): the same is known of all until the last, and
+ * that symc_registry_is_one() is true of both. */
+enum symc_memory symc_registry_find_whole(const struct symc_registry *registry,
+    const void *first, const void *last, int16_t *device, bool *whole);
+
 /* Where that device is SYMC_UNKNOWN_DEVICE: fail with the reason, DEVICE or
  * NO_MEMORY; where begins the detail. */
 symmcoll_status_t symc_registry_refuse(

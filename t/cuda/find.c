@@ -164,6 +164,76 @@ static int a_broken_context_is_no_reason_to_read_it(void *unused)
            is_hosts(&finder, host) && is_hosts(&finder, (char *)host + 3);
 }
 
+/* ---- the first byte and the last ---- */
+
+#define PAGE ((size_t)4096)
+
+/* By so many questions of the driver. */
+static int is_whole(const struct finder *finder, CUdeviceptr first,
+    CUdeviceptr last, bool expected, uint64_t asked)
+{
+    const uint64_t before = finder->driver.calls("cuPointerGetAttributes");
+    bool whole = !expected;
+    int16_t device = 99;
+
+    return finder->finding->find_whole((void *)(uintptr_t)first,
+               (void *)(uintptr_t)last, &device, &whole) &&
+           device == 2 && whole == expected &&
+           finder->driver.calls("cuPointerGetAttributes") == before + asked;
+}
+
+static int a_question_tells_of_the_last_byte(void *unused)
+{
+    struct finder finder;
+    CUdeviceptr at = 0, managed = 0;
+    bool whole = true;
+    int16_t device = 99;
+    int right = load_module(&finder) && load_driver(&finder, 2) &&
+                finder.driver.alloc(&at, 256) == CUDA_SUCCESS &&
+                finder.driver.alloc_managed(
+                    &managed, 256, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS;
+
+    (void)unused;
+    right = right && is_whole(&finder, at, at, true, 1) &&
+            is_whole(&finder, at + 3, at + 255, true, 1) &&
+            is_whole(&finder, at, at + 256, false, 1) &&
+            is_whole(&finder, at + 8, at - 1, false, 1) &&
+            !finder.finding->find_whole(&right, &right + 1, &device, &whole) &&
+            !whole;
+    whole = true;
+    return right &&
+           !finder.finding->find_whole((void *)(uintptr_t)managed,
+               (void *)(uintptr_t)(managed + 9), &device, &whole) &&
+           !whole &&
+           finder.driver.configure("fail=cuPointerGetAttributes:1:1") &&
+           is_whole(&finder, at, at + 255, false, 2);
+}
+
+/* Two pages of three that are reserved at once, each mapped by a call. */
+static int what_is_reserved_need_not_be_mapped(void *unused)
+{
+    const CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 2}};
+    CUmemGenericAllocationHandle handle = 0;
+    struct finder finder;
+    CUdeviceptr at = 0;
+    int right =
+        load_module(&finder) && load_driver(&finder, 2) &&
+        finder.driver.configure("granularity=4K") &&
+        finder.cuda->mem_address_reserve(&at, 3 * PAGE, 0, 0, 0) ==
+            CUDA_SUCCESS &&
+        finder.cuda->mem_create(&handle, PAGE, &properties, 0) == CUDA_SUCCESS;
+
+    (void)unused;
+    for (CUdeviceptr to = at; right && to < at + 2 * PAGE; to += PAGE)
+        right = finder.cuda->mem_map(to, PAGE, 0, handle, 0) == CUDA_SUCCESS;
+    return right && is_whole(&finder, at, at + PAGE - 1, true, 1) &&
+           is_whole(&finder, at + PAGE, at + 2 * PAGE - 1, true, 1) &&
+           is_whole(&finder, at, at + 2 * PAGE - 1, false, 1) &&
+           is_whole(&finder, at + PAGE, at + 3 * PAGE - 1, false, 1);
+}
+
 /* ---- threads ---- */
 
 struct asking {
@@ -228,7 +298,7 @@ static int threads_find_it(void *unused)
 
 int main(void)
 {
-    plan(5);
+    plan(7);
     ok(run_child(it_costs_nothing_until_something_is_loaded, NULL),
         "nothing is searched for until something has been loaded");
     ok(run_child(a_driver_that_comes_later_is_found, NULL),
@@ -237,6 +307,11 @@ int main(void)
         "a driver that was loaded before is found");
     ok(run_child(a_broken_context_is_no_reason_to_read_it, NULL),
         "memory of which a broken context says nothing is not the host's");
+    ok(run_child(a_question_tells_of_the_last_byte, NULL),
+        "a question tells of the first byte and the last, where they are of one "
+        "allocation");
+    ok(run_child(what_is_reserved_need_not_be_mapped, NULL),
+        "of what a program maps, where one call has mapped both");
     ok(run_child(threads_find_it, NULL),
         "threads find it while others load and unload");
     return done_testing();

@@ -38,5 +38,5 @@ static int get_searched(void)
 }
 
 extern const struct finding finding;
-__attribute__((visibility("default")))
-const struct finding finding = {symc_cuda_find, get_counted, get_searched};
+__attribute__((visibility("default"))) const struct finding finding = {
+    symc_cuda_find, symc_cuda_find_whole, get_counted, get_searched};

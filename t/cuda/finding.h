@@ -9,6 +9,8 @@
 /* What finding.so has under the name "finding". */
 struct finding {
     bool (*find)(const void *data, int16_t *device);
+    bool (*find_whole)(
+        const void *first, const void *last, int16_t *device, bool *whole);
     int (*counted)(void);  /* how often objects were counted so far */
     int (*searched)(void); /* and libcuda searched for */
 };

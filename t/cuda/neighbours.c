@@ -8,6 +8,8 @@
 #include "t/cuda/members.h"
 #include "t/symm_mem/symm.h"
 
+#include "group/site.h"
+
 #define ALLOCATIONS 64
 #define COUNT ((int)(PAGE / sizeof(float)))
 
@@ -238,6 +240,50 @@ static int is_in_two_pieces(struct symmcoll_group *group, int rank)
            say(unmap_pieces(&pieces), "pages") && right;
 }
 
+/* ---- tensors ---- */
+
+static symmcoll_status_t check_tensor(
+    struct symmcoll_group *group, int device, char *at, int64_t count)
+{
+    struct symmcoll_tensor tensor = SYMMCOLL_TENSOR_FLAT(at, count, F32);
+
+    tensor.device = SYMMCOLL_CUDA;
+    tensor.device_index = device;
+    return symc_site_check("t", group, &tensor);
+}
+
+static int have_a_last_byte(struct symmcoll_group *group, int rank)
+{
+    struct pieces pieces = {.at = 0};
+    struct neighbours all;
+    int right, device = device_use(rank);
+    char *at;
+
+    right = begin(group, rank) && say(map_pieces(&pieces, device), "pages");
+    if (!right)
+        return 0;
+    at = (char *)(uintptr_t)pieces.at;
+    all = make_neighbours();
+    right =
+        say(all.first != NULL, "allocations side by side") &&
+        OK(check_tensor(group, device, all.first, COUNT)) &&
+        ended(check_tensor(group, device, all.first, COUNT + 1),
+            SYMMCOLL_ERR_INVALID, "t: expected a tensor in one allocation") &&
+        ended(check_tensor(group, device, all.first + 4, COUNT),
+            SYMMCOLL_ERR_INVALID, "another one begins between its first") &&
+        OK(check_tensor(group, device, at, COUNT)) &&
+        OK(check_tensor(group, device, at, 2 * COUNT)) &&
+        say(cuMemUnmap(pieces.at + PAGE, PAGE) == CUDA_SUCCESS, "a page") &&
+        OK(check_tensor(group, device, at, COUNT)) &&
+        ended(check_tensor(group, device, at, 2 * COUNT), SYMMCOLL_ERR_INVALID,
+            "found its last byte, ");
+    free_neighbours(&all);
+    right = cuMemUnmap(pieces.at, PAGE) == CUDA_SUCCESS && right;
+    for (int i = 0; i < 2; i++)
+        right = cuMemRelease(pieces.handles[i]) == CUDA_SUCCESS && right;
+    return cuMemAddressFree(pieces.at, 2 * PAGE) == CUDA_SUCCESS && right;
+}
+
 int main(void)
 {
     device_begin();
@@ -250,5 +296,7 @@ int main(void)
         "anywhere");
     on_both(2, is_in_two_pieces,
         "one that is mapped in pieces, at addresses reserved at once, is not");
+    on_both(2, have_a_last_byte,
+        "so are tensors, and those that end where nothing is mapped");
     return done_testing();
 }

@@ -26,6 +26,51 @@ FAKE_API CUresult cuMemGetAddressRange(
     return result;
 }
 
+#define BLOCK ((uintptr_t)2 << 20) /* of which allocations are parts */
+
+/* An allocation, or addresses that were reserved at once. */
+static void read_range(
+    const struct fake_range *range, uintptr_t *begin, size_t *nbytes)
+{
+    const bool reserved = range->reserved != 0;
+
+    *begin = reserved ? range->reserved : range->begin;
+    *nbytes = reserved ? range->reserved_nbytes : range->nbytes;
+}
+
+/* What is mapped there at once. */
+static void read_mapping(
+    const struct fake_range *range, uintptr_t *begin, size_t *nbytes)
+{
+    const uintptr_t end = range->begin + range->nbytes;
+
+    *begin = range->begin;
+    if (range->reserved == 0)
+        *begin -= *begin % BLOCK;
+    *nbytes = end - *begin;
+    if (range->reserved == 0)
+        *nbytes = (*nbytes + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* 0 where nothing is. */
+static void read_span(
+    const struct fake_range *range, CUpointer_attribute attribute, void *value)
+{
+    uintptr_t begin = 0;
+    size_t nbytes = 0;
+
+    if (range != NULL && (attribute == CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR ||
+                             attribute == CU_POINTER_ATTRIBUTE_MAPPING_SIZE))
+        read_mapping(range, &begin, &nbytes);
+    else if (range != NULL)
+        read_range(range, &begin, &nbytes);
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+        attribute == CU_POINTER_ATTRIBUTE_MAPPING_SIZE)
+        *(size_t *)value = nbytes;
+    else
+        *(CUdeviceptr *)value = begin;
+}
+
 static void read_attribute(
     const struct fake_range *range, CUpointer_attribute attribute, void *value)
 {
@@ -46,9 +91,10 @@ static void read_attribute(
         *(CUmemoryPool *)value = range != NULL ? range->pool : NULL;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = range == NULL          ? 0
-                                : range->reserved != 0 ? range->reserved
-                                                       : range->begin;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        read_span(range, attribute, value);
         break;
     default:
         fake_die("an attribute of pointers that is not known");

@@ -361,6 +361,7 @@ static CUresult map(
     const struct fake_range range = {.begin = begin,
         .nbytes = nbytes,
         .reserved = room != NULL ? (*room)->begin : 0,
+        .reserved_nbytes = room != NULL ? (*room)->nbytes : 0,
         .type = CU_MEMORYTYPE_DEVICE,
         .device = physical->properties.location.id,
         .fd = -1};

@@ -302,6 +302,7 @@ struct fake_range {
     uintptr_t begin;
     size_t nbytes;
     uintptr_t reserved; /* where its addresses begin; 0: where it does */
+    size_t reserved_nbytes;
     CUmemorytype type;
     int device;
     CUcontext context; /* that it was made in; NULL of what was mapped */
