@@ -66,11 +66,11 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     if (status == SYMMCOLL_OK)
         status = check_device(fused, name, on->index);
     if (status == SYMMCOLL_OK)
-        status = symc_site_open(name, fused->group, on->index, on->stream,
-            a->data, false, &on->site);
-    if (status == SYMMCOLL_OK)
         status =
             symc_fused_device_open(fused, name, on->index, on->stream, a->data);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_device_site(
+            fused, name, on->index, on->stream, a->data, &on->site);
     if (status == SYMMCOLL_OK)
         status = symc_slot_check(fused->group, &op);
     return status == SYMMCOLL_OK ? ask_captured(fused, name, on) : status;

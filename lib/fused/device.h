@@ -46,6 +46,7 @@ struct symc_fused_device {
     const struct symc_compute_ops *ops;
     int index; /* of the device */
     void *compute;
+    struct symc_site *site;        /* of any stream there */
     struct symc_fused_plan *plans; /* the latest one first */
     struct symc_fused_memory memory;
     bool captured; /* a graph may use the memory */
@@ -59,6 +60,12 @@ struct symc_fused_device {
  * UNSUPPORTED (no cuBLASLt), NO_MEMORY, those of the driver. */
 symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     const char *name, int index, void *stream, const void *memory);
+
+/* A site there (out) for one call, of that stream.  Errors: those of
+ * symc_site_open(). */
+symmcoll_status_t symc_fused_device_site(struct symc_fused *fused,
+    const char *name, int index, void *stream, const void *memory,
+    struct symc_site **site);
 
 /* Have other memory from now on.  The former is released when what runs has ended, in
  * a later call; or kept, where a graph may use it. */

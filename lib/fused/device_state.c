@@ -6,6 +6,7 @@
 #include "fused/device.h"
 
 #include "config/config.h"
+#include "group/site.h"
 #include "group/slot.h"
 #include "symm_mem/symm_mem.h"
 
@@ -58,6 +59,7 @@ static void free_device(struct symc_fused *fused, bool idle)
     }
     if (idle)
         device->ops->close(device->compute);
+    symc_site_close(device->site);
     free(device);
     fused->device = NULL;
 }
@@ -90,14 +92,33 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     made = symc_alloc(1, sizeof(*made));
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = symc_registry_open_compute(&world->registry, world->config, name,
-        request, &made->ops, &made->compute);
     made->index = index;
+    status = symc_site_open(
+        name, fused->group, index, stream, memory, false, &made->site);
     if (status == SYMMCOLL_OK)
+        status = symc_registry_open_compute(&world->registry, world->config,
+            name, request, &made->ops, &made->compute);
+    if (status == SYMMCOLL_OK) {
         fused->device = made;
-    else
-        free(made);
+        return SYMMCOLL_OK;
+    }
+    symc_site_close(made->site);
+    free(made);
     return status;
+}
+
+/* In a group that has failed what is kept may be of another context. */
+symmcoll_status_t symc_fused_device_site(struct symc_fused *fused,
+    const char *name, int index, void *stream, const void *memory,
+    struct symc_site **site)
+{
+    const struct symc_fused_device *device = fused->device;
+
+    return device->index == index && symc_site_serves(device->site,
+                                         fused->group, index, stream, memory)
+               ? symc_site_open_again(device->site, stream, site)
+               : symc_site_open(
+                     name, fused->group, index, stream, memory, false, site);
 }
 
 /* False: there is no memory to remember it by. */

@@ -17,6 +17,7 @@ struct symc_site {
     const struct symc_local_ops *ops;
     void *local;
     void *stream;
+    struct symc_site *of; /* whose device it is; NULL: its own */
     _Atomic int uses;
 };
 
@@ -143,6 +144,22 @@ symmcoll_status_t symc_site_open(const char *where,
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_site_open_again(
+    struct symc_site *site, void *stream, struct symc_site **again)
+{
+    struct symc_site *made = symc_alloc(1, sizeof(*made));
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->ops = site->ops;
+    made->local = site->local;
+    made->stream = stream;
+    made->of = symc_site_share(site);
+    atomic_init(&made->uses, 1);
+    *again = made;
+    return SYMMCOLL_OK;
+}
+
 bool symc_site_serves(const struct symc_site *site,
     const struct symmcoll_group *group, int device, void *stream,
     const void *memory)
@@ -162,10 +179,14 @@ struct symc_site *symc_site_share(struct symc_site *site)
 
 void symc_site_close(struct symc_site *site)
 {
-    if (site == NULL || atomic_fetch_sub(&site->uses, 1) > 1)
-        return;
-    site->ops->close(site->local);
-    free(site);
+    while (site != NULL && atomic_fetch_sub(&site->uses, 1) == 1) {
+        struct symc_site *of = site->of;
+
+        if (of == NULL)
+            site->ops->close(site->local);
+        free(site);
+        site = of;
+    }
 }
 
 symmcoll_status_t symc_site_follow(const struct symc_site *site, void *stream)

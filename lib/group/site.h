@@ -31,6 +31,11 @@ symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream,
     const void *memory, bool sums, struct symc_site **site);
 
+/* One (out) on another stream of the same device, without a call of the driver: it may
+ * be open for longer.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_site_open_again(
+    struct symc_site *site, void *stream, struct symc_site **again);
+
 /* Whether one that is open is what symc_site_open() would open, of the same device. */
 bool symc_site_serves(const struct symc_site *site,
     const struct symmcoll_group *group, int device, void *stream,

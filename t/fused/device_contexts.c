@@ -52,11 +52,43 @@ static int in_thread(struct symmcoll_group *group, int rank)
     return task.right;
 }
 
+/* In a group that has failed what the first call has opened is of a context that the
+ * second one is not in: it is told why the group has failed, as any is. */
+static int after_a_failure(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *made = NULL;
+    int right =
+        OK(symmcoll_group_create(symmcoll_group_world(group), NULL, &made));
+
+    symmcoll_group_abort(made, "no more");
+    for (int i = 0; i < 2 && right; i++) {
+        struct fused_call it;
+        CUcontext own = NULL;
+
+        right = cuInit(0) == CUDA_SUCCESS &&
+                cuCtxCreate(&own, NULL, 0, rank) == CUDA_SUCCESS;
+        if (!right)
+            break;
+        fused_call_begin_there(&it, made, rank, rank);
+        right = made_says(
+                    fused_call_gather(&it), SYMMCOLL_ERR_ABORTED, "no more") &&
+                it.out.data == NULL &&
+                made_says(
+                    fused_call_scatter(&it), SYMMCOLL_ERR_ABORTED, "no more") &&
+                it.out.data == NULL;
+        fused_call_free(&it);
+    }
+    symmcoll_group_free(made);
+    return right;
+}
+
 int main(void)
 {
     on_device_begin("2");
     on_both(SIZE, in_thread, "from a thread without a context");
     elsewhere = true;
     on_both(SIZE, in_thread, "from a thread in that of another device");
+    on_both(
+        SIZE, after_a_failure, "from one of two, in a group that has failed");
     return done_testing();
 }

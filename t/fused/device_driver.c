@@ -58,6 +58,95 @@ static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Whether results are to be made, in each call. */
+static int finds_the_device_open(
+    struct fused_call *it, const char *name, bool make)
+{
+    int right = 1;
+
+    for (int i = 0; i < CALLS && right; i++) {
+        if (make)
+            fused_call_drop(it);
+        right = counted(it, name, 0, count(it, name));
+    }
+    return right;
+}
+
+static int opens_it_once(struct symmcoll_group *group, int rank)
+{
+    static const char *const names[] = {"cuDeviceGetCount", "cuDeviceGet",
+        "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain",
+        "cuDevicePrimaryCtxRelease"};
+    struct fused_call it;
+    int right = has_begun(&it, group, rank);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && right; i++)
+        right = finds_the_device_open(&it, names[i], false) &&
+                finds_the_device_open(&it, names[i], true);
+    fused_call_drop(&it);
+    fused_call_free(&it);
+    return right;
+}
+
+/* A result is freed in the order of the stream that its call was on: the other one
+ * stands still meanwhile. */
+static int is_freed(struct symmcoll_world *world, struct symmcoll_tensor *out,
+    CUstream stream, CUstream other)
+{
+    const int before = fake_live(FAKE_ALLOCATED);
+    int left;
+
+    fake_stall(other);
+    symmcoll_f_free(world, out);
+    device_wait(stream);
+    left = fake_live(FAKE_ALLOCATED);
+    fake_resume(other);
+    return left == before - 1 || (diag("memory is left"), 0);
+}
+
+/* The group has been released, and then all uses of the device but theirs. */
+static int are_freed(struct symmcoll_world *world, struct symmcoll_tensor *outs,
+    CUstream *streams)
+{
+    const int before = fake_live(FAKE_CONTEXTS);
+    int right = is_freed(world, &outs[0], streams[0], streams[1]) &&
+                fake_live(FAKE_CONTEXTS) == before;
+
+    right = is_freed(world, &outs[1], streams[1], streams[0]) && right &&
+            fake_live(FAKE_CONTEXTS) == before - 1;
+    if (!right)
+        diag("of %d uses of contexts %d are left", before,
+            fake_live(FAKE_CONTEXTS));
+    return right;
+}
+
+static int results_outlive(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor init = SYMMCOLL_TENSOR_INIT, outs[2] = {init, init};
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_group *made = NULL;
+    struct fused_call it;
+    CUstream streams[2];
+    int right = OK(symmcoll_group_create(world, NULL, &made));
+
+    fused_call_begin(&it, made, rank);
+    streams[0] = it.call.stream;
+    streams[1] = device_stream();
+    for (int i = 0; i < 2; i++) {
+        it.call.stream = streams[i];
+        right = right && OK(run(&it));
+        device_wait(streams[i]);
+        outs[i] = it.out;
+        it.out = init;
+    }
+    symmcoll_group_free(made);
+    right = right && are_freed(world, outs, streams);
+    it.call.stream = streams[0];
+    fused_call_free(&it);
+    device_end_stream(streams[1]);
+    return right;
+}
+
 static void on_each(rank_fn body, const char *what)
 {
     for (int i = 0; i < 2; i++) {
@@ -72,5 +161,7 @@ int main(void)
     on_device_begin("2");
     on_each(
         asks_for_its_tensors, "the driver is asked where tensors are alone");
+    on_each(opens_it_once, "the device is opened by the first call");
+    on_each(results_outlive, "results outlive the group, with the device");
     return done_testing();
 }
