@@ -71,8 +71,9 @@ struct symc_op {
                         no work; else on one of the backend's, ordered after
                         it */
     bool captured : 1; /* of a device: the stream is being captured */
-    bool checked : 1;  /* of a device: by symc_slot_check(), before the call */
-    int16_t device;    /* which device of that kind of memory */
+    /* Of a device: before the call, by symc_slot_check(); `captured` is known. */
+    bool checked : 1;
+    int16_t device; /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
         int64_t tag;   /* of a pair's */

@@ -71,6 +71,7 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     if (status == SYMMCOLL_OK)
         status = symc_fused_device_site(
             fused, name, on->index, on->stream, a->data, &on->site);
+    on->checked = symc_slot_device_state(fused->group) != NULL;
     if (status == SYMMCOLL_OK)
         status = symc_slot_check(fused->group, &op);
     return status == SYMMCOLL_OK ? ask_captured(fused, name, on) : status;
@@ -155,7 +156,7 @@ static symmcoll_status_t check_captured(
 }
 
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
-    const struct symc_fused_args *args, const struct symc_fused_on *on,
+    const struct symc_fused_args *args, struct symc_fused_on *on,
     const struct symc_fused_room *room, symmcoll_status_t status, bool *plain)
 {
     struct symc_fused_device *device = fused->device;
@@ -189,6 +190,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
         large = large && fused->all[r].large;
         most = fused->all[r].number > most ? fused->all[r].number : most;
     }
+    on->checked = on->checked && large;
     status = large ? SYMMCOLL_OK : grow(fused, args, on, most);
     if (status == SYMMCOLL_OK && on->captured)
         device->captured = true;
@@ -302,9 +304,10 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.stream = on->stream;
     made.direct = true;
     made.checked = true;
+    made.captured = on->captured;
     /* The group may be on the device only since this call has made memory there,
      * and the others, who would wait for this rank, are told what is found. */
-    found = symc_slot_check(fused->group, &made);
+    found = on->checked ? SYMMCOLL_OK : symc_slot_check(fused->group, &made);
     if (found != SYMMCOLL_OK)
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     payload.status = found;

@@ -26,6 +26,7 @@ struct symc_fused_on {
     struct symc_site *site;
     struct symmcoll_call words; /* the call's options for rounds of the host */
     bool captured;
+    bool checked; /* by the group's device, which has not changed since */
 };
 
 /*
@@ -95,7 +96,7 @@ size_t symc_fused_room_add(
  * Errors: this rank's status, with its detail, and those of symc_fused_confirm().
  */
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
-    const struct symc_fused_args *args, const struct symc_fused_on *on,
+    const struct symc_fused_args *args, struct symc_fused_on *on,
     const struct symc_fused_room *room, symmcoll_status_t status, bool *plain);
 
 /* A byte of a rank's memory, once all have agreed. */

@@ -327,9 +327,10 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     op->direct = work == NULL;
     if (op->stream == NULL)
         op->stream = atomic_load(&group->stream);
-    op->captured =
-        op->stream != NULL && symc_registry_is_captured(&group->world->registry,
-                                  (enum symc_memory)op->memory, op->stream);
+    if (!op->checked)
+        op->captured = op->stream != NULL &&
+                       symc_registry_is_captured(&group->world->registry,
+                           (enum symc_memory)op->memory, op->stream);
     status = op->checked ? SYMMCOLL_OK : symc_slot_check(group, op);
     if (status != SYMMCOLL_OK)
         return status;

@@ -58,9 +58,23 @@ static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* At the call, for all ranks to know it, and where it is enqueued, in case another
+ * thread has begun a capture since. */
+static int asks_twice_for_a_capture(struct symmcoll_group *group, int rank)
+{
+    const char *name = "cuStreamIsCapturing";
+    struct fused_call it;
+    int right = has_begun(&it, group, rank);
+
+    for (int i = 0; i < CALLS && right; i++)
+        right = counted(&it, name, 2, count(&it, name));
+    fused_call_drop(&it);
+    fused_call_free(&it);
+    return right;
+}
+
 /* Whether results are to be made, in each call. */
-static int finds_the_device_open(
-    struct fused_call *it, const char *name, bool make)
+static int makes_none(struct fused_call *it, const char *name, bool make)
 {
     int right = 1;
 
@@ -81,8 +95,8 @@ static int opens_it_once(struct symmcoll_group *group, int rank)
     int right = has_begun(&it, group, rank);
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && right; i++)
-        right = finds_the_device_open(&it, names[i], false) &&
-                finds_the_device_open(&it, names[i], true);
+        right =
+            makes_none(&it, names[i], false) && makes_none(&it, names[i], true);
     fused_call_drop(&it);
     fused_call_free(&it);
     return right;
@@ -161,6 +175,7 @@ int main(void)
     on_device_begin("2");
     on_each(
         asks_for_its_tensors, "the driver is asked where tensors are alone");
+    on_each(asks_twice_for_a_capture, "and twice whether a stream is captured");
     on_each(opens_it_once, "the device is opened by the first call");
     on_each(results_outlive, "results outlive the group, with the device");
     return done_testing();
