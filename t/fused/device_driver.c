@@ -86,11 +86,12 @@ static int makes_none(struct fused_call *it, const char *name, bool make)
     return right;
 }
 
-static int opens_it_once(struct symmcoll_group *group, int rank)
+static int makes_nothing_anew(struct symmcoll_group *group, int rank)
 {
     static const char *const names[] = {"cuDeviceGetCount", "cuDeviceGet",
         "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain",
-        "cuDevicePrimaryCtxRelease"};
+        "cuDevicePrimaryCtxRelease", "cuEventCreate", "cuEventDestroy",
+        "cuStreamCreateWithPriority"};
     struct fused_call it;
     int right = has_begun(&it, group, rank);
 
@@ -176,7 +177,8 @@ int main(void)
     on_each(
         asks_for_its_tensors, "the driver is asked where tensors are alone");
     on_each(asks_twice_for_a_capture, "and twice whether a stream is captured");
-    on_each(opens_it_once, "the device is opened by the first call");
+    on_each(makes_nothing_anew,
+        "events and the device are those of the first call");
     on_each(results_outlive, "results outlive the group, with the device");
     return done_testing();
 }
