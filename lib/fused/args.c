@@ -7,6 +7,7 @@
 #include "group/site.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
 
@@ -187,22 +188,34 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
         where, name_tensor(written, texts[0]), name_tensor(other, texts[1]));
 }
 
+/* Of which tensor the detail is, which begins with where. */
+static symmcoll_status_t insert_name(const char *where,
+    const struct symc_fused_named *named, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX], name[32];
+
+    snprintf(
+        detail, sizeof(detail), "%s", symmcoll_last_error() + strlen(where));
+    return symc_fail(
+        status, "%s: %s%s", where, name_tensor(named, name), detail);
+}
+
 symmcoll_status_t symc_fused_check_memory(const char *where,
     const struct symmcoll_group *group, const struct symc_fused_named *named)
 {
     const struct symmcoll_tensor *tensor = named->tensor;
     size_t elem = symmcoll_dtype_size(tensor->dtype);
-    char text[96], name[32];
-    symmcoll_status_t status;
+    symmcoll_status_t status = symc_site_check(where, group, tensor);
+    char name[32];
 
-    snprintf(text, sizeof(text), "%s: %s", where, name_tensor(named, name));
-    status = symc_site_check(text, group, tensor);
-    if (status != SYMMCOLL_OK || tensor->device != SYMMCOLL_CUDA ||
-        symc_tensor_span(tensor).end == 0 ||
+    if (status != SYMMCOLL_OK)
+        return insert_name(where, named, status);
+    if (tensor->device != SYMMCOLL_CUDA || symc_tensor_span(tensor).end == 0 ||
         (uintptr_t)tensor->data % elem == 0)
         return status;
     /* A kernel that loads or stores one there breaks the context. */
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected elements of %s at a multiple of %zu bytes, found %p",
-        text, symmcoll_dtype_name(tensor->dtype), elem, tensor->data);
+        "%s: %s: expected elements of %s at a multiple of %zu bytes, found %p",
+        where, name_tensor(named, name), symmcoll_dtype_name(tensor->dtype),
+        elem, tensor->data);
 }
