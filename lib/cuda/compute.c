@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/compute.h"
 #include "cuda/device_group.h"
+#include "cuda/local.h"
 
 #include <stdlib.h>
 
@@ -191,6 +192,100 @@ static void forget_plan(void *state, void *plan)
     free(plan);
 }
 
+/* ---- what plans run ---- */
+
+static size_t round_up(size_t nbytes)
+{
+    return (nbytes + SYMC_PRODUCT_ALIGNMENT - 1) / SYMC_PRODUCT_ALIGNMENT *
+           SYMC_PRODUCT_ALIGNMENT;
+}
+
+/* Bytes of an element that cuBLASLt has. */
+static size_t elem_of(enum symmcoll_dtype dtype)
+{
+    if (is_eighth(dtype))
+        return 1;
+    if (dtype == SYMMCOLL_FLOAT16 || dtype == SYMMCOLL_BFLOAT16)
+        return 2;
+    return dtype == SYMMCOLL_FLOAT64 ? 8 : 4;
+}
+
+/* From the first to the end of the last element. */
+static size_t nbytes_of(const struct symc_product_matrix *matrix)
+{
+    int64_t lines = matrix->by_columns ? matrix->cols : matrix->rows;
+
+    return round_up(
+        (size_t)(lines * matrix->distance) * elem_of(matrix->dtype));
+}
+
+/* Places for a product one after the other from an address on: how many bytes. */
+static size_t place_operands(const struct symc_lt_plan *plan, uintptr_t at,
+    struct symc_product_operands *operands)
+{
+    const struct symc_product *product = &plan->product;
+    const uintptr_t b = at + nbytes_of(&product->a),
+                    c = b + nbytes_of(&product->b),
+                    a_scale = c + nbytes_of(&product->c),
+                    b_scale = a_scale +
+                              round_up((size_t)product->a.rows * sizeof(float)),
+                    workspace = b_scale + round_up((size_t)product->b.cols *
+                                                   sizeof(float));
+
+    *operands = (struct symc_product_operands){.a = (const void *)at,
+        .b = (const void *)b,
+        .c = (void *)c,
+        .a_scale = (const float *)a_scale,
+        .b_scale = (const float *)b_scale,
+        .workspace = (void *)workspace};
+    return workspace - at + plan->workspace;
+}
+
+/* In the context: one product, of whatever is there, in memory that is given back.
+ * Without such memory it is left to the first one that is wanted. */
+static symmcoll_status_t run_once(struct symc_cuda_compute *compute,
+    struct symc_lt_plan *plan, CUstream stream)
+{
+    const struct symc_cuda *cuda = compute->context.cuda;
+    struct symc_product_operands operands;
+    CUmemoryPool pool = NULL;
+    CUdeviceptr at = 0;
+    symmcoll_status_t status;
+
+    if (symc_cuda_pool_of(&compute->context, &pool).result != CUDA_SUCCESS ||
+        cuda->mem_alloc_from_pool_async(&at, place_operands(plan, 0, &operands),
+            pool, stream) != CUDA_SUCCESS)
+        return SYMMCOLL_OK;
+    (void)place_operands(plan, (uintptr_t)at, &operands);
+    status = symc_lt_matmul(plan, &operands, stream);
+    (void)cuda->mem_free_async(at, stream);
+    return status;
+}
+
+static symmcoll_status_t load_plan(void *state, void *plan)
+{
+    struct symc_cuda_compute *compute = state;
+    const struct symc_cuda *cuda = compute->context.cuda;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status = enter(compute, &entered);
+    CUstream stream = NULL;
+    CUresult result;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    result =
+        cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    if (result != CUDA_SUCCESS) {
+        status = fail_compute(compute, result,
+            "cuStreamCreateWithPriority for a product that is loaded");
+    } else {
+        status = run_once(compute, plan, stream);
+        (void)cuda->stream_destroy(stream); /* it ends first */
+    }
+    symc_cuda_leave(&entered);
+    return status;
+}
+
 /* ---- streams ---- */
 
 static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
@@ -206,4 +301,5 @@ const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
     .close = close_compute,
     .plan = make_plan,
     .forget = forget_plan,
+    .load = load_plan,
     .ask_captured = ask_captured};

@@ -77,7 +77,7 @@ static struct symc_cuda_called allocate_from_pool(
     CUdeviceptr *made)
 {
     CUmemoryPool pool = NULL;
-    struct symc_cuda_called called = symc_cuda_local_pool(local, &pool);
+    struct symc_cuda_called called = symc_cuda_pool_of(&local->context, &pool);
 
     return called.result != CUDA_SUCCESS
                ? called

@@ -38,8 +38,8 @@ static inline symmcoll_status_t symc_cuda_local_enter(
 /* ---- local_pool.c ---- */
 
 /* The pool that memory of its device is allocated from (out).  Any thread. */
-struct symc_cuda_called symc_cuda_local_pool(
-    const struct symc_cuda_local *local, CUmemoryPool *pool);
+struct symc_cuda_called symc_cuda_pool_of(
+    const struct symc_cuda_context *context, CUmemoryPool *pool);
 
 /* ---- local_sum.c ---- */
 

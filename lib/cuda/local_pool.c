@@ -37,12 +37,12 @@ static struct symc_cuda_called make(
     return called;
 }
 
-struct symc_cuda_called symc_cuda_local_pool(
-    const struct symc_cuda_local *local, CUmemoryPool *pool)
+struct symc_cuda_called symc_cuda_pool_of(
+    const struct symc_cuda_context *context, CUmemoryPool *pool)
 {
     struct symc_cuda_called called =
         symc_cuda_called("cuMemPoolCreate", CUDA_SUCCESS);
-    const CUdevice device = local->context.device;
+    const CUdevice device = context->device;
 
     if (device < 0 || device >= DEVICES) {
         called.result = CUDA_ERROR_INVALID_DEVICE;
@@ -50,7 +50,7 @@ struct symc_cuda_called symc_cuda_local_pool(
     }
     pthread_mutex_lock(&pools.lock);
     if (pools.of[device] == NULL) {
-        called = make(local->context.cuda, device, pool);
+        called = make(context->cuda, device, pool);
         if (called.result == CUDA_SUCCESS)
             pools.of[device] = *pool;
     }

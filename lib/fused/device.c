@@ -132,6 +132,22 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     return SYMMCOLL_OK;
 }
 
+/* Nobody enqueues a kernel that waits before all have loaded what they multiply with:
+ * loading may wait for what runs, which ranks of one process and device share, and the
+ * others' calls meanwhile. */
+static symmcoll_status_t load(struct symc_fused *fused,
+    const struct symc_fused_args *args, const struct symc_fused_on *on)
+{
+    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status = symc_fused_device_load(fused);
+
+    if (status != SYMMCOLL_OK) {
+        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        (void)symc_fail(status, "%s: %s", args->name, detail);
+    }
+    return symc_fused_confirm(fused, args, &on->words, status);
+}
+
 /* Kernels of a graph would wait for those of a stream, or these for the graph,
  * until someone starts it. */
 static symmcoll_status_t check_captured(
@@ -163,7 +179,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     char detail[SYMC_DETAIL_MAX] = "";
     symmcoll_status_t others;
     size_t most = 0;
-    bool large = true;
+    bool large = true, cold = false;
 
     if (status == SYMMCOLL_OK && room->overflow)
         status = symc_fail(SYMMCOLL_ERR_NO_MEMORY,
@@ -174,7 +190,8 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     fused->mine = (struct symc_fused_word){.status = (int32_t)status,
         .number = room->nbytes,
         .offset = (uintptr_t)on->stream,
-        .captured = on->captured};
+        .captured = on->captured,
+        .cold = device != NULL && device->cold};
     fused->mine.large = status == SYMMCOLL_OK && device->memory.data != NULL &&
                         device->memory.nbytes >= room->nbytes;
     others = symc_fused_publish(fused, args, &on->words, NULL);
@@ -188,10 +205,13 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
         return others;
     for (int r = 0; r < fused->group->size; r++) {
         large = large && fused->all[r].large;
+        cold = cold || fused->all[r].cold;
         most = fused->all[r].number > most ? fused->all[r].number : most;
     }
     on->checked = on->checked && large;
     status = large ? SYMMCOLL_OK : grow(fused, args, on, most);
+    if (status == SYMMCOLL_OK && cold)
+        status = load(fused, args, on);
     if (status == SYMMCOLL_OK && on->captured)
         device->captured = true;
     return status;

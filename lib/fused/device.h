@@ -50,6 +50,7 @@ struct symc_fused_device {
     struct symc_site *site;        /* of any stream there */
     struct symc_fused_plan *plans; /* the latest one first */
     struct symc_fused_memory memory;
+    bool cold;     /* a plan of the call in hand is not loaded */
     bool captured; /* a graph may use the memory */
     /* Memory before that, which a graph may use: as long as the group is there. */
     struct symmcoll_symm **kept;
@@ -119,6 +120,10 @@ struct symc_product_matrix symc_fused_device_rows(
 symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     const char *name, struct symc_product *product, void **plan,
     size_t *workspace);
+
+/* Load all plans that are not loaded.  Errors: those of load() of struct
+ * symc_compute_ops. */
+symmcoll_status_t symc_fused_device_load(struct symc_fused *fused);
 
 /* ---- the operation ---- */
 

@@ -21,6 +21,7 @@ struct symc_fused_plan {
     struct symc_product product;
     void *plan;
     size_t workspace;
+    bool loaded;
 };
 
 static void free_plan(
@@ -84,6 +85,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
         free_device(fused, true);
     }
     if (fused->device != NULL) {
+        fused->device->cold = false;
         forget_old(fused->device);
         if (fused->device->dropped)
             fused->device->dropped = symc_symm_reap(world);
@@ -188,8 +190,8 @@ static bool is_same(const struct symc_product *a, const struct symc_product *b)
 {
     return is_same_matrix(&a->a, &b->a) && is_same_matrix(&a->b, &b->b) &&
            is_same_matrix(&a->c, &b->c) && a->add == b->add &&
-           a->divisor == b->divisor &&
-           a->tf32 == b->tf32 && a->outer == b->outer && a->fast == b->fast &&
+           a->divisor == b->divisor && a->tf32 == b->tf32 &&
+           a->outer == b->outer && a->fast == b->fast &&
            a->scaled == b->scaled && a->sms == b->sms &&
            a->workspace == b->workspace;
 }
@@ -225,8 +227,23 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
         at->next = device->plans;
         device->plans = at;
     }
+    device->cold = device->cold || !at->loaded;
     *plan = at->plan;
     if (at->workspace > *workspace)
         *workspace = at->workspace;
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_fused_device_load(struct symc_fused *fused)
+{
+    struct symc_fused_device *device = fused->device;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (struct symc_fused_plan *at = device->plans;
+         at != NULL && status == SYMMCOLL_OK; at = at->next) {
+        if (!at->loaded)
+            status = device->ops->load(device->compute, at->plan);
+        at->loaded = at->loaded || status == SYMMCOLL_OK;
+    }
+    return status;
 }

@@ -171,6 +171,47 @@ static void on_each(rank_fn body, const char *what)
     }
 }
 
+/* Both plans of a gather, and those of a scatter: that of all, what begins a sum and
+ * what ends it; in the first call, and not in the others. */
+static int loads_once(struct symmcoll_group *group, int rank)
+{
+    const int plans = gathers ? 2 : 3;
+    struct fake_cublaslt *lt;
+    struct fused_call it;
+    int right;
+
+    fused_call_begin(&it, group, rank);
+    right = OK(run(&it));
+    lt = on_device_cublaslt();
+    right = right && lt != NULL &&
+            counted(&it, "products", plans + SIZE, lt->products);
+    for (int i = 1; i <= CALLS && right; i++)
+        right = OK(run(&it)) &&
+                counted(&it, "products", plans + SIZE + i * SIZE, lt->products);
+    device_wait(it.call.stream);
+    fused_call_drop(&it);
+    fused_call_free(&it);
+    return right;
+}
+
+/* Rank 1 cannot: nobody enqueues anything, and the next call loads. */
+static int load_fails(struct symmcoll_group *group, int rank)
+{
+    struct fused_call it;
+    int right;
+
+    fused_call_begin(&it, group, rank);
+    if (rank == VICTIM)
+        (void)fake_configure("fail=cuLaunchHostFunc:1:400");
+    right = made_says(run(&it), SYMMCOLL_ERR_DEVICE,
+        rank == VICTIM ? "cublasLtMatmul" : "rank 1 cannot go on: ");
+    right = right && OK(run(&it));
+    device_wait(it.call.stream);
+    fused_call_drop(&it);
+    fused_call_free(&it);
+    return right;
+}
+
 int main(void)
 {
     on_device_begin("2");
@@ -180,5 +221,9 @@ int main(void)
     on_each(makes_nothing_anew,
         "events and the device are those of the first call");
     on_each(results_outlive, "results outlive the group, with the device");
+    on_each(
+        loads_once, "each product is tried by the first call, and by no other");
+    on_each(
+        load_fails, "one that cannot be tried is told, and none is enqueued");
     return done_testing();
 }
