@@ -3,6 +3,8 @@
 #include "t/tap.h"
 
 #include <cuda.h>
+#include <execinfo.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,11 +75,26 @@ static void find_device(char *reason, size_t nbytes)
     (void)waitpid(pid, &status, 0);
 }
 
+/* Where the C library has found a damaged heap: whose block it is shows by who gives
+ * it back.  Addresses without names are the driver's. */
+static void tell_where(int number)
+{
+    void *frames[48];
+    const int n = backtrace(frames, 48);
+
+    backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
 void gpu_begin(unsigned int seconds)
 {
     char reason[SYMC_DETAIL_MAX];
+    void *frame;
 
     alarm(seconds);
+    (void)backtrace(&frame, 1); /* loads what it needs, which allocates */
+    (void)signal(SIGABRT, tell_where);
     /* Streams beyond these share queues, where one that waits blocks others. */
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     /* Loading a kernel may wait for those that run. */
