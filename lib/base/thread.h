@@ -11,7 +11,8 @@
 #include <pthread.h>
 
 /* The stack of threads that run the library's code only.  0, the system's size,
- * is for threads that call functions of the program. */
+ * is for threads that call functions of the program, or backends: nobody says how deep
+ * a driver's calls are, and a frame of one may pass over the page that guards a stack. */
 #define SYMC_STACK_SMALL ((size_t)512 * 1024)
 
 /* Start one.  name has at most 15 characters.  *thread is set when run is called,

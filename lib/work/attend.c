@@ -413,8 +413,8 @@ symmcoll_status_t symc_attendant_start(struct symc_origin *origin)
 
     pthread_mutex_lock(&attendant->lock);
     if (!attendant->running)
-        status = symc_thread_start(&attendant->thread, "symc-attend",
-            SYMC_STACK_SMALL, run_attendant, attendant);
+        status = symc_thread_start(
+            &attendant->thread, "symc-attend", 0, run_attendant, attendant);
     attendant->running = attendant->running || status == SYMMCOLL_OK;
     pthread_mutex_unlock(&attendant->lock);
     return status;

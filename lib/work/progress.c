@@ -146,8 +146,8 @@ static symmcoll_status_t start(struct symc_pool *pool, struct symc_task *task)
     made->pool = pool;
     made->task = task;
     init_condition(&made->changed);
-    status = symc_thread_start(
-        &made->thread, "symc-progress", SYMC_STACK_SMALL, run_tasks, made);
+    status =
+        symc_thread_start(&made->thread, "symc-progress", 0, run_tasks, made);
     if (status == SYMMCOLL_OK)
         pool->threads++;
     else

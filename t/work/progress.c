@@ -10,6 +10,7 @@
 #include <symmcoll.h>
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,11 +32,39 @@ struct gated {
 static struct symc_origin *origin;
 static struct gated all[QUEUES];
 
+/* Of each kind of threads that have called a backend, where there is any that has a
+ * smaller stack than the system's: 1. */
+static _Atomic int progress_small, attend_small;
+static _Atomic int progress_seen, attend_seen;
+
+static void note_stack(void)
+{
+    char name[16] = "";
+    pthread_attr_t mine, usual;
+    size_t found = 0, expected = 0;
+    bool attends;
+
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name));
+    attends = strcmp(name, "symc-attend") == 0;
+    if (!attends && strcmp(name, "symc-progress") != 0)
+        return;
+    pthread_getattr_np(pthread_self(), &mine);
+    pthread_attr_getstacksize(&mine, &found);
+    pthread_attr_destroy(&mine);
+    pthread_attr_init(&usual);
+    pthread_attr_getstacksize(&usual, &expected);
+    pthread_attr_destroy(&usual);
+    atomic_store(attends ? &attend_seen : &progress_seen, 1);
+    if (found < expected)
+        atomic_store(attends ? &attend_small : &progress_small, 1);
+}
+
 static symmcoll_status_t run(void *group, struct symc_op *op)
 {
     struct gated *gated = group;
 
     (void)op;
+    note_stack();
     atomic_fetch_add(&gated->inside, 1);
     while (atomic_load(&gated->open) == 0)
         sched_yield();
@@ -65,6 +94,7 @@ static symmcoll_status_t advance(
 
     (void)op;
     (void)how;
+    note_stack();
     return atomic_load(&gated->open) != 0 ? SYMMCOLL_OK : SYMMCOLL_IN_PROGRESS;
 }
 
@@ -260,7 +290,7 @@ static bool nothing_is_left(void)
 
 int main(void)
 {
-    plan(6);
+    plan(7);
     make_all();
     ok(idle_threads_are_used_again(),
         "groups that queue one after another are served by one thread");
@@ -272,5 +302,9 @@ int main(void)
     ok(queues_leave_at_any_time(),
         "a group is released while others are attended to");
     ok(nothing_is_left(), "no thread outlives its world");
+    ok(atomic_load(&progress_seen) == 1 && atomic_load(&attend_seen) == 1 &&
+            atomic_load(&progress_small) == 0 &&
+            atomic_load(&attend_small) == 0,
+        "threads that call backends, and so drivers, have the system's stack");
     return done_testing();
 }
