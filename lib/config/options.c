@@ -367,8 +367,8 @@ const struct symc_option symc_options[] = {
         .dflt = "512",
         .range = "0 1000000000",
         .help = "Rows of one rank's part from which on fused operations on "
-                "devices multiply the parts of ranks one by one and copy "
-                "meanwhile; of fewer rows all parts are one product, after or "
+                "devices multiply the parts of ranks one by one and exchange "
+                "them meanwhile; of fewer rows all parts are one product, after or "
                 "before they are exchanged, as on all ranks where one has so "
                 "few.",
     },

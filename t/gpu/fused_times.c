@@ -92,7 +92,7 @@ static struct symmcoll_tensor matrix(void *at, int64_t rows, int64_t cols)
 }
 
 /* By host memory, for the device may have work. */
-static bool meet(struct symmcoll_group *group)
+static bool synchronise(struct symmcoll_group *group)
 {
     int32_t one = 1;
 
@@ -140,7 +140,7 @@ static bool take_sample(const struct timed *it, struct alone *alone,
 {
     int calls = gpu_choose(20, 1, 1);
     bool right = OK(symmcoll_fused_set_plain(it->group, form == AT_ONCE)) &&
-                 meet(it->group);
+                 synchronise(it->group);
     double began = now();
 
     for (int i = 0; i < calls && right; i++)
@@ -148,7 +148,7 @@ static bool take_sample(const struct timed *it, struct alone *alone,
                 : it->rank == 0 ? run_alone(it, alone)
                                 : true;
     device_wait(it->call.stream);
-    right = right && meet(it->group);
+    right = right && synchronise(it->group);
     *us = (now() - began) * 1e6 / calls;
     return right;
 }
@@ -258,7 +258,7 @@ static int times(struct symmcoll_group *group, int rank)
     fill_random(
         (float *)(void *)it.b, most_of(count_b) / sizeof(float), RANKS + rank);
     ranks[rank] = &it;
-    right = (rank != 0 || open_alone(&alone)) && meet(group);
+    right = (rank != 0 || open_alone(&alone)) && synchronise(group);
     for (int i = 0; i < (gpu_is_short() ? 1 : SHAPES) && right; i++) {
         it.shape = shape_of(i);
         for (int operation = rounds ? SCATTER : GATHER;
@@ -272,7 +272,7 @@ static int times(struct symmcoll_group *group, int rank)
     }
     if (rank == 0)
         symc_lt_close(&alone.lt);
-    return right && meet(group);
+    return right && synchronise(group);
 }
 
 /* The form that is taken without a setting. */

@@ -75,8 +75,8 @@ static void find_device(char *reason, size_t nbytes)
     (void)waitpid(pid, &status, 0);
 }
 
-/* Where the C library has found a damaged heap: whose block it is shows by who gives
- * it back.  Addresses without names are the driver's. */
+/* Where the C library has found a damaged heap: whose block it is shows by who releases
+ * it.  Addresses without names are the driver's. */
 static void tell_where(int number)
 {
     void *frames[48];

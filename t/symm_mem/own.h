@@ -77,7 +77,7 @@ static inline bool begin_own(struct joined *it, struct symmcoll_group *group,
 }
 
 /* On the host, so that no kernel waits for a rank that unmaps memory. */
-static inline bool meet(struct symmcoll_group *group)
+static inline bool synchronise(struct symmcoll_group *group)
 {
     int32_t one = 1;
 
@@ -89,10 +89,10 @@ static inline bool end_own(struct joined *it, struct own *own, bool right)
 {
     device_wait(it->stream);
     right = OK(symmcoll_group_set_stream(it->group, NULL)) && right;
-    right = meet(it->group) && right;
+    right = synchronise(it->group) && right;
     symmcoll_symm_release(it->handle);
     right = OK(symmcoll_symm_deregister(it->world, own->data)) && right;
-    right = meet(it->group) && right;
+    right = synchronise(it->group) && right;
     device_end_stream(it->stream);
     free_own(own);
     return right;

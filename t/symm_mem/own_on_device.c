@@ -95,9 +95,9 @@ int own_joins_both_kinds(struct symmcoll_group *group, int rank)
     if (rank == 0) {
         right = begin_joined(&it, group, rank, NBYTES) && passes_on(&it);
         device_wait(it.stream);
-        right = meet(group) && right;
+        right = synchronise(group) && right;
         right = end_joined(&it, right);
-        return meet(group) && right;
+        return synchronise(group) && right;
     }
     own = make_own(MAPPED, rank);
     right =
@@ -124,7 +124,7 @@ int own_leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
         right = OK(symmcoll_symm_deregister(it.world, own.data));
         free_own(&own);
     }
-    right = meet(group) && right;
+    right = synchronise(group) && right;
     if (!right || rank == 0)
         return right;
     right = is_pattern(info.buffers[0], NBYTES, 0);
