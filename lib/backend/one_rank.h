@@ -105,9 +105,10 @@ struct symc_compute_ops {
     symmcoll_status_t (*plan)(void *compute, const struct symc_product *product,
         void **plan, size_t *workspace);
     void (*forget)(void *compute, void *plan);
-    /* Try a plan, so that all is loaded that its products need, which may wait for all
-     * that the device does; enqueuing them does not then.  Errors: those of plan(). */
-    symmcoll_status_t (*load)(void *compute, void *plan);
+    /* Try a plan once, so that all is loaded that its products need, which may wait for
+     * all that the device does; enqueuing them does not then.  tried (out): false where
+     * there is no memory for that.  Errors: those of plan(). */
+    symmcoll_status_t (*load)(void *compute, void *plan, bool *tried);
     /* Whether a stream (NULL: the default one) is being captured (out). */
     symmcoll_status_t (*ask_captured)(
         void *compute, void *stream, bool *captured);

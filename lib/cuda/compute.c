@@ -219,32 +219,34 @@ static size_t nbytes_of(const struct symc_product_matrix *matrix)
         (size_t)(lines * matrix->distance) * elem_of(matrix->dtype));
 }
 
-/* Places for a product one after the other from an address on: how many bytes. */
+static size_t most_of(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Places for a product that nobody wants, from an address on: how many bytes.  All
+ * matrices are in one. */
 static size_t place_operands(const struct symc_lt_plan *plan, uintptr_t at,
     struct symc_product_operands *operands)
 {
     const struct symc_product *product = &plan->product;
-    const uintptr_t b = at + nbytes_of(&product->a),
-                    c = b + nbytes_of(&product->b),
-                    a_scale = c + nbytes_of(&product->c),
-                    b_scale = a_scale +
-                              round_up((size_t)product->a.rows * sizeof(float)),
-                    workspace = b_scale + round_up((size_t)product->b.cols *
-                                                   sizeof(float));
+    const size_t matrix = most_of(nbytes_of(&product->c),
+                     most_of(nbytes_of(&product->a), nbytes_of(&product->b))),
+                 scales = round_up((size_t)(product->a.rows + product->b.cols) *
+                                   sizeof(float));
 
     *operands = (struct symc_product_operands){.a = (const void *)at,
-        .b = (const void *)b,
-        .c = (void *)c,
-        .a_scale = (const float *)a_scale,
-        .b_scale = (const float *)b_scale,
-        .workspace = (void *)workspace};
-    return workspace - at + plan->workspace;
+        .b = (const void *)at,
+        .c = (void *)at,
+        .a_scale = (const float *)(at + matrix),
+        .b_scale = (const float *)(at + matrix),
+        .workspace = (void *)(at + matrix + scales)};
+    return matrix + scales + plan->workspace;
 }
 
-/* In the context: one product, of whatever is there, in memory that is given back.
- * Without such memory it is left to the first one that is wanted. */
+/* In the context. */
 static symmcoll_status_t run_once(struct symc_cuda_compute *compute,
-    struct symc_lt_plan *plan, CUstream stream)
+    struct symc_lt_plan *plan, CUstream stream, bool *tried)
 {
     const struct symc_cuda *cuda = compute->context.cuda;
     struct symc_product_operands operands;
@@ -252,17 +254,20 @@ static symmcoll_status_t run_once(struct symc_cuda_compute *compute,
     CUdeviceptr at = 0;
     symmcoll_status_t status;
 
-    if (symc_cuda_pool_of(&compute->context, &pool).result != CUDA_SUCCESS ||
+    *tried =
+        symc_cuda_pool_of(&compute->context, &pool).result == CUDA_SUCCESS &&
         cuda->mem_alloc_from_pool_async(&at, place_operands(plan, 0, &operands),
-            pool, stream) != CUDA_SUCCESS)
+            pool, stream) == CUDA_SUCCESS;
+    if (!*tried)
         return SYMMCOLL_OK;
     (void)place_operands(plan, (uintptr_t)at, &operands);
     status = symc_lt_matmul(plan, &operands, stream);
     (void)cuda->mem_free_async(at, stream);
+    *tried = status == SYMMCOLL_OK;
     return status;
 }
 
-static symmcoll_status_t load_plan(void *state, void *plan)
+static symmcoll_status_t load_plan(void *state, void *plan, bool *tried)
 {
     struct symc_cuda_compute *compute = state;
     const struct symc_cuda *cuda = compute->context.cuda;
@@ -271,16 +276,17 @@ static symmcoll_status_t load_plan(void *state, void *plan)
     CUstream stream = NULL;
     CUresult result;
 
+    *tried = false;
     if (status != SYMMCOLL_OK)
         return status;
     result =
         cuda->stream_create_with_priority(&stream, CU_STREAM_NON_BLOCKING, 0);
     if (result != CUDA_SUCCESS) {
         status = fail_compute(compute, result,
-            "cuStreamCreateWithPriority for a product that is loaded");
+            "cuStreamCreateWithPriority for a product that is tried");
     } else {
-        status = run_once(compute, plan, stream);
-        (void)cuda->stream_destroy(stream); /* it ends first */
+        status = run_once(compute, plan, stream, tried);
+        (void)cuda->stream_destroy(stream); /* what it has still runs */
     }
     symc_cuda_leave(&entered);
     return status;

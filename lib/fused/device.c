@@ -136,10 +136,11 @@ static symmcoll_status_t grow(struct symc_fused *fused,
  * loading may wait for what runs, which ranks of one process and device share, and the
  * others' calls meanwhile. */
 static symmcoll_status_t load(struct symc_fused *fused,
-    const struct symc_fused_args *args, const struct symc_fused_on *on)
+    const struct symc_fused_args *args, const struct symc_fused_on *on,
+    enum symc_fused_form form)
 {
     char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status = symc_fused_device_load(fused);
+    symmcoll_status_t status = symc_fused_device_load(fused, form);
 
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
@@ -173,13 +174,15 @@ static symmcoll_status_t check_captured(
 
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     const struct symc_fused_args *args, struct symc_fused_on *on,
-    const struct symc_fused_room *room, symmcoll_status_t status, bool *plain)
+    const struct symc_fused_room *room, symmcoll_status_t status,
+    bool *in_parts)
 {
     struct symc_fused_device *device = fused->device;
     char detail[SYMC_DETAIL_MAX] = "";
     symmcoll_status_t others;
     size_t most = 0;
-    bool large = true, cold = false;
+    bool large = true, cold = false, plain = false;
+    enum symc_fused_form form;
 
     if (status == SYMMCOLL_OK && room->overflow)
         status = symc_fail(SYMMCOLL_ERR_NO_MEMORY,
@@ -191,27 +194,29 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
         .number = room->nbytes,
         .offset = (uintptr_t)on->stream,
         .captured = on->captured,
-        .cold = device != NULL && device->cold};
+        .cold = {device->cold[0], device->cold[1]}};
     fused->mine.large = status == SYMMCOLL_OK && device->memory.data != NULL &&
                         device->memory.nbytes >= room->nbytes;
     others = symc_fused_publish(fused, args, &on->words, NULL);
     if (others == SYMMCOLL_OK)
-        others = symc_fused_collect(fused, args, &on->words, NULL, plain);
+        others = symc_fused_collect(fused, args, &on->words, NULL, &plain);
     if (others == SYMMCOLL_OK)
         others = check_captured(fused, args);
     if (status != SYMMCOLL_OK)
         return symc_fail(status, "%s", detail);
     if (others != SYMMCOLL_OK)
         return others;
+    *in_parts = *in_parts && !plain;
+    form = *in_parts ? SYMC_FUSED_PARTS : SYMC_FUSED_WHOLE;
     for (int r = 0; r < fused->group->size; r++) {
         large = large && fused->all[r].large;
-        cold = cold || fused->all[r].cold;
+        cold = cold || fused->all[r].cold[form];
         most = fused->all[r].number > most ? fused->all[r].number : most;
     }
     on->checked = on->checked && large;
     status = large ? SYMMCOLL_OK : grow(fused, args, on, most);
     if (status == SYMMCOLL_OK && cold)
-        status = load(fused, args, on);
+        status = load(fused, args, on, form);
     if (status == SYMMCOLL_OK && on->captured)
         device->captured = true;
     return status;

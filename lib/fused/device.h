@@ -43,6 +43,13 @@ void symc_fused_on_end(struct symc_fused_on *on);
 
 struct symc_fused_plan;
 
+/* Which products of a call: of one rank's part each, or of all. */
+enum symc_fused_form {
+    SYMC_FUSED_WHOLE,
+    SYMC_FUSED_PARTS,
+    SYMC_FUSED_FORMS
+};
+
 struct symc_fused_device {
     const struct symc_compute_ops *ops;
     int index; /* of the device */
@@ -50,7 +57,8 @@ struct symc_fused_device {
     struct symc_site *site;        /* of any stream there */
     struct symc_fused_plan *plans; /* the latest one first */
     struct symc_fused_memory memory;
-    bool cold;     /* a plan of the call in hand is not loaded */
+    /* Plans of the call in hand have not been tried, where ranks are threads. */
+    bool cold[SYMC_FUSED_FORMS];
     bool captured; /* a graph may use the memory */
     /* Memory before that, which a graph may use: as long as the group is there. */
     struct symmcoll_symm **kept;
@@ -93,12 +101,13 @@ size_t symc_fused_room_add(
 
 /*
  * Tell the others that this rank can go on with so much memory, or why it cannot,
- * and have the memory.  plain (out): some rank wants the plain sequence.
+ * and have the memory.  in_parts (in, out): as this rank wants; as all do.
  * Errors: this rank's status, with its detail, and those of symc_fused_confirm().
  */
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     const struct symc_fused_args *args, struct symc_fused_on *on,
-    const struct symc_fused_room *room, symmcoll_status_t status, bool *plain);
+    const struct symc_fused_room *room, symmcoll_status_t status,
+    bool *in_parts);
 
 /* A byte of a rank's memory, once all have agreed. */
 char *symc_fused_device_at(
@@ -118,12 +127,13 @@ struct symc_product_matrix symc_fused_device_rows(
  * needs; none for a product without elements, or without depth.  Errors: those of plan() of struct
  * symc_compute_ops. */
 symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
-    const char *name, struct symc_product *product, void **plan,
-    size_t *workspace);
+    const char *name, enum symc_fused_form form, struct symc_product *product,
+    void **plan, size_t *workspace);
 
-/* Load all plans that are not loaded.  Errors: those of load() of struct
- * symc_compute_ops. */
-symmcoll_status_t symc_fused_device_load(struct symc_fused *fused);
+/* Try the plans of the call in hand that have not been.  Errors: those of load() of
+ * struct symc_compute_ops. */
+symmcoll_status_t symc_fused_device_load(
+    struct symc_fused *fused, enum symc_fused_form form);
 
 /* ---- the operation ---- */
 

@@ -41,8 +41,8 @@ static symmcoll_status_t plan_part(struct device_gather *op, int index)
     at = symc_product_alignment(op->contiguous ? it->a.data : NULL, 0);
     if (at < product.a.alignment)
         product.a.alignment = at;
-    return symc_fused_device_plan(
-        it->fused, it->name, &product, &factor->part, &op->workspace);
+    return symc_fused_device_plan(it->fused, it->name, SYMC_FUSED_PARTS,
+        &product, &factor->part, &op->workspace);
 }
 
 static symmcoll_status_t plan_whole(struct device_gather *op, int index)
@@ -64,8 +64,8 @@ static symmcoll_status_t plan_whole(struct device_gather *op, int index)
         symc_product_alignment(it->wanted ? it->gathered.tensor.data : NULL, 0);
     if (at < product.a.alignment)
         product.a.alignment = at;
-    return symc_fused_device_plan(
-        it->fused, it->name, &product, &factor->whole, &op->workspace);
+    return symc_fused_device_plan(it->fused, it->name, SYMC_FUSED_WHOLE,
+        &product, &factor->whole, &op->workspace);
 }
 
 static void lay_out_b(
@@ -181,19 +181,17 @@ symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
         .op = SYMMCOLL_SUM,
         .count = (size_t)(it->rows * it->depth),
         .elem = (uint16_t)it->elem};
-    bool plain = false;
 
     if (it->rows < fused->group->world->config->fused_device_rows)
         fused->in_plain = true;
-    op.in_parts = !it->last && !fused->in_plain;
+    op.in_parts = !it->last && !fused->in_plain && op.size > 1;
     if (status == SYMMCOLL_OK)
         status = prepare(&op, &room);
     if (fused->device == NULL)
         status = symc_fused_confirm(fused, &begun->args, &it->on.words, status);
     else
         status = symc_fused_device_agree(
-            fused, &begun->args, &it->on, &room, status, &plain);
-    op.in_parts = op.in_parts && !plain;
+            fused, &begun->args, &it->on, &room, status, &op.in_parts);
     if (status == SYMMCOLL_OK)
         status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);
     free(op.factors);

@@ -42,7 +42,7 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
             it->last ? 0 : (size_t)op->rows * line),
         .b = op->b,
         .c = symc_fused_device_rows(op->sums, op->rows, op->cols, op->pitch),
-        .add = place == ADDS || (place == ENDS && op->size > 1),
+        .add = place != BEGINS,
         .divisor = it->op == SYMMCOLL_AVG ? op->size : 1,
         .outer = op->outer,
         .scaled = it->is_scaled};
@@ -60,8 +60,8 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
     if (place == ENDS && symc_fused_scatter_is_result(op))
         product.c.alignment = least(product.c.alignment,
             symc_product_alignment(it->out.tensor.data, 0));
-    return symc_fused_device_plan(
-        it->fused, it->name, &product, &op->plans[place], &op->workspace);
+    return symc_fused_device_plan(it->fused, it->name, SYMC_FUSED_PARTS,
+        &product, &op->plans[place], &op->workspace);
 }
 
 static symmcoll_status_t plan_whole(struct device_scatter *op)
@@ -78,8 +78,8 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
     if (!op->packed)
         product.a.alignment =
             least(product.a.alignment, symc_product_alignment(it->a.data, 0));
-    return symc_fused_device_plan(
-        it->fused, it->name, &product, &op->whole_plan, &op->workspace);
+    return symc_fused_device_plan(it->fused, it->name, SYMC_FUSED_WHOLE,
+        &product, &op->whole_plan, &op->workspace);
 }
 
 /* 8-bit floats: whether each rank's rows begin where a line may. */
@@ -184,7 +184,8 @@ static symmcoll_status_t prepare(
     status = plan_whole(op);
     /* Another rank may want all at once. */
     for (int i = 0; i < PLACES && status == SYMMCOLL_OK && op->in_parts; i++)
-        status = plan_part(op, (enum place)i);
+        if (i != ADDS || op->size > 2)
+            status = plan_part(op, (enum place)i);
     op->workspace_at = symc_fused_room_add(room, op->workspace, 1);
     return status;
 }
@@ -203,21 +204,19 @@ symmcoll_status_t symc_fused_scatter_on_device(
     struct symc_op made = {
         .kind = SYMC_FUSED_SCATTER, .op = it->op, .count = it->total};
     struct symc_fused_room room = {.nbytes = 0};
-    bool plain = false;
 
     if (status == SYMMCOLL_OK &&
         symc_fused_count(&it->out.tensor, it->out.tensor.ndim - 1) <
             fused->group->world->config->fused_device_rows)
         fused->in_plain = true;
-    op.in_parts = !fused->in_plain;
+    op.in_parts = !fused->in_plain && op.size > 1;
     if (status == SYMMCOLL_OK)
         status = prepare(&op, &room);
     if (fused->device == NULL)
         status = symc_fused_confirm(fused, &begun->args, &it->on.words, status);
     else
         status = symc_fused_device_agree(
-            fused, &begun->args, &it->on, &room, status, &plain);
-    op.in_parts = op.in_parts && !plain;
+            fused, &begun->args, &it->on, &room, status, &op.in_parts);
     made.dtype = op.sums;
     made.elem = (uint16_t)op.sum;
     if (status == SYMMCOLL_OK)

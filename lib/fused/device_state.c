@@ -22,6 +22,7 @@ struct symc_fused_plan {
     void *plan;
     size_t workspace;
     bool loaded;
+    bool wanted[SYMC_FUSED_FORMS]; /* by the call in hand */
 };
 
 static void free_plan(
@@ -43,6 +44,16 @@ static void forget_old(struct symc_fused_device *device)
         *at = plan->next;
         free_plan(device, plan);
     }
+}
+
+/* Plans are those of a call again that asks for them. */
+static void begin_call(struct symc_fused_device *device)
+{
+    for (int i = 0; i < SYMC_FUSED_FORMS; i++)
+        device->cold[i] = false;
+    for (struct symc_fused_plan *at = device->plans; at != NULL; at = at->next)
+        for (int i = 0; i < SYMC_FUSED_FORMS; i++)
+            at->wanted[i] = false;
 }
 
 /* idle: nothing is on its streams. */
@@ -85,7 +96,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
         free_device(fused, true);
     }
     if (fused->device != NULL) {
-        fused->device->cold = false;
+        begin_call(fused->device);
         forget_old(fused->device);
         if (fused->device->dropped)
             fused->device->dropped = symc_symm_reap(world);
@@ -196,12 +207,29 @@ static bool is_same(const struct symc_product *a, const struct symc_product *b)
            a->workspace == b->workspace;
 }
 
+/* The one used latest comes first.  NULL: there is none. */
+static struct symc_fused_plan *find_plan(
+    struct symc_fused_device *device, const struct symc_product *product)
+{
+    struct symc_fused_plan **at = &device->plans, *found;
+
+    while (*at != NULL && !is_same(&(*at)->product, product))
+        at = &(*at)->next;
+    found = *at;
+    if (found == NULL)
+        return NULL;
+    *at = found->next;
+    found->next = device->plans;
+    device->plans = found;
+    return found;
+}
+
 symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
-    const char *name, struct symc_product *product, void **plan,
-    size_t *workspace)
+    const char *name, enum symc_fused_form form, struct symc_product *product,
+    void **plan, size_t *workspace)
 {
     struct symc_fused_device *device = fused->device;
-    struct symc_fused_plan *at = device->plans;
+    struct symc_fused_plan *at;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
 
@@ -210,8 +238,7 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
         return SYMMCOLL_OK;
     product->tf32 = fused->group->world->config->fused_tf32;
     product->workspace = WORKSPACE_MOST;
-    while (at != NULL && !is_same(&at->product, product))
-        at = at->next;
+    at = find_plan(device, product);
     if (at == NULL) {
         at = symc_alloc(1, sizeof(*at));
         if (at == NULL)
@@ -227,23 +254,24 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
         at->next = device->plans;
         device->plans = at;
     }
-    device->cold = device->cold || !at->loaded;
+    at->wanted[form] = true;
+    /* Of one process on its device nobody else waits for it. */
+    device->cold[form] |= fused->group->world->threads && !at->loaded;
     *plan = at->plan;
     if (at->workspace > *workspace)
         *workspace = at->workspace;
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_fused_device_load(struct symc_fused *fused)
+symmcoll_status_t symc_fused_device_load(
+    struct symc_fused *fused, enum symc_fused_form form)
 {
     struct symc_fused_device *device = fused->device;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (struct symc_fused_plan *at = device->plans;
-         at != NULL && status == SYMMCOLL_OK; at = at->next) {
-        if (!at->loaded)
-            status = device->ops->load(device->compute, at->plan);
-        at->loaded = at->loaded || status == SYMMCOLL_OK;
-    }
+         at != NULL && status == SYMMCOLL_OK; at = at->next)
+        if (at->wanted[form] && !at->loaded)
+            status = device->ops->load(device->compute, at->plan, &at->loaded);
     return status;
 }

@@ -25,8 +25,9 @@ struct symc_fused_word {
     uint8_t plain;    /* it wants the plain sequence */
     uint8_t large;    /* of a device: it has as much memory as it needs */
     uint8_t captured; /* of a device: the stream is being captured */
-    uint8_t cold;     /* of a device: it has a product that is not loaded */
-    uint8_t unused[7];
+    uint8_t cold[2];  /* of a device: it has products of a form (enum
+                         symc_fused_form) that have not been tried */
+    uint8_t unused[6];
 };
 
 enum symc_fused_ready {

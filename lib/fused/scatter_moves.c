@@ -156,8 +156,7 @@ static void move_in_parts(
     for (int step = 1; step <= op->size; step++) {
         struct symc_product_operands operands = {.c = sums_of(op)};
 
-        if (op->size > 1)
-            enqueue->synchronise(moving->state);
+        enqueue->synchronise(moving->state);
         if (step > 1)
             operands.added = own_at(op, inbox_at(op, step - 1));
         if (step < op->size)

@@ -171,45 +171,97 @@ static void on_each(rank_fn body, const char *what)
     }
 }
 
-/* Both plans of a gather, and those of a scatter: that of all, what begins a sum and
- * what ends it; in the first call, and not in the others. */
-static int loads_once(struct symmcoll_group *group, int rank)
+/* ---- products that are tried, by threads ---- */
+
+/* What all ranks have enqueued, by host memory, for devices have work. */
+static int products_are(
+    const struct fused_call *it, struct fake_cublaslt *lt, int expected)
 {
-    const int plans = gathers ? 2 : 3;
-    struct fake_cublaslt *lt;
+    int32_t one = 1;
+
+    return OK(symmcoll_all_reduce(it->group, &one, &one, 1, SYMMCOLL_INT32,
+               SYMMCOLL_SUM, NULL, NULL)) &&
+           counted(it, "products", expected, lt->products) &&
+           OK(symmcoll_all_reduce(it->group, &one, &one, 1, SYMMCOLL_INT32,
+               SYMMCOLL_SUM, NULL, NULL));
+}
+
+/* That of a part of a gather; what begins a sum of a scatter, and what ends it. */
+static int plans_of_parts(void)
+{
+    return gathers ? 1 : 2;
+}
+
+static int tries_once(struct symmcoll_group *group, int rank)
+{
+    int expected = SIZE * (plans_of_parts() + SIZE), right;
     struct fused_call it;
-    int right;
 
     fused_call_begin(&it, group, rank);
-    right = OK(run(&it));
-    lt = on_device_cublaslt();
-    right = right && lt != NULL &&
-            counted(&it, "products", plans + SIZE, lt->products);
-    for (int i = 1; i <= CALLS && right; i++)
-        right = OK(run(&it)) &&
-                counted(&it, "products", plans + SIZE + i * SIZE, lt->products);
+    right = OK(run(&it)) && products_are(&it, on_device_cublaslt(), expected);
+    for (int i = 0; i < CALLS && right; i++) {
+        expected += SIZE * SIZE;
+        right =
+            OK(run(&it)) && products_are(&it, on_device_cublaslt(), expected);
+    }
     device_wait(it.call.stream);
     fused_call_drop(&it);
     fused_call_free(&it);
     return right;
 }
 
-/* Rank 1 cannot: nobody enqueues anything, and the next call loads. */
-static int load_fails(struct symmcoll_group *group, int rank)
+/* One rank cannot: nobody enqueues what is wanted, and the next call tries. */
+static int a_try_fails(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
+    int32_t one = 1;
     int right;
 
     fused_call_begin(&it, group, rank);
     if (rank == VICTIM)
         (void)fake_configure("fail=cuLaunchHostFunc:1:400");
-    right = made_says(run(&it), SYMMCOLL_ERR_DEVICE,
-        rank == VICTIM ? "cublasLtMatmul" : "rank 1 cannot go on: ");
+    right = OK(symmcoll_all_reduce(group, &one, &one, 1, SYMMCOLL_INT32,
+                SYMMCOLL_SUM, NULL, NULL)) &&
+            made_says(run(&it), SYMMCOLL_ERR_DEVICE, "fused_");
     right = right && OK(run(&it));
     device_wait(it.call.stream);
     fused_call_drop(&it);
     fused_call_free(&it);
     return right;
+}
+
+/* Without memory for it one is left to the next call. */
+static int has_no_memory(struct symmcoll_group *group, int rank)
+{
+    int expected = SIZE * (plans_of_parts() + SIZE), right;
+    struct fake_cublaslt *lt;
+    struct fused_call it;
+
+    fused_call_begin(&it, group, rank);
+    right = OK(run(&it));
+    lt = on_device_cublaslt();
+    if (right && rank == VICTIM)
+        (void)fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
+    right = right && OK(symmcoll_fused_set_plain(group, 1)) &&
+            products_are(&it, lt, expected);
+    expected += SIZE + SIZE - 1;
+    right = right && OK(run(&it)) && products_are(&it, lt, expected);
+    expected += SIZE + 1;
+    right = right && OK(run(&it)) && products_are(&it, lt, expected);
+    right = right && OK(run(&it)) && products_are(&it, lt, expected + SIZE);
+    device_wait(it.call.stream);
+    fused_call_drop(&it);
+    fused_call_free(&it);
+    return right;
+}
+
+static void on_each_threads(rank_fn body, const char *what)
+{
+    for (int i = 0; i < 2; i++) {
+        gathers = i == 0;
+        ok(threads_run(SIZE, body), "%s: %s (threads)",
+            gathers ? "all_gather_matmul" : "matmul_reduce_scatter", what);
+    }
 }
 
 int main(void)
@@ -221,9 +273,11 @@ int main(void)
     on_each(makes_nothing_anew,
         "events and the device are those of the first call");
     on_each(results_outlive, "results outlive the group, with the device");
-    on_each(
-        loads_once, "each product is tried by the first call, and by no other");
-    on_each(
-        load_fails, "one that cannot be tried is told, and none is enqueued");
+    on_each_threads(
+        tries_once, "each product is tried by the first call, and by no other");
+    on_each_threads(
+        a_try_fails, "one that cannot be tried is told, and none is enqueued");
+    on_each_threads(
+        has_no_memory, "one for which there is no memory is tried later");
     return done_testing();
 }
