@@ -11,17 +11,6 @@
 
 /* ---- before the others are waited for ---- */
 
-/* Half as many bytes go round, and each rank rounds. */
-static enum symmcoll_dtype find_sums(const struct matmul_scatter *it)
-{
-    enum symmcoll_dtype out = it->out.tensor.dtype;
-    bool is_half = out == SYMMCOLL_FLOAT16 || out == SYMMCOLL_BFLOAT16;
-
-    return is_half && it->fused->group->world->config->fused_round_parts
-               ? out
-               : it->sum;
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -41,7 +30,7 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
         .a = symc_fused_device_rows(it->a.dtype, op->rows, depth,
             it->last ? 0 : (size_t)op->rows * line),
         .b = op->b,
-        .c = symc_fused_device_rows(op->sums, op->rows, op->cols, op->pitch),
+        .c = symc_fused_device_rows(it->sent, op->rows, op->cols, op->pitch),
         .add = place != BEGINS,
         .divisor = it->op == SYMMCOLL_AVG ? op->size : 1,
         .outer = op->outer,
@@ -57,7 +46,7 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
         product.b.alignment = least(
             product.b.alignment, symc_product_alignment(NULL, (int64_t)step));
     }
-    if (place == ENDS && symc_fused_scatter_is_result(op))
+    if (place == ENDS && symc_fused_scatter_ends_in_out(op))
         product.c.alignment = least(product.c.alignment,
             symc_product_alignment(it->out.tensor.data, 0));
     return symc_fused_device_plan(it->fused, it->name, SYMC_FUSED_PARTS,
@@ -71,7 +60,7 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
     struct symc_product product = {
         .a = symc_fused_device_rows(it->a.dtype, rows, it->b.shape[0], 0),
         .b = op->b,
-        .c = symc_fused_device_rows(op->sums, rows, it->b.shape[1], 0),
+        .c = symc_fused_device_rows(it->sent, rows, it->b.shape[1], 0),
         .outer = op->outer,
         .scaled = it->is_scaled};
 
@@ -157,7 +146,7 @@ static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
         op->a_at = symc_fused_room_add(room, count, op->elem);
     lay_out_b(op, room);
     op->sums_at = symc_fused_room_add(
-        room, symc_fused_scatter_is_result(op) ? 0 : op->part, 1);
+        room, symc_fused_scatter_ends_in_out(op) ? 0 : op->part, 1);
 }
 
 static symmcoll_status_t prepare(
@@ -168,8 +157,7 @@ static symmcoll_status_t prepare(
     symmcoll_status_t status;
 
     op->elem = symmcoll_dtype_size(it->a.dtype);
-    op->sums = find_sums(it);
-    op->sum = symmcoll_dtype_size(op->sums);
+    op->sum = symmcoll_dtype_size(it->sent);
     op->cols = out->shape[out->ndim - 1];
     op->rows = symc_fused_count(out, out->ndim - 1);
     op->part = it->total * op->sum;
@@ -217,7 +205,7 @@ symmcoll_status_t symc_fused_scatter_on_device(
     else
         status = symc_fused_device_agree(
             fused, &begun->args, &it->on, &room, status, &op.in_parts);
-    made.dtype = op.sums;
+    made.dtype = it->sent;
     made.elem = (uint16_t)op.sum;
     if (status == SYMMCOLL_OK)
         status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);

@@ -16,10 +16,11 @@ struct matmul_scatter {
     int dim;
     bool last; /* dim is the last dimension: of b */
     struct symc_fused_result out;
-    size_t total;            /* elements of that */
-    int64_t first, part;     /* of dim of each chunk: the block in hand */
-    size_t count;            /* elements of that */
-    enum symmcoll_dtype sum; /* type of products and sums */
+    size_t total;             /* elements of that */
+    int64_t first, part;      /* of dim of each chunk: the block in hand */
+    size_t count;             /* elements of that */
+    enum symmcoll_dtype sum;  /* type of products and sums, and */
+    enum symmcoll_dtype sent; /* of those that go from device to device */
     struct symc_fused_call begun;
     bool in_plain; /* the plain sequence has begun */
 

@@ -17,6 +17,17 @@ static symmcoll_status_t check_op(const char *name, symmcoll_op_t op)
         name, found != NULL ? found : "another operation");
 }
 
+/* Half as many bytes go, and each rank rounds. */
+static enum symmcoll_dtype find_sent(const struct matmul_scatter *it)
+{
+    enum symmcoll_dtype out = it->out.tensor.dtype;
+    bool is_half = out == SYMMCOLL_FLOAT16 || out == SYMMCOLL_BFLOAT16;
+
+    return is_half && it->fused->group->world->config->fused_round_parts
+               ? out
+               : it->sum;
+}
+
 static symmcoll_status_t shape_result(
     struct symmcoll_group *group, struct matmul_scatter *it)
 {
@@ -44,6 +55,7 @@ static symmcoll_status_t shape_result(
     it->total = it->count = (size_t)symc_fused_count(out, out->ndim);
     it->part = out->shape[it->dim];
     it->sum = symc_matmul_sum_dtype(it->a.dtype);
+    it->sent = find_sent(it);
     return SYMMCOLL_OK;
 }
 
@@ -108,23 +120,18 @@ static symmcoll_status_t check_apart(const struct matmul_scatter *it)
                                  : status;
 }
 
-/* What ranks send each other on devices is of that type or another one. */
-static bool rounds(const struct matmul_scatter *it)
-{
-    return it->a.device == SYMMCOLL_CUDA &&
-           it->fused->group->world->config->fused_round_parts;
-}
-
 static void describe(const void *context, struct symc_fused_args *args)
 {
     const struct matmul_scatter *it = context;
 
     symc_fused_describe(args, "a ");
     symc_fused_describe_shape(args, &it->a);
-    symc_fused_describe(args, "%s, %lld columns of b, %s, scatter_dim %d%s",
+    symc_fused_describe(args, "%s, %lld columns of b, %s, scatter_dim %d",
         it->a.device == SYMMCOLL_CUDA ? " in device memory" : "",
-        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim,
-        rounds(it) ? ", fused.round_parts" : "");
+        (long long)it->b.shape[1], symmcoll_op_name(it->op), it->dim);
+    if (it->a.device == SYMMCOLL_CUDA)
+        symc_fused_describe(args, ", sums of %s (fused.round_parts)",
+            symmcoll_dtype_name(it->sent));
 }
 
 symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
@@ -144,6 +151,7 @@ symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
     symc_fused_compare(&it->begun.args, it->b.shape[1]);
     symc_fused_compare(&it->begun.args, it->op);
     symc_fused_compare(&it->begun.args, it->dim);
-    symc_fused_compare(&it->begun.args, rounds(it));
+    if (it->a.device == SYMMCOLL_CUDA)
+        symc_fused_compare(&it->begun.args, (int64_t)it->sent);
     return check_apart(it);
 }

@@ -14,8 +14,6 @@
  */
 #include "fused/scatter_moves.h"
 
-#include "fused/device_scaled.h"
-
 static char *own_at(const struct device_scatter *op, size_t offset)
 {
     return symc_fused_device_at(op->it->fused, op->rank, offset);
@@ -133,8 +131,8 @@ static void make_part(const struct device_scatter *op,
 
 static void *sums_of(const struct device_scatter *op)
 {
-    return symc_fused_scatter_is_result(op) ? op->it->out.tensor.data
-                                            : own_at(op, op->sums_at);
+    return symc_fused_scatter_ends_in_out(op) ? op->it->out.tensor.data
+                                              : own_at(op, op->sums_at);
 }
 
 /* Where what a rank has written in a step is read in the next one. */
@@ -210,4 +208,6 @@ void symc_fused_scatter_move(
     if (!symc_fused_scatter_is_result(op))
         moving->enqueue->round(moving->state, out->dtype, out->data,
             own_at(op, op->sums_at), op->it->total);
+    else
+        moving->enqueue->copy(moving->state, out->data, sums_of(op), op->part);
 }

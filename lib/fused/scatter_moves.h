@@ -7,6 +7,7 @@
 #define SYMC_FUSED_SCATTER_MOVES_H
 
 #include "base/moving.h"
+#include "fused/device_scaled.h"
 #include "fused/matmul_scatter.h"
 
 #define INBOXES 2 /* where sums come, in turn */
@@ -23,10 +24,9 @@ struct device_scatter {
     struct symc_mover mover; /* first */
     struct matmul_scatter *it;
     int rank, size;
-    bool in_parts;            /* products are of one rank's part each */
-    int64_t rows, cols;       /* of a part */
-    enum symmcoll_dtype sums; /* of what goes round */
-    size_t elem, sum;         /* bytes of an element of a, and of those */
+    bool in_parts;      /* products are of one rank's part each */
+    int64_t rows, cols; /* of a part */
+    size_t elem, sum;   /* bytes of an element of a, and of what goes round */
     size_t part, pitch; /* bytes of a part's sums, and from slot to slot */
     bool packed, parts_packed; /* a is copied first, to: */
     size_t a_at;
@@ -35,9 +35,9 @@ struct device_scatter {
     struct symc_product_matrix b; /* the whole */
     bool outer;                   /* scales are of rows and columns */
     size_t scales_at, b_scales_at;
-    size_t
-        slots_at;   /* sums for all ranks; the first ones are where sums come */
-    size_t sums_at; /* before they are rounded */
+    /* Sums for all ranks; the first places are where sums come. */
+    size_t slots_at;
+    size_t sums_at; /* before they are rounded, or copied to the result */
     size_t workspace_at, workspace;
     void *plans[PLACES], *whole_plan; /* NULL: none */
 };
@@ -70,7 +70,17 @@ static inline struct symc_f_view symc_fused_scatter_view(
 /* Sums are results; else they are rounded at the end. */
 static inline bool symc_fused_scatter_is_result(const struct device_scatter *op)
 {
-    return op->sums == op->it->out.tensor.dtype;
+    return op->it->sent == op->it->out.tensor.dtype;
+}
+
+/* The last product writes to the result, which the caller may have where no line of
+ * 8-bit floats' products begins; else in memory of the group. */
+static inline bool symc_fused_scatter_ends_in_out(
+    const struct device_scatter *op)
+{
+    return symc_fused_scatter_is_result(op) &&
+           (!op->it->is_scaled ||
+               symc_fused_is_at_line(op->it->out.tensor.data));
 }
 
 static inline bool symc_fused_scatter_has_one_scale(

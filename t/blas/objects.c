@@ -192,6 +192,8 @@ static bool multiplies_eighths(const struct symc_lt_desc *desc,
            a->rows % 16 == 0 && a->cols % 16 == 0 &&
            preference->alignments[0] % 16 == 0 &&
            preference->alignments[1] % 16 == 0 &&
+           preference->alignments[2] % 16 == 0 &&
+           preference->alignments[3] % 16 == 0 &&
            (a->type != SYMC_LT_E5M2 || b->type != SYMC_LT_E5M2);
 }
 

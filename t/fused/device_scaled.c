@@ -55,6 +55,8 @@ static int gathers(struct symmcoll_group *group, int rank)
     return right;
 }
 
+static bool rounded; /* what goes from rank to rank, to 11 bits or 8 */
+
 static int scatters(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -67,6 +69,7 @@ static int scatters(struct symmcoll_group *group, int rank)
         test.order = (enum made_order)(i % 4);
         test.b_in_order = i % 5 == 0;
         test.op = i % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG;
+        test.inexact = rounded ? symmcoll_group_size(group) * 0x1p-8 : 0;
         for (test.dim = 0; test.dim < test.ndim && right; test.dim++)
             right = eighths_scatter_on_device(group, rank, &test);
     }
@@ -109,6 +112,23 @@ static int unaligned(struct symmcoll_group *group, int rank)
             right = (test.dim > 0 ||
                         eighths_gather_on_device(group, rank, &test)) &&
                     eighths_scatter_on_device(group, rank, &test);
+    }
+    return right;
+}
+
+/* Results in the caller's memory, of each type. */
+static int unaligned_results(struct symmcoll_group *group, int rank)
+{
+    int right = 1;
+
+    for (int i = 0; i < 3 * 2 && right; i++) {
+        struct eighths test = make_test(i % 3, 0);
+
+        test.mode = i / 3 == 0 ? ROWS : ONE_SCALE;
+        test.shift = 1;
+        test.repeated = 2;
+        for (test.dim = 0; test.dim < 2 && right; test.dim++)
+            right = eighths_scatter_on_device(group, rank, &test);
     }
     return right;
 }
@@ -322,9 +342,15 @@ int main(void)
         "both of eight ranks (8 threads)");
     on_both(3, both_ways, "part by part, and all at once: odd rows, and one");
     on_both(2, unaligned, "operands that do not begin where a line may");
+    on_both(3, unaligned_results, "nor do results that are added up");
     on_both(2, empty, "no rows, no depth, no matrix");
     on_both(3, over_scales, "results in the memory of scales");
     on_both(RANKS, captured, "a graph reads scales each time it is started");
     on_both(3, repeated, "each time the same bits, in memory of the caller");
+    setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
+    rounded = true;
+    every = 1;
+    on_both(3, scatters, "fused.round_parts: products go as 16-bit results");
+    on_both(3, unaligned_results, "which begin where no line may, too");
     return done_testing();
 }

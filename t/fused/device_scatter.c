@@ -12,7 +12,17 @@
 
 /* ---- bodies ---- */
 
-static double inexact; /* error of what goes from rank to rank, of its value */
+static bool rounded; /* what goes from rank to rank */
+
+/* Of its value: as often as there are ranks, to 11 bits or to 8. */
+static double inexact(
+    const struct symmcoll_group *group, enum symmcoll_dtype dtype)
+{
+    if (!rounded || symmcoll_dtype_size(dtype) != 2)
+        return 0;
+    return symmcoll_group_size(group) *
+           (dtype == SYMMCOLL_FLOAT16 ? 0x1p-11 : 0x1p-8);
+}
 
 static int run_case(
     struct symmcoll_group *group, int rank, const struct made_case *given)
@@ -24,7 +34,7 @@ static int run_case(
         .op = given->dim % 2 == 0 ? SYMMCOLL_SUM : SYMMCOLL_AVG,
         .order = given->order,
         .b_order = given->b_order,
-        .inexact = symmcoll_dtype_size(given->dtype) == 2 ? inexact : 0};
+        .inexact = inexact(group, given->dtype)};
 
     memcpy(test.shape, given->shape, sizeof(test.shape));
     return scattered_on_device(group, rank, &test);
@@ -70,7 +80,7 @@ static int both_ways(struct symmcoll_group *group, int rank)
             .ndim = 2,
             .shape = {i % 2 == 0 ? 9 : 2, 5},
             .columns = 7,
-            .inexact = i % 4 == 0 ? inexact : 0};
+            .inexact = i % 4 == 0 ? inexact(group, SYMMCOLL_BFLOAT16) : 0};
 
         right = OK(symmcoll_fused_set_plain(group, i / 2 == 1 && rank == 0)) &&
                 scattered_on_device(group, rank, &test);
@@ -200,7 +210,7 @@ int main(void)
     setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
     on_both(5, rounded_on_each,
         "fused.round_parts: sums that are sent are rounded on each rank");
-    inexact = 0x1p-7;
+    rounded = true;
     on_both(3, every_dimension, "and near, in every dimension");
     on_both(3, both_ways, "also where all is one product");
     return done_testing();

@@ -237,6 +237,7 @@ int eighths_scatter_on_device(
     struct eighths_matrix matrix;
     struct moved_matrix moved;
     struct moved moved_a, moved_scale;
+    char *memory = NULL; /* of a result that begins after a line */
     int64_t shape[4];
 
     call.stream = device_stream();
@@ -249,6 +250,11 @@ int eighths_scatter_on_device(
         matrix.width / (test->dim == test->ndim - 1 ? size : 1);
     if (test->repeated > 0)
         place(&out, matrix.scaled.out_dtype, test->ndim, shape, 0, device);
+    if (test->repeated > 0 && test->shift > 0) {
+        memory = device_alloc(nbytes_of(&out) + sizeof(float));
+        device_free(out.data);
+        out.data = memory + sizeof(float);
+    }
     for (int i = 0; right && (i == 0 || i < test->repeated); i++) {
         if (out.data != NULL)
             fill_with_nan(&out, call.stream);
@@ -261,7 +267,9 @@ int eighths_scatter_on_device(
             (i > 0 || eighths_are_scattered(test, size, rank, &matrix, &first));
     }
     free(first.data);
-    if (test->repeated > 0)
+    if (memory != NULL)
+        device_free(memory);
+    else if (test->repeated > 0)
         on_device_free(&out);
     else
         symmcoll_f_free(symmcoll_group_world(group), &out);

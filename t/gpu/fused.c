@@ -22,7 +22,17 @@
 
 static int repeated = 1;
 static double inexact; /* float32 */
-static double rounded; /* what goes from rank to rank, of 16 bits */
+static bool rounded;   /* what goes from rank to rank, of 16 bits */
+
+/* Of a sum's value: as often as there are ranks, to 11 bits or to 8. */
+static double find_rounding(
+    const struct symmcoll_group *group, enum symmcoll_dtype dtype)
+{
+    if (!rounded || symmcoll_dtype_size(dtype) != 2)
+        return 0;
+    return symmcoll_group_size(group) *
+           (dtype == SYMMCOLL_FLOAT16 ? 0x1p-11 : 0x1p-8);
+}
 
 static int both(
     struct symmcoll_group *group, int rank, const struct made_case *given)
@@ -44,9 +54,9 @@ static int both(
         .order = given->order,
         .b_order = given->b_order,
         .repeated = repeated,
-        .inexact = given->dtype == SYMMCOLL_FLOAT32         ? inexact
-                   : symmcoll_dtype_size(given->dtype) == 2 ? rounded
-                                                            : 0};
+        .inexact = given->dtype == SYMMCOLL_FLOAT32
+                       ? inexact
+                       : find_rounding(group, given->dtype)};
 
     memcpy(gathered.shape, given->shape, sizeof(gathered.shape));
     memcpy(scattered.shape, given->shape, sizeof(scattered.shape));
@@ -132,7 +142,7 @@ int main(void)
     inexact = TF32_ERROR;
     ok(threads_run(2, odd_sizes), "with fused.tf32 they are near, too");
     setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
-    rounded = 0x1p-7;
+    rounded = true;
     ok(threads_run(3, odd_sizes), "so with fused.round_parts");
     return done_testing();
 }

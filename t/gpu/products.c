@@ -110,15 +110,18 @@ static int eighths(void)
     static const enum symmcoll_dtype outs[] = {SYMMCOLL_BFLOAT16, F32};
     int right = open_library();
 
-    for (size_t i = 0; right && i < LENGTH(outs) * 3; i++) {
+    for (size_t i = 0; right && i < LENGTH(outs) * 6; i++) {
         struct product_given given = {.dtype = SYMMCOLL_FLOAT8_E4M3FN,
-            .out = outs[i / 3],
+            .out = outs[i / 6],
             .m = 64,
             .n = 32,
             .k = 128,
             .b_columns = true,
             .outer = i % 3 == 2,
-            .scaled = i % 3 > 0};
+            .scaled = i % 3 > 0,
+            .add = i / 3 % 2 != 0,
+            .apart = i / 3 % 2 != 0,
+            .divisor = i / 3 % 2 != 0 ? 3 : 0};
 
         right = is_right(&given);
     }
