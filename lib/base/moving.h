@@ -70,7 +70,8 @@ struct symc_enqueue {
     /* A barrier of all members: what they have enqueued before on the same stream
      * has been done. */
     void (*synchronise)(void *state);
-    /* A kernel that synchronises by itself, between two barriers. */
+    /* A kernel that synchronises before and after what it reads: no barrier is needed
+     * beside it. */
     void (*launch)(void *state, const struct symc_launch *launch);
     void (*clear)(void *state, void *at, size_t nbytes);
     void (*multiply)(

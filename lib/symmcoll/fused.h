@@ -111,11 +111,12 @@ symmcoll_status_t symmcoll_fused_all_gather_matmul(struct symmcoll_group *group,
  * out          out: contiguous, [..., columns] with scatter_dim divided by the
  *              number of ranks
  *
- * Products are added in the order of ranks.  Those of other ranks are made in
- * memory that these read; nothing of them is copied.  They are exchanged in
+ * In host memory products are added in the order of ranks.  Those of other ranks are
+ * made in memory that these read; nothing of them is copied.  They are exchanged in
  * blocks, of 512 KiB for each rank, where the sums for a rank are 4 MiB or more
  * (16-bit floats: as float32), all dimensions before scatter_dim are 1, it is not
- * the last, and a block has as many rows as b or more; else whole.
+ * the last, and a block has as many rows as b or more; else whole.  On devices a
+ * rank's sum goes from rank to rank, each of which adds its product to it.
  *
  * Source: torch.ops.symm_mem.fused_matmul_reduce_scatter.
  */
