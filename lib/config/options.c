@@ -366,11 +366,12 @@ const struct symc_option symc_options[] = {
         INT(fused_device_rows),
         .dflt = "512",
         .range = "0 1000000000",
-        .help = "Rows of one rank's part from which on fused operations on "
-                "devices multiply the parts of ranks one by one and exchange "
-                "them meanwhile; of fewer rows all parts are one product, after or "
-                "before they are exchanged, as on all ranks where one has so "
-                "few.",
+        .help =
+            "Rows of one rank's part from which on fused operations on "
+            "devices multiply the parts of ranks one by one and exchange "
+            "them meanwhile; of fewer rows all parts are one product, after or "
+            "before they are exchanged, as on all ranks where one has so "
+            "few.",
     },
     {
         .key = "fused.round_parts",
