@@ -80,9 +80,12 @@ static void find_device(char *reason, size_t nbytes)
 static void tell_where(int number)
 {
     void *frames[48];
-    const int n = backtrace(frames, 48);
+    int n;
 
+    /* It ends in any case.  NOLINTBEGIN(bugprone-signal-handler) */
+    n = backtrace(frames, 48);
     backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    /* NOLINTEND(bugprone-signal-handler) */
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
