@@ -380,8 +380,8 @@ const struct symc_option symc_options[] = {
         .help =
             "Whether sums of products that go from device to device are "
             "rounded to a result's float16 or bfloat16 on each, so that "
-            "half as many bytes go; off, they are float32 and rounded once. "
-            "The same on all ranks.",
+            "half as many bytes go; off, they are float32 and rounded once; "
+            "the same on all ranks.",
     },
     {
         .key = "fused.tf32",
