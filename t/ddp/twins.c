@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "t/ddp/twins.h"
 
+#include "base/tensor.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +11,9 @@
 
 size_t twins_span(const struct symmcoll_tensor *tensor)
 {
-    size_t span = 1;
+    struct symc_tensor_span span = symc_tensor_span(tensor);
 
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0)
-            return 0;
-        span += (size_t)((tensor->shape[d] - 1) * tensor->strides[d]);
-    }
-    return span * symmcoll_dtype_size(tensor->dtype);
+    return span.end - span.first;
 }
 
 size_t twins_nbytes(const struct symmcoll_tensor *tensor)

@@ -2,6 +2,7 @@
 #include "t/functional/on_device.h"
 #include "t/cuda/members.h"
 
+#include "base/tensor.h"
 #include "group/group.h"
 
 #include <stdlib.h>
@@ -69,17 +70,12 @@ static symmcoll_status_t call_form(const struct one *one,
     }
 }
 
-/* Elements from the first to the end of the last. */
+/* Bytes from the first element to the end of the last. */
 static size_t span_of(const struct symmcoll_tensor *tensor)
 {
-    size_t span = 1;
+    struct symc_tensor_span span = symc_tensor_span(tensor);
 
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0)
-            return 0;
-        span += (size_t)((tensor->shape[d] - 1) * tensor->strides[d]);
-    }
-    return span * symmcoll_dtype_size(tensor->dtype);
+    return span.end - span.first;
 }
 
 static void *make_room(const struct symmcoll_tensor *tensor)

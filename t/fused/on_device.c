@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "t/fused/on_device.h"
 
+#include "base/tensor.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* From the first element to the end of the last. */
+/* Bytes from the first element to the end of the last, or 1. */
 static size_t span_of(const struct symmcoll_tensor *tensor)
 {
-    size_t span = 1;
+    struct symc_tensor_span span = symc_tensor_span(tensor);
 
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (tensor->shape[d] == 0)
-            return 1;
-        span += (size_t)((tensor->shape[d] - 1) * tensor->strides[d]);
-    }
-    return span * symmcoll_dtype_size(tensor->dtype);
+    return span.end > span.first ? span.end - span.first : 1;
 }
 
 struct symmcoll_tensor on_device(const struct symmcoll_tensor *host, int device)
