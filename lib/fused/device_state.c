@@ -255,7 +255,7 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
         device->plans = at;
     }
     at->wanted[form] = true;
-    /* Of one process on its device nobody else waits for it. */
+    /* What a process loads keeps no other one waiting. */
     device->cold[form] |= fused->group->world->threads && !at->loaded;
     *plan = at->plan;
     if (at->workspace > *workspace)
