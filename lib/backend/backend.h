@@ -417,8 +417,9 @@ struct symc_backend {
     const struct symc_coll_ops *coll;
     const struct symc_memory_ops *mem;  /* NULL: it has no memory of its own */
     const struct symc_local_ops *local; /* the same */
-    const struct symc_compute_ops *compute; /* NULL: it multiplies nothing */
-    const struct symc_admin_ops *admin;     /* NULL: it hands nothing on */
+    const struct symc_compute_ops *compute;   /* NULL: it multiplies nothing */
+    const struct symc_transfer_ops *transfer; /* NULL: it copies no messages */
+    const struct symc_admin_ops *admin;       /* NULL: it hands nothing on */
 };
 
 #endif

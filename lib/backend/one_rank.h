@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a backend of devices does for one rank alone, without a group: memory,
- * copies, sums and times in the order of a stream, and products of matrices.
+ * copies, sums and times in the order of a stream, copies of messages, and products of
+ * matrices.
  */
 #ifndef SYMC_BACKEND_ONE_RANK_H
 #define SYMC_BACKEND_ONE_RANK_H
@@ -80,6 +81,57 @@ struct symc_local_ops {
     symmcoll_status_t (*elapsed)(
         void *local, void *from, void *to, int64_t *ns);
     void (*unmark)(void *local, void *mark);
+};
+
+#define SYMC_STAGING_HANDLE 64 /* bytes */
+
+/* Memory of a device that its owner has made for other ranks to read.  Travels between
+ * ranks. */
+struct symc_staging {
+    unsigned char
+        handle[SYMC_STAGING_HANDLE]; /* for others, in the backend's form */
+    uint64_t at;                     /* where its owner has it */
+};
+
+/*
+ * What copies messages between devices of two ranks, for one of them: the sender into
+ * its own staging, the receiver out of that.  Copies are on a stream of the backend's, and
+ * what is before them there has no more to wait for.  One thread makes the calls of
+ * reach(), copy() and reached(), and any may make the others beside it.
+ */
+struct symc_transfer_ops {
+    /* A device (out), until close(); of the request, fail, device and where that is are
+     * read.  Errors: UNSUPPORTED (no driver), INVALID (no such device), NO_MEMORY,
+     * DEVICE. */
+    symmcoll_status_t (*open)(
+        const struct symc_memory_request *request, void **transfer);
+    /* All that copy() has begun has ended: other ranks' staging is not used any more. */
+    void (*leave)(void *transfer);
+    /* After leave().  keep: other ranks may use this one's, which remains as long as its
+     * context. */
+    void (*close)(void *transfer, bool keep);
+    /* As that of struct symc_local_ops. */
+    bool (*serves)(
+        const void *transfer, const struct symc_memory_request *request);
+    /* This rank's staging (out), until close(), of so many bytes, as the first call said.
+     * It may wait for what runs on the device; any thread may call it at any time.
+     * Errors: NO_MEMORY, UNSUPPORTED (others
+     * cannot read it), DEVICE. */
+    symmcoll_status_t (*stage)(
+        void *transfer, size_t nbytes, struct symc_staging *staging);
+    /* Where another rank's staging is here (out), until close(); threads: that rank is of
+     * this process.  Errors: NO_MEMORY, UNSUPPORTED, DEVICE. */
+    symmcoll_status_t (*reach)(void *transfer,
+        const struct symc_staging *staging, bool threads, void **at);
+    /* How far a caller's stream is (out; NULL: the device's default one).
+     * Errors: INVALID (it is captured, or of another context), NO_MEMORY, DEVICE. */
+    symmcoll_status_t (*mark)(void *transfer, void *stream, void **mark);
+    /* Begin to copy; its end (out). */
+    symmcoll_status_t (*copy)(
+        void *transfer, void *to, const void *from, size_t nbytes, void **mark);
+    /* IN_PROGRESS: the device is not so far yet. */
+    symmcoll_status_t (*reached)(void *transfer, void *mark);
+    void (*unmark)(void *transfer, void *mark);
 };
 
 /*

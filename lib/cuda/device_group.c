@@ -13,6 +13,7 @@
 #include "cuda/memory.h"
 #include "cuda/nccl_run.h"
 #include "cuda/nccl_window.h"
+#include "cuda/transfer.h"
 #include "cuda/words.h"
 
 #include "backend/interface.h"
@@ -233,4 +234,5 @@ const struct symc_backend symmcoll_backend = {
     .mem = &mem,
     .local = &symc_cuda_local_ops,
     .compute = &symc_cuda_compute_ops,
+    .transfer = &symc_cuda_transfer_ops,
     .admin = &admin};

@@ -67,6 +67,8 @@ static const struct entry needed[] = {
         cuMemGetAllocationPropertiesFromHandle, 10020),
     ENTRY(mem_get_info, cuMemGetInfo, 3020),
 
+    ENTRY(mem_alloc, cuMemAlloc, 3020),
+    ENTRY(mem_free, cuMemFree, 3020),
     ENTRY(ipc_get_mem_handle, cuIpcGetMemHandle, 4010),
     ENTRY(ipc_open_mem_handle, cuIpcOpenMemHandle, 11000),
     ENTRY(ipc_close_mem_handle, cuIpcCloseMemHandle, 4010),

@@ -79,6 +79,8 @@ struct symc_cuda {
     PFN_cuMemGetInfo_v3020 mem_get_info; /* of the current context's device */
 
     /* ---- legacy IPC: allocations of cuMemAlloc(), of another process ---- */
+    PFN_cuMemAlloc_v3020 mem_alloc;
+    PFN_cuMemFree_v3020 mem_free;
     PFN_cuIpcGetMemHandle_v4010 ipc_get_mem_handle;
     PFN_cuIpcOpenMemHandle_v11000 ipc_open_mem_handle;
     PFN_cuIpcCloseMemHandle_v4010 ipc_close_mem_handle;

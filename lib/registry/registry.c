@@ -280,6 +280,23 @@ symmcoll_status_t symc_registry_open_compute(
     return symc_fail(status, "%s: device %d: %s", where, device, detail);
 }
 
+symmcoll_status_t symc_registry_open_transfer(
+    const struct symc_registry *registry, struct symc_memory_request request,
+    const struct symc_transfer_ops **ops, void **transfer)
+{
+    const struct symc_backend *backend =
+        symc_registry_memory(registry, SYMC_MEMORY_DEVICE);
+
+    request.fail = symc_fail;
+    *ops = backend != NULL ? backend->transfer : NULL;
+    return *ops != NULL
+               ? (*ops)->open(&request, transfer)
+               : symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                     "expected a backend that copies messages of device memory, "
+                     "found %s",
+                     backend != NULL ? backend->name : "none");
+}
+
 bool symc_registry_is_other_present(const struct symc_registry *registry)
 {
     if (registry->unserved)

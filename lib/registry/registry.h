@@ -78,6 +78,12 @@ symmcoll_status_t symc_registry_open_compute(
     const char *where, struct symc_memory_request request,
     const struct symc_compute_ops **ops, void **compute);
 
+/* The same of what copies messages there (out); the error does not say where, nor which
+ * device. */
+symmcoll_status_t symc_registry_open_transfer(
+    const struct symc_registry *registry, struct symc_memory_request request,
+    const struct symc_transfer_ops **ops, void **transfer);
+
 /* Whether memory that is not the host's may be in this process by now; if not no
  * address need be looked for. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);

@@ -59,6 +59,8 @@ static const struct entry entries[] = {
     ENTRY(cuMemRetainAllocationHandle, 11000),
     ENTRY(cuMemGetAllocationPropertiesFromHandle, 10020),
     ENTRY(cuMemGetInfo, 3020),
+    ENTRY(cuMemAlloc, 3020),
+    ENTRY(cuMemFree, 3020),
     ENTRY(cuIpcGetMemHandle, 4010),
     ENTRY(cuIpcOpenMemHandle, 11000),
     ENTRY(cuIpcCloseMemHandle, 4010),

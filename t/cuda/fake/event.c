@@ -234,6 +234,11 @@ FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
         *ms = (float)fake.settings.elapsed / 1e3F;
     else
         *ms = (float)(end->completed_ns - begin->completed_ns) / 1e6F;
+    /* Then both have completed, as cuEventQuery() would say. */
+    if (result == CUDA_SUCCESS) {
+        fake_acquire(&begin->record);
+        fake_acquire(&end->record);
+    }
     fake_unlock();
     return result;
 }
