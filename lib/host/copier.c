@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread that copies messages of device memory.
+ */
+#include "host/copier.h"
+
+#include "base/cancel.h"
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAP_NS (INT64_C(50) * 1000)           /* between two looks */
+#define CLOSE_NS (INT64_C(2) * SYMC_NS_PER_S) /* for what a device does */
+
+/* What copies on one device. */
+struct symc_copier_device {
+    struct symc_copier_device *next;
+    const struct symc_transfer_ops *ops;
+    void *transfer;
+};
+
+struct symc_copier {
+    const struct symc_waiting *waiting;
+    void (*moved)(void *arg, bool settled);
+    void *arg;
+    pthread_t thread;
+
+    pthread_mutex_t adding; /* of devices, which remain */
+    struct symc_copier_device *devices;
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t changed;
+    struct symc_copying *added; /* that the thread is to take */
+    bool asked;                 /* there is something to do */
+    bool stopping;
+
+    struct symc_copying *all; /* the thread's */
+};
+
+static void ask(struct symc_copier *copier)
+{
+    pthread_mutex_lock(&copier->lock);
+    copier->asked = true;
+    pthread_cond_signal(&copier->changed);
+    pthread_mutex_unlock(&copier->lock);
+}
+
+/* ---- one message, by the thread ---- */
+
+/* With the first reason. */
+static void fail(struct symc_copying *copying, symmcoll_status_t status)
+{
+    if (atomic_load(&copying->failed))
+        return;
+    copying->status = status;
+    snprintf(
+        copying->detail, sizeof(copying->detail), "%s", symmcoll_last_error());
+    atomic_store_explicit(&copying->failed, true, memory_order_release);
+}
+
+/* Whether the caller's stream has been reached. */
+static bool is_due(struct symc_copying *copying)
+{
+    const struct symc_copier_device *device = copying->device;
+    symmcoll_status_t status;
+
+    if (copying->mark == NULL)
+        return true;
+    status = device->ops->reached(device->transfer, copying->mark);
+    if (status == SYMMCOLL_IN_PROGRESS)
+        return false;
+    device->ops->unmark(device->transfer, copying->mark);
+    copying->mark = NULL;
+    atomic_store(&copying->waits, false);
+    if (status != SYMMCOLL_OK)
+        fail(copying, status);
+    return status == SYMMCOLL_OK;
+}
+
+/* The area of the staging. */
+static symmcoll_status_t find_staging(struct symc_copying *copying)
+{
+    const struct symc_copier_device *device = copying->device;
+    void *at = (void *)(uintptr_t)copying->place.staging.at;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (copying->staging != NULL)
+        return status;
+    if (!copying->sends)
+        status = device->ops->reach(
+            device->transfer, &copying->place.staging, copying->threads, &at);
+    if (status == SYMMCOLL_OK)
+        copying->staging = (char *)at + copying->area * SYMC_COPIES *
+                                            (size_t)copying->place.chunk;
+    return status;
+}
+
+static symmcoll_status_t begin_chunk(struct symc_copying *copying)
+{
+    const struct symc_copier_device *device = copying->device;
+    const size_t chunk = (size_t)copying->place.chunk;
+    const size_t from = (size_t)copying->begun * chunk;
+    const size_t left = copying->nbytes - from;
+    char *mine = copying->at + from;
+    char *staging;
+    symmcoll_status_t status = find_staging(copying);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    staging = copying->staging + copying->begun % SYMC_COPIES * chunk;
+    status =
+        device->ops->copy(device->transfer, copying->sends ? staging : mine,
+            copying->sends ? mine : staging, left < chunk ? left : chunk,
+            &copying->marks[copying->begun % SYMC_COPIES]);
+    if (status == SYMMCOLL_OK)
+        copying->begun++;
+    return status;
+}
+
+/* Count what has been copied; whether there was any. */
+static bool end_chunks(struct symc_copying *copying)
+{
+    const struct symc_copier_device *device = copying->device;
+    uint64_t copied = symc_copying_copied(copying), before = copied;
+
+    while (copied < copying->begun) {
+        void *mark = copying->marks[copied % SYMC_COPIES];
+        symmcoll_status_t status = device->ops->reached(device->transfer, mark);
+
+        if (status == SYMMCOLL_IN_PROGRESS)
+            break;
+        device->ops->unmark(device->transfer, mark);
+        if (status != SYMMCOLL_OK) {
+            /* Its context is broken: nothing runs there. */
+            while (++copied < copying->begun)
+                device->ops->unmark(
+                    device->transfer, copying->marks[copied % SYMC_COPIES]);
+            copying->begun = before;
+            fail(copying, status);
+            return false;
+        }
+        copied++;
+    }
+    atomic_store_explicit(&copying->copied, copied, memory_order_release);
+    return copied > before;
+}
+
+/* How far one got. */
+struct step {
+    bool moved;   /* something to tell */
+    bool settled; /* one has failed or stopped: who waits for that is to look */
+    bool runs;    /* to be looked at again, without being asked */
+};
+
+static bool is_ending(const struct symc_copying *copying)
+{
+    return atomic_load(&copying->stopping) || atomic_load(&copying->failed);
+}
+
+static void begin_chunks(struct symc_copying *copying, struct step *step)
+{
+    const bool waited = atomic_load(&copying->waits);
+    symmcoll_status_t status = SYMMCOLL_OK;
+    uint64_t granted =
+        atomic_load_explicit(&copying->granted, memory_order_acquire);
+
+    if (!is_due(copying))
+        return;
+    step->moved = step->moved || waited;
+    while (status == SYMMCOLL_OK && copying->begun < granted &&
+           copying->begun - symc_copying_copied(copying) < SYMC_COPIES)
+        status = begin_chunk(copying);
+    if (status != SYMMCOLL_OK)
+        fail(copying, status);
+}
+
+static void advance(struct symc_copying *copying, struct step *step)
+{
+    const bool failed = atomic_load(&copying->failed);
+    bool runs;
+
+    if (end_chunks(copying))
+        step->moved = true;
+    if (!is_ending(copying))
+        begin_chunks(copying, step);
+    runs = copying->begun > symc_copying_copied(copying);
+    step->runs =
+        step->runs || runs || (copying->mark != NULL && !is_ending(copying));
+    if ((atomic_load(&copying->failed) && !failed) ||
+        (is_ending(copying) && !runs &&
+            !atomic_exchange(&copying->idle, true) &&
+            !atomic_load(&copying->released)))
+        step->settled = true;
+}
+
+static void discard(struct symc_copying *copying)
+{
+    const struct symc_copier_device *device = copying->device;
+
+    if (copying->mark != NULL)
+        device->ops->unmark(device->transfer, copying->mark);
+    free(copying);
+}
+
+/* ---- the thread ---- */
+
+/* Take what has been added, and advance all. */
+static struct step advance_all(
+    struct symc_copier *copier, struct symc_copying *added)
+{
+    struct symc_copying **at = &copier->all;
+    struct step step = {.runs = false};
+
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = added;
+    at = &copier->all;
+    while (*at != NULL) {
+        struct symc_copying *copying = *at;
+
+        advance(copying, &step);
+        if (atomic_load_explicit(&copying->released, memory_order_acquire) &&
+            copying->begun == symc_copying_copied(copying)) {
+            *at = copying->next;
+            discard(copying);
+        } else {
+            at = &copying->next;
+        }
+    }
+    return step;
+}
+
+/* Poll for a moment after something has moved, for then more soon does. */
+static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
+{
+    const struct symc_waiting *waiting = copier->waiting;
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    if (!waiting->oversubscribed && symc_now_ns() - moved_ns < waiting->spin_ns)
+        symc_pause();
+    else
+        nanosleep(&nap, NULL);
+}
+
+static void *run(void *arg)
+{
+    struct symc_copier *copier = arg;
+    struct step step = {.runs = false};
+    int64_t moved_ns = symc_now_ns();
+
+    for (;;) {
+        struct symc_copying *added;
+        bool stopping;
+
+        pthread_mutex_lock(&copier->lock);
+        while (!step.runs && !copier->asked && !copier->stopping)
+            pthread_cond_wait(&copier->changed, &copier->lock);
+        if (copier->asked)
+            moved_ns = symc_now_ns();
+        copier->asked = false;
+        added = copier->added;
+        copier->added = NULL;
+        stopping = copier->stopping;
+        pthread_mutex_unlock(&copier->lock);
+        step = advance_all(copier, added);
+        if (stopping && (!step.runs || symc_now_ns() - moved_ns > CLOSE_NS))
+            break;
+        if (step.moved || step.settled) {
+            moved_ns = symc_now_ns();
+            copier->moved(copier->arg, step.settled);
+        }
+        if (step.runs && !step.moved)
+            pause_briefly(copier, moved_ns);
+    }
+    return NULL;
+}
+
+symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
+    void (*moved)(void *arg, bool settled), void *arg,
+    struct symc_copier **copier)
+{
+    struct symc_copier *made = symc_alloc(1, sizeof(*made));
+    symmcoll_status_t status;
+
+    if (made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    made->waiting = waiting;
+    made->moved = moved;
+    made->arg = arg;
+    pthread_mutex_init(&made->adding, NULL);
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->changed, NULL);
+    status = symc_thread_start(&made->thread, "symc-copier", 0, run, made);
+    if (status == SYMMCOLL_OK) {
+        *copier = made;
+        return status;
+    }
+    pthread_cond_destroy(&made->changed);
+    pthread_mutex_destroy(&made->lock);
+    pthread_mutex_destroy(&made->adding);
+    free(made);
+    return status;
+}
+
+bool symc_copier_leave(struct symc_copier *copier)
+{
+    if (copier == NULL)
+        return true;
+    pthread_mutex_lock(&copier->lock);
+    copier->stopping = true;
+    pthread_cond_signal(&copier->changed);
+    pthread_mutex_unlock(&copier->lock);
+    pthread_join(copier->thread, NULL);
+    if (copier->all != NULL)
+        return false;
+    for (struct symc_copier_device *at = copier->devices; at != NULL;
+         at = at->next)
+        at->ops->leave(at->transfer);
+    return true;
+}
+
+void symc_copier_close(struct symc_copier *copier, bool keep)
+{
+    if (copier == NULL || copier->all != NULL)
+        return; /* a device uses it still */
+    while (copier->devices != NULL) {
+        struct symc_copier_device *first = copier->devices;
+
+        copier->devices = first->next;
+        first->ops->close(first->transfer, keep);
+        free(first);
+    }
+    pthread_cond_destroy(&copier->changed);
+    pthread_mutex_destroy(&copier->lock);
+    pthread_mutex_destroy(&copier->adding);
+    free(copier);
+}
+
+/* ---- by callers ---- */
+
+/* With `adding`. */
+static symmcoll_status_t find_device(struct symc_copier *copier,
+    const struct symc_memory_request *request,
+    const struct symc_copier_opener *opener, struct symc_copier_device **device)
+{
+    struct symc_copier_device *found = copier->devices;
+    symmcoll_status_t status;
+
+    while (found != NULL && !found->ops->serves(found->transfer, request))
+        found = found->next;
+    *device = found;
+    if (found != NULL)
+        return SYMMCOLL_OK;
+    found = symc_alloc(1, sizeof(*found));
+    if (found == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = opener->open(opener->arg, request, &found->ops, &found->transfer);
+    if (status != SYMMCOLL_OK) {
+        free(found);
+        return status;
+    }
+    found->next = copier->devices;
+    copier->devices = found;
+    *device = found;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t prepare(struct symc_copying *copying,
+    const struct symc_memory_request *request,
+    const struct symc_copier_opener *opener, const struct symc_op *op,
+    size_t chunk)
+{
+    const struct symc_copier_device *device;
+    symmcoll_status_t status;
+
+    pthread_mutex_lock(&copying->copier->adding);
+    status = find_device(copying->copier, request, opener, &copying->device);
+    pthread_mutex_unlock(&copying->copier->adding);
+    if (status != SYMMCOLL_OK)
+        return status;
+    device = copying->device;
+    copying->place.chunk = chunk;
+    if (copying->sends)
+        status = device->ops->stage(device->transfer,
+            SYMC_COPIER_AREAS * SYMC_COPIES * chunk, &copying->place.staging);
+    return status == SYMMCOLL_OK
+               ? device->ops->mark(device->transfer, op->stream, &copying->mark)
+               : status;
+}
+
+symmcoll_status_t symc_copier_begin(struct symc_copier *copier,
+    const struct symc_memory_request *request,
+    const struct symc_copier_opener *opener, const struct symc_op *op,
+    size_t chunk, struct symc_copying **copying)
+{
+    struct symc_copying *made = symc_alloc(1, sizeof(*made));
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
+
+    if (made != NULL) {
+        made->copier = copier;
+        made->sends = op->kind == SYMC_SEND;
+        made->at = made->sends ? (char *)(uintptr_t)op->in : op->out;
+        made->nbytes = op->count * op->elem;
+        atomic_init(&made->waits, true);
+        status = prepare(made, request, opener, op, chunk);
+    }
+    if (status == SYMMCOLL_OK) {
+        pthread_mutex_lock(&copier->lock);
+        made->next = copier->added;
+        copier->added = made;
+        copier->asked = true;
+        pthread_cond_signal(&copier->changed);
+        pthread_mutex_unlock(&copier->lock);
+        *copying = made;
+    } else {
+        free(made);
+    }
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+void symc_copying_grant(
+    struct symc_copying *copying, uint64_t chunks, uint64_t area)
+{
+    const uint64_t before =
+        atomic_load_explicit(&copying->granted, memory_order_relaxed);
+
+    if (chunks <= before)
+        return;
+    if (before == 0)
+        copying->area = area;
+    atomic_store_explicit(&copying->granted, chunks, memory_order_release);
+    ask(copying->copier);
+}
+
+bool symc_copying_stop(struct symc_copying *copying)
+{
+    if (!atomic_exchange(&copying->stopping, true))
+        ask(copying->copier);
+    return atomic_load(&copying->idle);
+}
+
+void symc_copying_release(struct symc_copying *copying)
+{
+    struct symc_copier *copier;
+
+    if (copying == NULL)
+        return;
+    copier = copying->copier;
+    atomic_store(&copying->stopping, true);
+    atomic_store_explicit(&copying->released, true, memory_order_release);
+    /* From here on it may be gone. */
+    ask(copier);
+}
