@@ -3,12 +3,17 @@
  * Several sends and receives at once: batch, and permute, which sends to one
  * rank and receives from one.
  */
+#include "base/cancel.h"
 #include "coll/coll.h"
+#include "group/site.h"
 
 #include <symmcoll/pair.h>
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#define OWN_NAP_NS 20000 /* between two looks at a device */
 
 static const struct symmcoll_pair_op default_op = SYMMCOLL_PAIR_OP_INIT;
 /* The first one with a size has no member that could be missing. */
@@ -17,15 +22,6 @@ static const struct symc_sized op_kind = {.name = "operation",
     .defaults = &default_op,
     .nbytes = sizeof(default_op),
     .least = sizeof(default_op)};
-
-static symmcoll_status_t check_memory(const struct symc_op *op)
-{
-    return op->memory == SYMC_MEMORY_HOST
-               ? SYMMCOLL_OK
-               : symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-                     "%s: expected host memory in a batch, found %s",
-                     symc_kind_name(op->kind), symc_memory_name(op->memory));
-}
 
 /* Check one operation of a batch; `op` is filled in by the caller.  Errors and
  * records of an operation without a label have the call's name in its place. */
@@ -36,8 +32,6 @@ static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
 
     if (status == SYMMCOLL_OK)
         status = symc_coll_check_pair(group, op);
-    if (status == SYMMCOLL_OK)
-        status = check_memory(op);
     if (op->label[0] == '\0')
         strncpy(op->label, where, sizeof(op->label) - 1);
     return status;
@@ -162,6 +156,7 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
 {
     uintptr_t out = (uintptr_t)both->out, in = (uintptr_t)both->in;
     bool own = source == group->rank;
+    char memories[2][SYMC_MEMORY_TEXT];
     size_t nbytes;
 
     for (int i = 0; i < 2; i++) {
@@ -175,11 +170,20 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
         op->out = i == 0 ? NULL : both->out;
         status = own ? symc_coll_prepare(group, op, call)
                      : check(group, op, "permute", call);
-        if (status == SYMMCOLL_OK && own)
-            status = check_memory(op);
+        if (status == SYMMCOLL_OK && own && op->memory != SYMC_MEMORY_HOST)
+            status = symc_group_place_pair(group, op);
         if (status != SYMMCOLL_OK)
             return fail_call("permute", status);
     }
+    if (own && both->count > 0 &&
+        (ends[0].memory != ends[1].memory || ends[0].device != ends[1].device))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "permute: expected out and in of a rank that sends to itself in one "
+            "memory, found in at %p in %s and out at %p in %s",
+            both->in,
+            symc_memory_format(ends[0].memory, ends[0].device, memories[0]),
+            both->out,
+            symc_memory_format(ends[1].memory, ends[1].device, memories[1]));
     nbytes = both->count * ends[0].elem;
     if (out < in + nbytes && in < out + nbytes && !(own && out == in))
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -187,6 +191,79 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
             "byte %td of in",
             nbytes, (ptrdiff_t)(out - in));
     return SYMMCOLL_OK;
+}
+
+/* Wait until the stream of a site is where it is now; for an operation that ends when its
+ * group fails, or when its time has passed. */
+static symmcoll_status_t await_stream(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_site *site)
+{
+    const int64_t deadline = symc_deadline_ns(symc_now_ns(), op->timeout_ns);
+    const struct timespec nap = {.tv_nsec = OWN_NAP_NS};
+    void *mark = NULL;
+    int64_t ns = 0;
+    symmcoll_status_t status = symc_site_mark(site, &mark);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_site_elapsed(site, mark, mark, &ns);
+    while (status == SYMMCOLL_IN_PROGRESS) {
+        if (symc_members_failed(&group->members))
+            status = symc_members_status(&group->members, op);
+        else if (symc_now_ns() >= deadline)
+            status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
+                "permute: expected stream %p to have come to it in %.3g s, found "
+                "that what it had before has not ended",
+                op->stream, (double)op->timeout_ns / (double)SYMC_NS_PER_S);
+        else if (nanosleep(&nap, NULL) == 0)
+            status = symc_site_elapsed(site, mark, mark, &ns);
+    }
+    symc_site_unmark(site, mark);
+    return status;
+}
+
+/* What a rank sends to itself on a device, which has ended when this returns, as what
+ * comes of others.  Nothing is enqueued before the stream is free, so that when its
+ * time has passed nothing changes. */
+static symmcoll_status_t copy_on_device(struct symmcoll_group *group,
+    const struct symc_op *op, const void *in, size_t nbytes)
+{
+    int cancel = symc_cancel_disable();
+    struct symc_site *site = NULL;
+    symmcoll_status_t status = symc_site_open(
+        "permute", group, op->device, op->stream, op->out, false, &site);
+
+    if (status == SYMMCOLL_OK)
+        status = await_stream(group, op, site);
+    if (status == SYMMCOLL_OK)
+        status = symc_site_move(site, op->out, in, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = await_stream(group, op, site);
+    symc_site_close(site);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* The same in whatever memory; an error takes the work back, which has ended. */
+static symmcoll_status_t copy_own(struct symmcoll_group *group,
+    const struct symc_op *op, const void *in, struct symmcoll_work **work)
+{
+    size_t nbytes = op->count * op->elem;
+    symmcoll_status_t status;
+    char detail[SYMC_DETAIL_MAX];
+
+    if (op->out == in || nbytes == 0)
+        return SYMMCOLL_OK;
+    if (op->memory == SYMC_MEMORY_HOST) {
+        memcpy(op->out, in, nbytes);
+        return SYMMCOLL_OK;
+    }
+    status = copy_on_device(group, op, in, nbytes);
+    if (status == SYMMCOLL_OK || work == NULL)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symmcoll_work_free(*work);
+    *work = NULL;
+    return symc_fail(status, "%s", detail);
 }
 
 symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
@@ -220,7 +297,6 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
         *symc_batch_op(batch, i) = ends[i];
     /* Now: a call that is refused writes nothing. */
     status = symc_batch_start(batch, work);
-    if (status == SYMMCOLL_OK && own && out != in && count > 0)
-        memcpy(out, in, count * ends[0].elem);
-    return status;
+    return status == SYMMCOLL_OK && own ? copy_own(group, &ends[1], in, work)
+                                        : status;
 }

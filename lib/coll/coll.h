@@ -90,8 +90,9 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
 symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
     const char *where, bool sends, int peer);
 
-/* The same of an op that has been prepared, and its size. */
+/* The same of an op that has been prepared, and its size; one of device memory is
+ * placed. */
 symmcoll_status_t symc_coll_check_pair(
-    const struct symmcoll_group *group, const struct symc_op *op);
+    struct symmcoll_group *group, struct symc_op *op);
 
 #endif

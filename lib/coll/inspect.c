@@ -79,7 +79,9 @@ symmcoll_status_t symc_coll_inspect(
     if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF || !sends)
         return SYMMCOLL_OK;
     if (op->memory != SYMC_MEMORY_HOST) {
-        if (op->kind != SYMC_BARRIER && !is_searched_later(group, op))
+        if (op->kind == SYMC_SEND ||
+            (!symc_kind_has(op->kind, SYMC_PAIR) && op->kind != SYMC_BARRIER &&
+                !is_searched_later(group, op)))
             tell_unsearched(group, op);
         return SYMMCOLL_OK;
     }

@@ -28,21 +28,27 @@ symmcoll_status_t symc_coll_check_peer(
 }
 
 symmcoll_status_t symc_coll_check_pair(
-    const struct symmcoll_group *group, const struct symc_op *op)
+    struct symmcoll_group *group, struct symc_op *op)
 {
     const char *where = symc_kind_name(op->kind);
+    size_t largest;
     symmcoll_status_t status =
         symc_coll_check_peer(group, where, op->kind == SYMC_SEND, op->peer);
 
-    if (status == SYMMCOLL_OK && op->memory == SYMC_MEMORY_HOST &&
-        op->count * op->elem > SYMC_PAIR_LARGEST)
+    if (status != SYMMCOLL_OK)
+        return status;
+    largest = op->memory == SYMC_MEMORY_HOST
+                  ? SYMC_PAIR_LARGEST
+                  : (SYMC_PAIR_LARGEST / SYMC_PAIR_CHUNK - 1) *
+                        group->world->config->cuda_message_chunk;
+    if (op->count * op->elem > largest)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a message of at most %zu bytes, found %zu", where,
-            SYMC_PAIR_LARGEST, op->count * op->elem);
-    return status;
+            largest, op->count * op->elem);
+    return op->memory == SYMC_MEMORY_HOST ? status
+                                          : symc_group_place_pair(group, op);
 }
 
-/* In the memory of the buffer. */
 static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
     const struct symmcoll_call *call, int *source, struct symmcoll_work **work)
 {
@@ -52,16 +58,7 @@ static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
         status = symc_coll_check_pair(group, op);
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
-    if (op->memory == SYMC_MEMORY_HOST)
-        return symc_group_pair(group, op, source, work);
-    if (op->peer == SYMMCOLL_ANY_SOURCE)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "recv: expected a peer for device memory, found "
-            "SYMMCOLL_ANY_SOURCE");
-    status = symc_coll_run(group, op, work);
-    if (status == SYMMCOLL_OK && source != NULL)
-        *source = op->peer;
-    return status;
+    return symc_group_pair(group, op, source, work);
 }
 
 symmcoll_status_t symmcoll_send(struct symmcoll_group *group, const void *buf,

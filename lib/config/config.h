@@ -121,6 +121,7 @@ struct symc_config {
     bool cuda_multimem;                /* a switch may add up */
     size_t cuda_multimem_one_shot_max; /* bytes: in one shot, else in two */
     bool cuda_copy_engine;             /* it copies what is moved */
+    size_t cuda_message_chunk;         /* bytes; messages go in such pieces */
     char *cuda_cublaslt;               /* cuBLASLt's library; "": none */
     size_t cuda_nccl_min;              /* bytes: by NCCL from there on */
     bool cuda_nccl_sums;               /* sums of floats, too */

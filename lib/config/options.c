@@ -111,7 +111,7 @@ const struct symc_option symc_options[] = {
                 "the first one; memory of devices is searched there, and "
                 "what is found is told when the operation has run: an error "
                 "fails the group then; what graphs have captured, and what "
-                "symmetric and fused operations send there, is not "
+                "symmetric and fused operations and sends send there, is not "
                 "searched.",
     },
 

@@ -125,6 +125,15 @@
                 "it on.",
     },
     {
+        .key = "cuda.message_chunk",
+        SIZE(cuda_message_chunk),
+        .dflt = "2MiB",
+        .range = "64KiB 64MiB",
+        .help = "Sends and receives of device memory go through memory of the "
+                "sender's device in pieces of this size, four of a message "
+                "at once; a rank that has sent some has 32 of these there.",
+    },
+    {
         .key = "cuda.cublaslt",
         TEXT(cuda_cublaslt),
         .dflt = "libcublasLt.so.13",

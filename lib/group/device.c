@@ -286,7 +286,7 @@ bool symc_group_is_on_device(
 }
 
 /* A group is on one device of each rank: that of its first call. */
-static symmcoll_status_t take_device(
+symmcoll_status_t symc_group_take_device(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     bool first;
@@ -314,13 +314,10 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     symmcoll_status_t status;
     void *mark = NULL;
 
-    if (symc_kind_has(op->kind, SYMC_PAIR))
-        return work != NULL ? symc_queue_submit(group->queue, op, work)
-                            : symc_group_call(group, op);
     if (work == NULL && symc_callbacks_inside_queue(
                             &group->queue->origin->callbacks, group->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
-    status = take_device(group, op);
+    status = symc_group_take_device(group, op);
     if (status != SYMMCOLL_OK)
         return status;
     (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);

@@ -17,6 +17,11 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
 bool symc_group_is_on_device(
     struct symmcoll_group *group, int device, int *found);
 
+/* Have the group on the device of an operation of this rank; INVALID: it is on another
+ * one. */
+symmcoll_status_t symc_group_take_device(
+    struct symmcoll_group *group, const struct symc_op *op);
+
 /* Enqueue what this rank does alone with joined memory, in the backend that has
  * joined it; op is access->op.  OK: it has been enqueued.  Errors: those of the
  * backend, and of a group that has failed. */

@@ -403,8 +403,8 @@ void symc_group_free_listener(struct symmcoll_group *group);
 /* ---- pair.c ---- */
 
 /*
- * Start a send or receive in host memory, whose arguments have been checked; and
- * wait for it, where work is NULL.
+ * Start a send or receive, whose arguments have been checked and which, of device
+ * memory, has been placed; and wait for it, where work is NULL.
  *
  * source  out, at the end of a receive: whom it is from; may be NULL
  */
@@ -427,6 +427,14 @@ struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index);
 void symc_batch_free(struct symc_batch *batch);
 symmcoll_status_t symc_batch_start(
     struct symc_batch *batch, struct symmcoll_work **work);
+
+/* ---- pair_device.c ---- */
+
+/* A send or receive of device memory is to be made: its stream, where the call has none,
+ * is the group's.  Errors: INVALID (the group is on another device), UNSUPPORTED (the
+ * stream is captured). */
+symmcoll_status_t symc_group_place_pair(
+    struct symmcoll_group *group, struct symc_op *op);
 
 /* ---- pair_end.c ---- */
 

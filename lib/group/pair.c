@@ -32,8 +32,9 @@ static symmcoll_status_t prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     int peer = op->kind == SYMC_SEND ? group->global[op->peer] : SYMC_PAIR_ANY;
+    size_t nbytes = op->memory == SYMC_MEMORY_HOST ? op->count * op->elem : 0;
 
-    return symc_pairs_prepare(group->world->pairs, peer, op->count * op->elem);
+    return symc_pairs_prepare(group->world->pairs, peer, nbytes);
 }
 
 /* Whom a receive is from, within the group. */
@@ -105,7 +106,7 @@ static symmcoll_status_t start_blocking(
     if (pair->op->kind == SYMC_SEND)
         return start(group, pair, &call->entry);
     call->entry = symc_group_record_pair(group, pair->op);
-    if (symc_pairs_recv_small(pairs, pair, &ticks)) {
+    if (pair->copying == NULL && symc_pairs_recv_small(pairs, pair, &ticks)) {
         if (symc_group_tells(group))
             symc_group_tell(group, pair->op, call->entry, SYMMCOLL_OK);
         symc_trace_complete(call->entry, ticks);
@@ -124,6 +125,9 @@ static symmcoll_status_t run_blocking(
     struct blocking call;
     symmcoll_status_t status;
 
+    status = symc_group_begin_copying(group, op, &call.pair.copying);
+    if (status != SYMMCOLL_OK)
+        return status;
     fill(&call.pair, group, op);
     call.pair.end = end_blocking;
     call.group = group;
@@ -133,6 +137,7 @@ static symmcoll_status_t run_blocking(
     status = prepare(group, op);
     if (status != SYMMCOLL_OK) {
         symc_pairs_leave(pairs);
+        symc_copying_release(call.pair.copying);
         return status;
     }
     op->seq = symc_group_next_pair(group);
@@ -217,6 +222,11 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
     work = make_work(group, op);
     if (work == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_group_begin_copying(group, &work->op, &work->pair.copying);
+    if (status != SYMMCOLL_OK) {
+        drop_work(group, work);
+        return status;
+    }
     fill(&work->pair, group, &work->op);
     work->pair.end = end_one;
     work->source_out = source;
@@ -225,6 +235,7 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
     status = prepare(group, op);
     if (status != SYMMCOLL_OK) {
         symc_pairs_leave(pairs);
+        symc_copying_release(work->pair.copying);
         drop_work(group, work);
         return status;
     }
@@ -311,8 +322,11 @@ struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index)
     return &batch->parts[index].op;
 }
 
+/* Before it has been started. */
 void symc_batch_free(struct symc_batch *batch)
 {
+    for (size_t i = 0; i < batch->count; i++)
+        symc_copying_release(batch->parts[i].pair.copying);
     free(batch);
 }
 
@@ -404,8 +418,13 @@ symmcoll_status_t symc_batch_start(
         status = made == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK;
         batch->work = made;
     }
+    for (size_t i = 0; i < batch->count && status == SYMMCOLL_OK; i++)
+        status = symc_group_begin_copying(
+            group, &batch->parts[i].op, &batch->parts[i].pair.copying);
     if (status != SYMMCOLL_OK) {
-        free(batch);
+        symc_batch_free(batch);
+        if (made != NULL)
+            drop_work(group, made);
         return status;
     }
     if (made != NULL)
@@ -414,7 +433,7 @@ symmcoll_status_t symc_batch_start(
     status = start_parts(batch);
     symc_pairs_leave(pairs);
     if (status != SYMMCOLL_OK) {
-        free(batch);
+        symc_batch_free(batch);
         if (made != NULL)
             drop_work(group, made);
         return status;

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of a group's sends and receives share.  Private to them.  All
- * of it is under the lock of the rank's sends and receives.
+ * What the files of a group's sends and receives share.  Private to them.  What is
+ * not said to be without it is under the lock of the rank's sends and receives.
  */
 #ifndef SYMC_GROUP_PAIR_CALLS_H
 #define SYMC_GROUP_PAIR_CALLS_H
 
 #include "group/group.h"
+
+/* ---- pair_device.c ---- */
+
+/* What copies an operation's message on a device (out), whose order on the stream of
+ * the call is that of this call; NULL: of host memory, or of no bytes.  Without the
+ * lock.  Errors: this rank's own. */
+symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
+    struct symc_op *op, struct symc_copying **copying);
+
+/* ---- here ---- */
 
 /* The number of the next one.  Nobody else counts them, so no exchange is
  * needed. */

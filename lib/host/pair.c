@@ -44,6 +44,8 @@ void symc_pairs_close(struct symc_pairs *pairs)
 {
     if (pairs == NULL)
         return;
+    if (symc_copier_leave(pairs->copier))
+        symc_copier_close(pairs->copier, !symc_pair_leave_staging(pairs));
     for (int r = 0; pairs->peers != NULL && r < pairs->setup.size; r++) {
         while (pairs->peers[r].kept != NULL) {
             struct symc_pair_message *first = pairs->peers[r].kept;
@@ -103,8 +105,10 @@ static bool look_last(struct symc_pairs *pairs)
     symc_pairs_advance(pairs);
     for (const struct symc_pair *at = pairs->all; at != NULL && !stopped;
          at = at->all_next)
-        stopped =
-            atomic_load_explicit(at->core->stopped, memory_order_acquire) != 0;
+        /* What a device still copies is looked at when that has ended. */
+        stopped = atomic_load_explicit(
+                      at->core->stopped, memory_order_acquire) != 0 &&
+                  (at->copying == NULL || at->copying->stop_ns == 0);
     symc_pairs_leave(pairs);
     return stopped;
 }
@@ -283,6 +287,35 @@ symmcoll_status_t symc_pairs_attend(struct symc_pairs *pairs)
             &pairs->thread, "symc-pairs", SYMC_STACK_SMALL, run, pairs);
         pairs->running = status == SYMMCOLL_OK;
     }
+    pthread_mutex_unlock(&pairs->lock);
+    symc_cancel_restore(cancel);
+    return status;
+}
+
+/* By the copier's thread.  No visit: it does not come again by itself. */
+static void take_copied(void *arg, bool settled)
+{
+    struct symc_pairs *pairs = arg;
+
+    symc_pairs_enter(pairs);
+    symc_pairs_advance(pairs);
+    settled = settled || symc_now_ns() >= pairs->look_ns;
+    symc_pairs_leave(pairs);
+    if (settled)
+        (void)symc_pairs_look(pairs);
+}
+
+symmcoll_status_t symc_pairs_open_copier(
+    struct symc_pairs *pairs, struct symc_copier **copier)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    pthread_mutex_lock(&pairs->lock);
+    if (pairs->copier == NULL)
+        status = symc_copier_open(
+            pairs->setup.waiting, take_copied, pairs, &pairs->copier);
+    *copier = pairs->copier;
     pthread_mutex_unlock(&pairs->lock);
     symc_cancel_restore(cancel);
     return status;

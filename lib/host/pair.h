@@ -11,6 +11,7 @@
 #define SYMC_HOST_PAIR_H
 
 #include "backend/backend.h"
+#include "host/copier.h"
 #include "segment/segment.h"
 
 #include <pthread.h>
@@ -64,7 +65,9 @@ struct symc_pair_envelope {
     int64_t tag;
     uint64_t count; /* elements */
     uint8_t dtype;
-    uint8_t space; /* enum symc_pair_space */
+    uint8_t space;                        /* enum symc_pair_space */
+    uint8_t memory;                       /* enum symc_memory */
+    const struct symc_chunk_place *place; /* of device memory; NULL: none */
 };
 
 /*
@@ -77,6 +80,8 @@ struct symc_pair {
     uint64_t key; /* of the group */
     int peer;     /* rank of the world, or SYMC_PAIR_ANY */
     uint8_t space;
+    /* Of device memory; released when it has ended.  NULL: of the host's. */
+    struct symc_copying *copying;
     /* Called once, under the lock or not, by any thread; symmcoll_last_error()
      * is the detail. */
     void (*end)(struct symc_pair *pair, symmcoll_status_t status);
@@ -89,12 +94,15 @@ struct symc_pair {
     struct symc_pair *all_next, *all_previous; /* of all that wait */
     uint8_t state;                             /* enum symc_pair_state */
     bool refused;
-    bool started; /* end() is to be called */
+    bool postponed; /* answered, while the sender's stream was not so far */
+    uint8_t memory; /* of the other side, where it is refused */
+    bool started;   /* end() is to be called */
     symmcoll_status_t status;
     uint64_t number; /* of the message */
-    uint64_t count;  /* of the other side, where it is refused */
+    uint64_t count;  /* likewise */
     uint64_t dtype;
-    uint64_t chunks; /* moved so far */
+    uint64_t chunks;  /* moved so far */
+    uint64_t resumed; /* as read with the latest answer to it */
     int64_t deadline_ns;
 };
 
@@ -144,6 +152,8 @@ struct symc_pairs {
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stopping;
+    struct symc_copier
+        *copier;            /* of messages in device memory; NULL: none yet */
     bool asked;             /* to look at once */
     _Atomic bool attending; /* the thread looks now and then */
 };
@@ -260,6 +270,11 @@ void symc_pairs_pass(struct symc_pairs *pairs, bool sleeps);
 
 /* There will be works: start the thread, if need be.  Errors: SYSTEM. */
 symmcoll_status_t symc_pairs_attend(struct symc_pairs *pairs);
+
+/* What copies messages in device memory (out), made by the first call.
+ * Errors: NO_MEMORY, SYSTEM. */
+symmcoll_status_t symc_pairs_open_copier(
+    struct symc_pairs *pairs, struct symc_copier **copier);
 
 /* One work more waits, one less. */
 void symc_pairs_add_work(struct symc_pairs *pairs);

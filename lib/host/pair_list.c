@@ -57,6 +57,8 @@ void symc_pair_finish(
 {
     pair->state = SYMC_PAIR_ENDED;
     pair->status = status;
+    symc_copying_release(pair->copying);
+    pair->copying = NULL;
     if (!pair->started)
         return; /* within symc_pairs_start() */
     unlist(pairs, pair);
@@ -89,6 +91,10 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
     case SYMC_PAIR_SENDING:
         note_withdrawn(peer, pair);
         peer->sending = NULL;
+        /* Of a device all may be there, and be read: more than all is not. */
+        if (pair->copying != NULL)
+            atomic_store_explicit(&peer->ring->written,
+                peer->base + SYMC_PAIR_TRANSFER - 1, memory_order_release);
         peer->end = peer->base; /* its area is free: nobody reads to the end */
         break;
     case SYMC_PAIR_POSTED:
@@ -132,22 +138,47 @@ static int member_of(const struct symc_ranks *ranks, int global)
     return 0;
 }
 
-symmcoll_status_t symc_pair_differ(
-    const struct symc_pair *pair, int other, uint64_t count, uint64_t dtype)
+/* What this side and the other one have. */
+static const char *name_difference(
+    const struct symc_op *op, uint64_t dtype, uint64_t memory)
+{
+    if (memory != op->memory && dtype == op->dtype)
+        return "memory";
+    return dtype != op->dtype ? "type" : "count";
+}
+
+/* "", or " in device memory" where the two sides differ in that. */
+static const char *format_place(
+    bool differs, uint64_t memory, char buffer[SYMC_MEMORY_TEXT])
+{
+    if (differs)
+        snprintf(buffer, SYMC_MEMORY_TEXT, " in %s",
+            symc_memory_name((unsigned int)memory));
+    else
+        buffer[0] = '\0';
+    return buffer;
+}
+
+symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
+    uint64_t count, uint64_t dtype, uint64_t memory)
 {
     const struct symc_op *op = pair->op;
     const struct symc_ranks *ranks = pair->core->ranks;
     bool sends = op->kind == SYMC_SEND;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    char theirs[SYMC_MEMORY_TEXT], own[SYMC_MEMORY_TEXT];
+    const bool apart = memory != op->memory;
 
     symc_format_rank(ranks, member_of(ranks, other), SYMC_NO_PID, who);
     return symc_fail(SYMMCOLL_ERR_MISMATCH,
-        "%s of group %s: %s differs: %s %s %llu of %s, this rank %s %zu of %s",
+        "%s of group %s: %s differs: %s %s %llu of %s%s, this rank %s %zu of "
+        "%s%s",
         symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
-        pair->core->name, dtype != op->dtype ? "type" : "count", who,
+        pair->core->name, name_difference(op, dtype, memory), who,
         sends ? "receives" : "sent", (unsigned long long)count,
-        format_type(dtype), sends ? "sent" : "receives", op->count,
-        format_type(op->dtype));
+        format_type(dtype), format_place(apart, memory, theirs),
+        sends ? "sent" : "receives", op->count, format_type(op->dtype),
+        format_place(apart, op->memory, own));
 }
 
 symmcoll_status_t symc_pair_garbled(

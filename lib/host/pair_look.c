@@ -31,6 +31,7 @@ symmcoll_status_t symc_pairs_start(
     struct symc_pairs *pairs, struct symc_pair *pair)
 {
     pair->started = false;
+    pair->postponed = false;
     pair->deadline_ns = 0;
     if (pair->op->kind == SYMC_SEND)
         symc_pair_send(pairs, pair);
@@ -106,7 +107,7 @@ static int find_failed(
 /* What has been taken out of the lists, with what is to be said. */
 struct given_up {
     struct symc_pair *pair;
-    int member; /* NOBODY: its time has passed */
+    int member; /* NOBODY: its time has passed, or a copy has failed */
     char found
         [SYMC_PAIR_FOUND]; /* what came instead of a message; "": nothing */
 };
@@ -116,11 +117,13 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
     struct symc_pair *pair = what->pair;
     const struct symc_core *core = pair->core;
     bool missing[SYMC_RANKS_MAX] = {false};
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (what->member != NOBODY) {
+    if (what->member != NOBODY)
         status = core->failure(core->group, pair->op, what->member);
-    } else {
+    else if (pair->copying != NULL)
+        status = symc_pair_explain(pair);
+    if (status == SYMMCOLL_OK) {
         for (int r = 0; r < core->ranks->size; r++) {
             int global =
                 core->ranks->global != NULL ? core->ranks->global[r] : r;
@@ -135,6 +138,9 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
                 : core->expire(core->group, pair->op, missing);
     }
     pair->status = status;
+    symc_pair_tell_running(pair);
+    symc_copying_release(pair->copying);
+    pair->copying = NULL;
     pair->end(pair, status);
     symc_doorbell_notify(pairs->doorbell);
 }
@@ -150,8 +156,14 @@ static bool find_given_up(struct symc_pairs *pairs, int64_t now,
         if (at->deadline_ns < *next_ns)
             *next_ns = at->deadline_ns;
         what->member = find_failed(pairs, at);
-        if (what->member == NOBODY && now < at->deadline_ns)
+        if (what->member == NOBODY && now < at->deadline_ns &&
+            !symc_pair_copy_failed(at))
             continue;
+        if (!symc_pair_is_still(at, now)) {
+            if (now + LOOK_NS < *next_ns || *next_ns <= now)
+                *next_ns = now + LOOK_NS;
+            continue;
+        }
         what->pair = at;
         return true;
     }

@@ -18,22 +18,27 @@ static void answer_next(struct symc_pairs *pairs, int rank)
     while (peer->answering.head != NULL && peer->receiving == NULL &&
            atomic_load_explicit(&peer->inbound->seen, memory_order_acquire) ==
                peer->answered) {
-        struct symc_pair *pair = peer->answering.head;
+        struct symc_pair *pair = symc_pair_find_ready(peer);
 
+        if (pair == NULL)
+            return;
         symc_pair_remove(&peer->answering, pair);
+        pair->resumed =
+            atomic_load_explicit(&peer->inbound->resumed, memory_order_acquire);
         atomic_store_explicit(&mine->message,
             pair->number | (pair->refused ? SYMC_PAIR_REFUSED : 0),
             memory_order_relaxed);
         atomic_store_explicit(
             &mine->count, pair->op->count, memory_order_relaxed);
         atomic_store_explicit(
-            &mine->dtype, (uint64_t)pair->op->dtype, memory_order_relaxed);
+            &mine->dtype, symc_pair_pack_type(pair->op), memory_order_relaxed);
         atomic_store_explicit(
             &mine->answers, ++peer->answered, memory_order_release);
         symc_pair_wake(pairs, rank);
         if (pair->refused) {
             symc_pair_finish(pairs, pair,
-                symc_pair_differ(pair, rank, pair->count, pair->dtype));
+                symc_pair_differ(
+                    pair, rank, pair->count, pair->dtype, pair->memory));
         } else {
             pair->state = SYMC_PAIR_RECEIVING;
             pair->chunks = 0;
@@ -86,6 +91,15 @@ static inline bool take_data(struct symc_pairs *pairs, int rank,
     return true;
 }
 
+/* Where a device's message is, in its slot; false where that cannot be. */
+static bool take_place(const struct symc_pairs *pairs,
+    struct symc_copying *copying, int rank, const struct symc_pair_slot *slot)
+{
+    get_inline(&copying->place, slot, sizeof(copying->place));
+    copying->threads = !pairs->setup.peers[rank].mine;
+    return symc_chunk_place_is_valid(&copying->place);
+}
+
 /* A receive has its message.  What a slot says is checked: a stray store may
  * have changed it. */
 static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
@@ -94,7 +108,8 @@ static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
     struct symc_pair_peer *peer = &pairs->peers[rank];
     const struct symc_op *op = pair->op;
     size_t nbytes = symc_pair_nbytes(pair);
-    bool differs = slot->count != op->count || slot->dtype != op->dtype;
+    bool differs = slot->count != op->count || slot->dtype != op->dtype ||
+                   (op->count > 0 && slot->memory != op->memory);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pair->source = rank;
@@ -105,14 +120,23 @@ static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
         pair->refused = differs;
         pair->count = slot->count;
         pair->dtype = slot->dtype;
+        pair->memory = slot->memory;
+        if (!differs && pair->copying != NULL &&
+            !take_place(pairs, pair->copying, rank, slot)) {
+            symc_pair_finish(
+                pairs, pair, symc_pair_garbled(pair, rank, slot->form));
+            return;
+        }
         pair->state = SYMC_PAIR_ANSWERING;
         symc_pair_append(&peer->answering, pair);
         answer_next(pairs, rank);
         return;
     }
     if (differs)
-        status = symc_pair_differ(pair, rank, slot->count, slot->dtype);
-    else if (!take_data(pairs, rank, slot, op->out, nbytes))
+        status = symc_pair_differ(
+            pair, rank, slot->count, slot->dtype, slot->memory);
+    else if (pair->copying != NULL ||
+             !take_data(pairs, rank, slot, op->out, nbytes))
         status = symc_pair_garbled(pair, rank, slot->form);
     if (status != SYMMCOLL_OK && slot->form == SYMC_PAIR_IN_BLOCK)
         return_block(pairs, rank, slot->block);
@@ -296,6 +320,7 @@ static inline bool is_wanted(
     uint64_t differs = (uint64_t)(slot->tag ^ op->tag) |
                        (slot->key ^ pair->key) | (slot->count ^ op->count) |
                        (slot->dtype ^ (uint64_t)op->dtype) |
+                       (uint64_t)(slot->memory ^ op->memory) |
                        (uint64_t)(slot->space ^ pair->space);
 
     return differs == 0;
@@ -362,9 +387,15 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
             pairs, pair, symc_pair_garbled(pair, rank, SYMC_PAIR_WITH_SENDER));
         return;
     }
+    if (written <= base && symc_pair_take_back(peer))
+        return;
     if (written <= base || written - base > total)
         return;
     area = atomic_load_explicit(&peer->inbound->area, memory_order_relaxed);
+    if (pair->copying != NULL) {
+        symc_pair_read_copied(pairs, pair, written - base, area);
+        return;
+    }
     for (int i = 0; i < SYMC_PAIR_AT_ONCE && pair->chunks < written - base;
          i++) {
         const char *from =

@@ -109,6 +109,7 @@ static inline void write_message(struct symc_pairs *pairs, int rank,
     slot->key = envelope->key;
     slot->dtype = envelope->dtype;
     slot->space = envelope->space;
+    slot->memory = envelope->memory;
     slot->block = (uint8_t)(block < 0 ? 0 : block);
     if (nbytes <= SYMC_PAIR_INLINE) {
         slot->form = SYMC_PAIR_IN_SLOT;
@@ -119,6 +120,8 @@ static inline void write_message(struct symc_pairs *pairs, int rank,
         peer->lent ^= UINT64_C(1) << block;
     } else {
         slot->form = SYMC_PAIR_WITH_SENDER;
+        if (envelope->place != NULL)
+            put_inline(slot, envelope->place, sizeof(*envelope->place));
     }
     peer->sent = number;
     atomic_store_explicit(&slot->number, number, memory_order_release);
@@ -135,8 +138,13 @@ static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
         .tag = op->tag,
         .count = op->count,
         .dtype = (uint8_t)op->dtype,
-        .space = pair->space};
-    size_t nbytes = symc_pair_nbytes(pair);
+        .space = pair->space,
+        .memory = op->memory,
+        .place = pair->copying != NULL ? &pair->copying->place : NULL};
+    /* None of a device's bytes can be in a slot or in a block. */
+    size_t nbytes = pair->copying != NULL && op->count > 0
+                        ? SYMC_PAIR_BLOCK + 1
+                        : symc_pair_nbytes(pair);
     int block = nbytes > SYMC_PAIR_INLINE && nbytes <= SYMC_PAIR_BLOCK
                     ? find_block(pairs, peer, pair->peer)
                     : -1;
@@ -224,6 +232,7 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
         atomic_load_explicit(&theirs->message, memory_order_relaxed);
     struct symc_pair *pair = peer->offered.head;
     uint64_t number = message & ~SYMC_PAIR_REFUSED;
+    uint64_t type = atomic_load_explicit(&theirs->dtype, memory_order_relaxed);
 
     while (pair != NULL && pair->number != number)
         pair = pair->next;
@@ -233,9 +242,13 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
             symc_pair_finish(pairs, pair,
                 symc_pair_differ(pair, rank,
                     atomic_load_explicit(&theirs->count, memory_order_relaxed),
-                    atomic_load_explicit(
-                        &theirs->dtype, memory_order_relaxed)));
+                    symc_pair_packed_dtype(type),
+                    symc_pair_packed_memory(type)));
+        } else if (pair->copying != NULL &&
+                   atomic_load(&pair->copying->waits)) {
+            symc_pair_postpone(peer, pair, answers);
         } else {
+            peer->staged = peer->staged || pair->copying != NULL;
             pair->state = SYMC_PAIR_SENDING;
             pair->chunks = 0;
             peer->sending = pair;
@@ -266,6 +279,10 @@ static void write_chunks(
         return;
     atomic_store_explicit(
         &peer->ring->area, (uint64_t)peer->area, memory_order_relaxed);
+    if (pair->copying != NULL) {
+        symc_pair_write_copied(pairs, peer, read);
+        return;
+    }
     for (int i = 0; i < SYMC_PAIR_AT_ONCE && pair->chunks < total &&
                     pair->chunks < read + SYMC_PAIR_CHUNKS;
          i++) {
@@ -313,10 +330,15 @@ void symc_pair_advance_sends(struct symc_pairs *pairs, int rank)
         peer->theirs = symc_pair_find_answers(pairs, rank);
     if (peer->theirs == NULL)
         return;
+    if (peer->postpones)
+        symc_pair_resume(pairs, peer, rank);
     answers =
         atomic_load_explicit(&peer->theirs->answers, memory_order_acquire);
     if (answers != peer->answers) {
         /* While a transfer is under way: its receive has failed. */
+        if (peer->sending != NULL && peer->sending->copying != NULL &&
+            !symc_pair_leave_copied(pairs, peer))
+            return;
         if (peer->sending != NULL) {
             peer->sending->state = SYMC_PAIR_OFFERED;
             symc_pair_append(&peer->offered, peer->sending);

@@ -32,9 +32,11 @@ struct symc_pair_peer {
     uint64_t withdrawn;          /* number of the latest that has failed */
     struct symc_pair_list waiting, offered;
     struct symc_pair *sending;
-    uint64_t base; /* of its chunks */
-    int area;      /* of the pool, -1: none */
-    uint64_t end;  /* of the chunks in it: free when they have been read */
+    uint64_t base;  /* of its chunks */
+    int area;       /* of the pool, -1: none */
+    uint64_t end;   /* of the chunks in it: free when they have been read */
+    bool postpones; /* what is offered may be postponed */
+    bool staged;    /* it may use this rank's staging */
 
     /* Messages from it. */
     const struct symc_pair_ring *inbound; /* NULL: none yet */
@@ -80,8 +82,8 @@ void symc_pair_finish(
 void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair);
 
 /* Both sides differ: MISMATCH, with what both have. */
-symmcoll_status_t symc_pair_differ(
-    const struct symc_pair *pair, int other, uint64_t count, uint64_t dtype);
+symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
+    uint64_t count, uint64_t dtype, uint64_t memory);
 
 /* INTERNAL: the slot of a sender's message says that its data is where it cannot
  * be. */
@@ -110,7 +112,27 @@ static inline size_t symc_pair_nbytes(const struct symc_pair *pair)
 
 static inline uint64_t symc_pair_chunk_count(const struct symc_pair *pair)
 {
-    return (symc_pair_nbytes(pair) + SYMC_PAIR_CHUNK - 1) / SYMC_PAIR_CHUNK;
+    const uint64_t nbytes = symc_pair_nbytes(pair);
+    const uint64_t chunk =
+        pair->copying != NULL ? pair->copying->place.chunk : SYMC_PAIR_CHUNK;
+
+    return (nbytes + chunk - 1) / chunk;
+}
+
+/* A type and a kind of memory in one word. */
+static inline uint64_t symc_pair_pack_type(const struct symc_op *op)
+{
+    return (uint64_t)op->dtype | (uint64_t)op->memory << 32;
+}
+
+static inline uint64_t symc_pair_packed_dtype(uint64_t packed)
+{
+    return packed & UINT32_MAX;
+}
+
+static inline uint64_t symc_pair_packed_memory(uint64_t packed)
+{
+    return packed >> 32;
 }
 
 /* Bytes of a chunk of a transfer. */
@@ -140,6 +162,47 @@ static inline void symc_pair_copy_first(
     memcpy((char *)to + nbytes - word, (const char *)from + nbytes - word,
         sizeof(uint64_t));
 }
+
+/* ---- pair_device.c: of device memory ---- */
+
+/* The receiver has read so many chunks: have those copied for which there is room, and
+ * publish what has been. */
+void symc_pair_write_copied(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer, uint64_t read);
+/* The receiver has given another answer: end it, if it has read all; else nothing more
+ * is copied.  Whether its area is free. */
+bool symc_pair_leave_copied(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer);
+/* The sender has written so many, in an area: the same the other way. */
+void symc_pair_read_copied(struct symc_pairs *pairs, struct symc_pair *pair,
+    uint64_t written, uint64_t area);
+
+/* The receiver has taken a message out of turn for which the stream was not so far; and
+ * such messages have become ready. */
+void symc_pair_postpone(
+    struct symc_pair_peer *peer, struct symc_pair *pair, uint64_t answers);
+void symc_pair_resume(
+    struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank);
+
+/* The first receive that is to be answered: those whose stream is not so far, here or at
+ * the sender, let others pass.  NULL: none is. */
+struct symc_pair *symc_pair_find_ready(const struct symc_pair_peer *peer);
+/* Whether the sender has postponed what is received: then it is to be answered again. */
+bool symc_pair_take_back(struct symc_pair_peer *peer);
+
+/* At the end: this rank uses no other's staging; whether none uses its own, for which it waits
+ * a moment. */
+bool symc_pair_leave_staging(struct symc_pairs *pairs);
+
+/* Whether it can be ended with an error: nothing copies to or from its buffer any more,
+ * or that has not ended for long; and, of the latter, a word in the log. */
+bool symc_pair_is_still(struct symc_pair *pair, int64_t now);
+void symc_pair_tell_running(const struct symc_pair *pair);
+/* Whether a call of the driver has failed for it. */
+bool symc_pair_copy_failed(const struct symc_pair *pair);
+/* Why it ends, where that is not another rank's: of the driver, or that its own stream
+ * was not so far in time; OK: neither. */
+symmcoll_status_t symc_pair_explain(const struct symc_pair *pair);
 
 /* ---- pair_send.c ---- */
 

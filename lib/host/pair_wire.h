@@ -18,6 +18,8 @@
  *   larger        a line; the receiver's answer when the receive is there; then
  *                 chunks through one of the sender's pool of staging areas: two
  *                 crossings more, each byte is copied twice, overlapped
+ *   of a device   as a larger one, of whatever size, with chunks in areas of the
+ *                 sender's staging there, of which its slot tells
  *
  * What fits a line or a block has left the sender's buffer when send returns:
  * a blocking call of one is in no list, see symc_pairs_send_small().
@@ -41,8 +43,9 @@
 #define SYMC_PAIR_INLINE ((size_t)SYMC_PAIR_FIRST + SYMC_PAIR_MORE)
 #define SYMC_PAIR_BLOCKS 8
 #define SYMC_PAIR_BLOCK SYMC_PAIR_SMALL
-#define SYMC_PAIR_CHUNKS 4 /* of a staging area */
-#define SYMC_PAIR_AREAS 8  /* of a rank's pool */
+#define SYMC_PAIR_CHUNKS SYMC_COPIES /* of a staging area */
+#define SYMC_PAIR_AREAS \
+    SYMC_COPIER_AREAS /* of a rank's pool, and of a device's staging */
 #define SYMC_PAIR_POOL (SYMC_PAIR_AREAS * SYMC_PAIR_CHUNKS * SYMC_PAIR_CHUNK)
 
 /* Where a message's data is. */
@@ -60,7 +63,8 @@ struct symc_pair_slot {
     uint8_t form;  /* enum symc_pair_form */
     uint8_t space; /* enum symc_pair_space */
     uint8_t block;
-    uint32_t unused;
+    uint8_t memory; /* enum symc_memory */
+    uint8_t unused[3];
     unsigned char first[SYMC_PAIR_FIRST];
     _Atomic uint64_t number; /* of the pair's messages, from 1; stored last */
     unsigned char more[SYMC_PAIR_MORE];
@@ -76,6 +80,10 @@ struct symc_pair_ring {
     _Atomic uint64_t area; /* of the pool, that holds them */
     /* The latest answer that asks for what the sender has not offered. */
     _Atomic uint64_t vain;
+    /* The latest one for whose message the sender's stream is not so far, so that others
+     * go before it; and how often such a message has become ready. */
+    _Atomic uint64_t postponed;
+    _Atomic uint64_t resumed;
     _Alignas(SYMC_FALSE_SHARING) unsigned char blocks[SYMC_PAIR_BLOCKS]
                                                      [SYMC_PAIR_BLOCK];
 };
@@ -94,12 +102,14 @@ struct symc_pair_answer {
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t ring;
     /* The rest is of the peer's messages, too, and polled by the sender of a
      * large one.  One message that is to be sent now, or is refused, and by
-     * whose count and type; the number of answers, stored last; chunks read. */
+     * whose count, type and memory; the number of answers, stored last; chunks
+     * read. */
     _Atomic uint64_t message;
     _Atomic uint64_t count;
-    _Atomic uint64_t dtype;
+    _Atomic uint64_t dtype; /* and memory, see symc_pair_pack_type() */
     _Atomic uint64_t answers;
     _Atomic uint64_t read;
+    _Atomic uint64_t left; /* 1: the peer's staging is not used any more */
 };
 
 struct symc_pair_area {

@@ -7,25 +7,32 @@
  * Sends and receives do not wait for collectives, nor collectives for them.
  *
  *   group    borrowed; must outlive the work
- *   buf      count elements of dtype each, in host memory; the library's until
- *            the operation has ended
+ *   buf      count elements of dtype each, in host memory or of a CUDA device, on
+ *            both sides alike; the library's until the operation has ended
  *   count    elements, not bytes; 0 is valid
  *   peer     the group's number of another rank
  *   tag      any number, the same on both sides
- *   call     timeout, label; NULL for the defaults
+ *   call     timeout, label, stream; NULL for the defaults
  *   work     out: release with symmcoll_work_free(); NULL makes the call block
+ *
+ * Of device memory a message is after what the stream of each side has when it calls.
+ * It has ended when it is there: the host waits, a call as well as a wait for a work,
+ * and what any stream has later is after it.  A stream cannot be captured.
  *
  * A send has ended when its buffer may be changed.  Up to 88 bytes that is at
  * once, and up to 8 KiB where fewer than 8 messages of that size have not been
- * received by that peer; larger ones end when the receive has taken them.  A
+ * received by that peer; larger ones, and those of device memory, end when the
+ * receive has taken them.  A
  * rank keeps up to 4096 messages of each sender that it has not received, and
  * there is room for 64 more; then sends wait.
  *
- * Errors: INVALID, UNSUPPORTED (device memory, which comes in a later release),
- * NO_MEMORY, SYSTEM (no thread for a work) on this rank alone; MISMATCH where
- * count or dtype differ: the message is dropped, no buffer has changed, and the
- * group is usable; a sender whose send has not ended gets it too; TIMEOUT, PEER
- * and CANCELED, which fail the group; ABORTED in a group that had failed before.
+ * Errors: INVALID, UNSUPPORTED (a stream that is captured, no module for devices),
+ * NO_MEMORY (also of the device), SYSTEM (no thread), DEVICE (of a call that asks how
+ * far the stream is) on this rank alone; MISMATCH
+ * where count, dtype or the kind of memory differ: the message is dropped, no buffer
+ * has changed, and the group is usable; a sender whose send has not ended gets it
+ * too; TIMEOUT, PEER, CANCELED and DEVICE (what the driver said), which fail the
+ * group; ABORTED in a group that had failed before.
  * INTERNAL: a stray store has changed the message.
  * symmcoll_finalize() returns MISMATCH where messages have not been received.
  */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends and receives of device memory: on which device and after which stream they
+ * are.  They are matched, and end, as those of host memory.
+ */
+#include "group/device.h"
+#include "group/pair_calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What copies there, for the copier of the rank. */
+static symmcoll_status_t open_transfer(void *arg,
+    const struct symc_memory_request *request,
+    const struct symc_transfer_ops **ops, void **transfer)
+{
+    const struct symmcoll_group *group = arg;
+
+    return symc_registry_open_transfer(
+        &group->world->registry, *request, ops, transfer);
+}
+
+/* An error of the copier with the name of the call. */
+static symmcoll_status_t name(
+    const struct symc_op *op, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: device %d: %s", symc_kind_name(op->kind),
+        op->device, detail);
+}
+
+symmcoll_status_t symc_group_place_pair(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    symmcoll_status_t status = symc_group_take_device(group, op);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (op->stream == NULL)
+        op->stream = atomic_load(&group->stream);
+    return op->stream != NULL &&
+                   symc_registry_is_captured(&group->world->registry,
+                       (enum symc_memory)op->memory, op->stream)
+               ? symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+                     "%s: expected a stream that is not captured, for the host "
+                     "has a part in each message; found stream %p in a capture",
+                     symc_kind_name(op->kind), op->stream)
+               : SYMMCOLL_OK;
+}
+
+/* Whether the last byte is of the allocation of the first one. */
+static symmcoll_status_t check_whole(const struct symmcoll_group *group,
+    const struct symc_op *op, const void *first)
+{
+    const struct symc_registry *registry = &group->world->registry;
+    const size_t nbytes = op->count * op->elem;
+    const void *last = (const char *)first + nbytes - 1;
+    int16_t device = 0;
+
+    if (symc_registry_find(registry, last, &device) ==
+            (enum symc_memory)op->memory &&
+        device == op->device && symc_registry_is_one(registry, first, last))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %zu bytes of one allocation of device %d at %p, found that "
+        "it ends before",
+        symc_kind_name(op->kind), nbytes, op->device, first);
+}
+
+symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
+    struct symc_op *op, struct symc_copying **copying)
+{
+    const struct symc_memory_request request = {.device = op->device,
+        .threads = group->world->threads,
+        .stream = op->stream,
+        .buffer = op->kind == SYMC_SEND ? op->in : op->out,
+        .state = symc_slot_device_state(group)};
+    const struct symc_copier_opener opener = {open_transfer, group};
+    struct symc_copier *copier = NULL;
+    symmcoll_status_t status;
+
+    *copying = NULL;
+    if (op->memory == SYMC_MEMORY_HOST || op->count == 0)
+        return SYMMCOLL_OK;
+    status = check_whole(group, op, request.buffer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_pairs_open_copier(group->world->pairs, &copier);
+    if (status == SYMMCOLL_OK)
+        status = symc_copier_begin(copier, &request, &opener, op,
+            group->world->config->cuda_message_chunk, copying);
+    return status == SYMMCOLL_OK ? status : name(op, status);
+}
