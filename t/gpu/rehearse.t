@@ -15,9 +15,9 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     export TSAN_OPTIONS
 fi
 
-plan 25
+plan 26
 for program in kernels collectives faults functional fused fused_times process \
-    limits own_memory products ratios reducer settings symm_access symm_ops \
+    limits messages own_memory products ratios reducer settings symm_access symm_ops \
     nccl nccl_groups nccl_one; do
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
         "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
