@@ -112,6 +112,8 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
     if (status == SYMMCOLL_OK)
         status = symc_kernels_load(
             group->cuda, group->core->fail, group->device, &group->kernels);
+    if (status == SYMMCOLL_OK)
+        status = symc_cuda_use_first(group);
     lay_out(group);
     return status == SYMMCOLL_OK ? symc_cuda_segment_open(group) : status;
 }

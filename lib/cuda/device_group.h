@@ -248,6 +248,15 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group);
 
 void symc_cuda_segment_close(struct symc_cuda_group *group);
 
+/* ---- device_first.c ---- */
+
+/*
+ * Where ranks are threads: use on the group's stream what operations enqueue, once each,
+ * and wait until that has ended; before any member's operation begins.  In the context,
+ * with kernels loaded.  Errors: those of symc_cuda_fail().
+ */
+symmcoll_status_t symc_cuda_use_first(const struct symc_cuda_group *group);
+
 /* ---- device_order.c: streams and events ---- */
 
 symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group);

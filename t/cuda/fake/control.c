@@ -349,6 +349,23 @@ static CUresult judge(const char *name, unsigned int needs)
     return result;
 }
 
+/* In the current context. */
+static void note_use(const char *name)
+{
+    static const char *const kinds[] = {"cuMemcpyAsync", "cuMemcpy2DAsync",
+        "cuMemsetD8Async", "cuMemsetD32Async"};
+    CUcontext context = fake_current();
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        const uint32_t bit = (uint32_t)1 << i;
+
+        if (strcmp(name, kinds[i]) != 0 || (context->used & bit) != 0)
+            continue;
+        context->used |= bit;
+        fake.first_uses++;
+    }
+}
+
 /* Milliseconds that a call takes longer. */
 static int find_delay(const char *name)
 {
@@ -371,6 +388,8 @@ CUresult fake_enter(const char *function, unsigned int needs)
     count_call(name);
     fake_count_skip(name);
     result = judge(name, needs);
+    if (result == CUDA_SUCCESS && (needs & FAKE_CONTEXT) == FAKE_CONTEXT)
+        note_use(name);
     ms = find_delay(name);
     fake_unlock();
     if (ms > 0)
@@ -401,6 +420,16 @@ uint64_t fake_calls(const char *name)
             count = calls[i].count;
     fake_unlock();
     return count;
+}
+
+int fake_first_uses(void)
+{
+    int n;
+
+    fake_lock();
+    n = fake.first_uses;
+    fake_unlock();
+    return n;
 }
 
 int fake_live(enum fake_object object)

@@ -79,6 +79,10 @@ FAKE_API void fake_reset(void);
 /* Calls of a function so far, those that failed included. */
 FAKE_API uint64_t fake_calls(const char *name);
 
+/* Sets of memory, copies, copies of rows and functions that were the first of their kind in
+ * a context so far, for which the real driver may wait. */
+FAKE_API int fake_first_uses(void);
+
 enum fake_object {
     FAKE_STREAMS, /* those that cuStreamCreate() has made */
     FAKE_EVENTS,

@@ -207,6 +207,8 @@ FAKE_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
     fake_lock_handles(config->hStream, NULL);
     if (function->context == fake_current()) {
         load_late(function, fake_current());
+        fake.first_uses += !function->launched;
+        function->launched = true;
         result = fake_enqueue_here(config->hStream, &work);
     } else {
         result = CUDA_ERROR_INVALID_HANDLE;

@@ -26,6 +26,7 @@ struct CUctx_st {
     CUresult broken; /* not CUDA_SUCCESS: what every call returns */
     CUstream legacy; /* the default stream, once it has been used */
     uint32_t peers;  /* devices that it can reach, a bit for each */
+    uint32_t used;   /* kinds that have been, a bit for each */
 };
 
 /* A pool of memory; a device's default one is part of the device. */
@@ -151,7 +152,7 @@ struct CUfunc_st {
     size_t args_nbytes;
     struct CUfunc_st *functions;
     CUcontext context; /* of a function */
-    bool loaded;
+    bool loaded, launched;
 };
 
 struct fake_settings {
@@ -178,6 +179,7 @@ struct fake_state {
     struct fake_capture *captures;
     struct CUfunc_st *functions;
     int threads; /* of streams */
+    int first_uses;
     int live[FAKE_OBJECTS];
     void (*engine)(fake_kernel_fn kernel, const void *args, uint32_t blocks,
         uint32_t threads, uint64_t seed);
