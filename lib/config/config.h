@@ -147,10 +147,11 @@ struct symc_config {
     char *store_tls_key;
 
     /* ddp */
-    char *fused_blas;          /* library with CBLAS; "": found, "none": none */
-    int64_t fused_device_rows; /* of a part, from which on it is one product */
-    bool fused_round_parts;    /* what goes between devices */
-    bool fused_tf32;           /* on devices */
+    char *fused_blas; /* library with CBLAS; "": found, "none": none */
+    size_t fused_device_memory; /* bytes of a group's, of each rank */
+    int64_t fused_device_rows;  /* of a part, from which on it is one product */
+    bool fused_round_parts;     /* what goes between devices */
+    bool fused_tf32;            /* on devices */
     size_t ddp_bucket_cap;
     size_t ddp_first_bucket_cap;
 

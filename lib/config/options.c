@@ -362,6 +362,16 @@ const struct symc_option symc_options[] = {
                 "found when libsymmcoll was built, none is no library.",
     },
     {
+        .key = "fused.device_memory",
+        SIZE(fused_device_memory),
+        .dflt = "inf",
+        .range = "0 inf",
+        .help =
+            "Memory of its device that each rank of a group may have for fused "
+            "operations there, at most, beside what captured graphs keep; a "
+            "call that needs more is refused on all ranks.",
+    },
+    {
         .key = "fused.device_rows",
         INT(fused_device_rows),
         .dflt = "512",

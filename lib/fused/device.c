@@ -98,6 +98,20 @@ size_t symc_fused_room_add(
     return at;
 }
 
+/* A call may need more on another rank: then that is what all would have. */
+static symmcoll_status_t check_limit(
+    const struct symc_fused *fused, const char *name, size_t nbytes)
+{
+    const size_t most = fused->group->world->config->fused_device_memory;
+
+    if (nbytes <= most)
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+        "%s: expected fused.device_memory to be %zu bytes or more, for what "
+        "ranks need of their devices, found %zu",
+        name, nbytes, most);
+}
+
 /* All ranks call it, and all are told which of them has no memory. */
 static symmcoll_status_t grow(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
@@ -117,7 +131,9 @@ static symmcoll_status_t grow(struct symc_fused *fused,
         near.memory = on->memory;
     else
         near.stream = on->stream;
-    status = symc_symm_allocate_near(world, nbytes, &place, near, &data);
+    status = check_limit(fused, args->name, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = symc_symm_allocate_near(world, nbytes, &place, near, &data);
     made.data = data;
     status = symc_fused_confirm(fused, args, &on->words, status);
     if (status == SYMMCOLL_OK)

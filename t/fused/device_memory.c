@@ -295,6 +295,44 @@ static int plans_are_forgotten(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* As much as the small shards need is there, and serves both operations in turn; it is as
+ * much as can be. */
+static int has_a_limit(struct symmcoll_group *group, int rank)
+{
+    const struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct rows small, large;
+    struct symmcoll_tensor init = SYMMCOLL_TENSOR_INIT, out = init;
+    CUstream stream;
+    int right;
+
+    make_rows(&small, group, rank, SMALL * SIZE);
+    make_rows(&large, group, rank, LARGER);
+    stream = device_stream();
+    right = OK(symmcoll_group_set_stream(group, stream));
+    for (int i = 0; i < 2 && right; i++) {
+        right = gather(group, &small, stream) &&
+                OK(symmcoll_fused_matmul_reduce_scatter(
+                    group, &small.a, &small.b, SYMMCOLL_SUM, 0, &call, &out)) &&
+                made_says(symmcoll_fused_all_gather_matmul(group, &large.a,
+                              &large.b, 1, 0, &call, NULL, &large.out),
+                    SYMMCOLL_ERR_NO_MEMORY,
+                    "fused_all_gather_matmul: expected fused.device_memory to "
+                    "be ") &&
+                made_says(SYMMCOLL_ERR_NO_MEMORY, SYMMCOLL_ERR_NO_MEMORY,
+                    " bytes or more, for what ranks need of their devices, "
+                    "found 65536");
+        symmcoll_f_free(symmcoll_group_world(group), &out);
+        out = init;
+    }
+    device_wait(stream);
+    right = right && is_right(&small, 0, SIZE) &&
+            OK(symmcoll_group_set_stream(group, NULL));
+    free_rows(&small);
+    free_rows(&large);
+    device_end_stream(stream);
+    return right;
+}
+
 int main(void)
 {
     on_device_begin("2");
@@ -307,5 +345,9 @@ int main(void)
         "memory grows in a capture, whose graph has it to itself");
     ok(ranks_run(2, plans_are_forgotten),
         "plans are forgotten while what they were for runs, or is in a graph");
+    setenv("SYMMCOLL_FUSED_DEVICE_MEMORY", "64KiB", 1);
+    ok(ranks_run(SIZE, has_a_limit),
+        "fused.device_memory: what needs more is refused, and what does not is "
+        "not");
     return done_testing();
 }
