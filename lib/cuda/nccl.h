@@ -203,6 +203,12 @@ symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
 bool symc_nccl_tells_groups(const struct symc_nccl *nccl);
 bool symc_nccl_is_grouped(const struct symc_nccl *nccl);
 
+/* What NCCL has said last of an error, other than of such a question; empty: nothing.
+ * Into a buffer of SYMC_NCCL_TEXT. */
+#define SYMC_NCCL_TEXT 1024
+const char *symc_nccl_last_error(
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm, char *buffer);
+
 /* A function that a library may lack. */
 struct symc_nccl_function {
     const char *name;

@@ -39,13 +39,11 @@ symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result)
     }
 }
 
-/* In one line.  What it says of a question for groups is of no call. */
+/* In one line. */
 static const char *copy_text(const char *text, char *buffer)
 {
     size_t n = 0;
 
-    if (text != NULL && strncmp(text, "ncclSimInfo_t", 13) == 0)
-        text = NULL;
     for (; text != NULL && text[n] != '\0' && n < TEXT - 1; n++)
         buffer[n] = text[n] == '\n' ? ' ' : text[n];
     while (n > 0 && buffer[n - 1] == ' ')
@@ -58,10 +56,10 @@ void symc_cuda_comm_describe(
     const struct symc_cuda_comm *comm, enum symc_nccl_result result, char *text)
 {
     const struct symc_nccl *nccl = comm->nccl;
-    char what[TEXT], more[TEXT];
+    char what[TEXT], more[TEXT], last[SYMC_NCCL_TEXT];
 
     copy_text(nccl->get_error_string(result), what);
-    copy_text(nccl->get_last_error(comm->made), more);
+    copy_text(symc_nccl_last_error(nccl, comm->made, last), more);
     (void)snprintf(text, SYMC_DETAIL_MAX,
         "%s on rank %d: NCCL error %d, %s%s%s", comm->call,
         symc_cuda_comm_world_rank(comm, comm->rank), (int)result, what,

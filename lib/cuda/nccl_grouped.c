@@ -8,18 +8,62 @@
  * and success in an outer group, of which neither changes anything.  A thread that is in
  * no group for certain tries both first, for NCCL promises neither.  Before 2.27 the
  * error would end what the thread has in progress.
+ *
+ * Of that error NCCL writes a text over that of the error before, which it has one of in a
+ * process: so that is kept here.
  */
 #include "cuda/nccl.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #define SINCE SYMC_NCCL_CODE(2, 27, 0)
+#define QUESTION "ncclSimInfo_t" /* how the text of its error begins */
+
+/* ---- what NCCL says of errors ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    char text[SYMC_NCCL_TEXT]; /* of the latest error before a question */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_of_error(const char *text)
+{
+    return text != NULL && strncmp(text, QUESTION, strlen(QUESTION)) != 0;
+}
+
+static void keep_error(const struct symc_nccl *nccl)
+{
+    const char *text = nccl->get_last_error(NULL);
+
+    if (!is_of_error(text))
+        return;
+    pthread_mutex_lock(&kept.lock);
+    (void)snprintf(kept.text, sizeof(kept.text), "%s", text);
+    pthread_mutex_unlock(&kept.lock);
+}
+
+const char *symc_nccl_last_error(
+    const struct symc_nccl *nccl, struct symc_nccl_comm *comm, char *buffer)
+{
+    const char *text = nccl->get_last_error(comm);
+
+    pthread_mutex_lock(&kept.lock);
+    (void)snprintf(
+        buffer, SYMC_NCCL_TEXT, "%s", is_of_error(text) ? text : kept.text);
+    pthread_mutex_unlock(&kept.lock);
+    return buffer;
+}
+
+/* ---- the question ---- */
 
 static enum symc_nccl_result probe(const struct symc_nccl *nccl)
 {
     struct symc_nccl_simulated none = {.size = sizeof(none)}; /* no magic */
 
+    keep_error(nccl);
     return nccl->group_start() == SYMC_NCCL_SUCCESS
                ? nccl->group_simulate_end(&none)
                : SYMC_NCCL_INTERNAL_ERROR;

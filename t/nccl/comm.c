@@ -69,6 +69,25 @@ static int an_error_of_rank_0_is_everybodys(void *unused)
         "communicator");
 }
 
+/* That of the question whether the thread is in a group of calls is none. */
+static int questions_keep_what_is_said(void *unused)
+{
+    const struct symc_nccl *nccl = &members[0].nccl;
+
+    (void)unused;
+    if (!load(SIZE))
+        return 0;
+    atomic_store(&fake->said, "no cable\n");
+    if (symc_nccl_is_grouped(nccl))
+        return 0;
+    atomic_store(&fake->said, "no route\n");
+    if (symc_nccl_is_grouped(nccl) || symc_nccl_is_grouped(nccl))
+        return 0;
+    atomic_store(&fake->id_result, SYMC_NCCL_SYSTEM_ERROR);
+    return refused(SIZE, SYMMCOLL_ERR_SYSTEM,
+        "ncclGetUniqueId on rank 0: NCCL error 2, an error: no route");
+}
+
 /* The function that fails on one member alone. */
 static enum symc_nccl_result fail_init(struct symc_nccl_comm **comm, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
@@ -296,7 +315,7 @@ int main(void)
 {
     int one = 1, two = 2, four = SIZE;
 
-    plan(17);
+    plan(18);
     ok(run_child(it_is_made, &one) && run_child(it_is_made, &two) &&
             run_child(it_is_made, &four),
         "a communicator is made on all members, and ends with them");
@@ -306,6 +325,8 @@ int main(void)
         "any id is drawn");
     ok(run_child(an_error_of_rank_0_is_everybodys, NULL),
         "where rank 0 can draw no id, all have its error");
+    ok(run_child(questions_keep_what_is_said, NULL),
+        "with what NCCL said of it, whatever it has been asked since");
     ok(run_child(an_error_of_one_is_everybodys, NULL),
         "where one cannot begin, all have its error, and nothing is left");
     ok(run_child(so_is_one_that_comes_later, NULL),

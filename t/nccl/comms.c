@@ -343,5 +343,9 @@ const char *ncclGetErrorString(int result)
 
 const char *ncclGetLastError(struct symc_nccl_comm *comm)
 {
+    const char *said = atomic_load(&fake_nccl.said);
+
+    if (said != NULL)
+        return said;
     return comm != NULL ? "\n" : "said of no communicator\n";
 }

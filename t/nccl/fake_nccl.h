@@ -39,6 +39,9 @@ struct fake_nccl {
     _Atomic int restless; /* 1: nothing becomes quiet that is revoked */
     _Atomic int slow;     /* so many questions later than it could */
     _Atomic int pause_us; /* that a call with a communicator takes */
+    /* What it has said last of an error, of any communicator; NULL: see
+     * ncclGetLastError(). */
+    const char *_Atomic said;
 
     /* Communicators: those that are there, and to which that has happened. */
     _Atomic int live, finalized, destroyed, aborted;

@@ -203,9 +203,12 @@ int ncclGroupSimulateEnd(struct symc_nccl_simulated *simulated)
     if (ncclGroupEnd() != SYMC_NCCL_SUCCESS || inside > 0 ||
         atomic_load(&fake_nccl.simulates))
         return SYMC_NCCL_SUCCESS;
-    return simulated->magic == SYMC_NCCL_SIMULATED_MAGIC
-               ? SYMC_NCCL_SUCCESS
-               : SYMC_NCCL_INVALID_ARGUMENT;
+    if (simulated->magic == SYMC_NCCL_SIMULATED_MAGIC)
+        return SYMC_NCCL_SUCCESS;
+    atomic_store(&fake_nccl.said,
+        "ncclSimInfo_t argument must be initialized via "
+        "NCCL_SIM_INFO_INITIALIZER\n");
+    return SYMC_NCCL_INVALID_ARGUMENT;
 }
 
 #endif
