@@ -74,6 +74,10 @@ symmcoll_status_t symc_cuda_comm_judge(
 
     if (status >= 0)
         return status;
+    /* What it is made with is the library's, and the same the next time: no mistake in a
+     * member's call. */
+    if (result == SYMC_NCCL_INVALID_ARGUMENT && !comm->ready)
+        status = SYMMCOLL_ERR_DEVICE;
     symc_cuda_comm_describe(comm, result, text);
     return comm->core->fail(status, "%s", text);
 }
@@ -385,7 +389,8 @@ symmcoll_status_t symc_cuda_comm_open(const struct symc_nccl *nccl,
     if (made == NULL)
         return status;
     status = make(made, config, until);
-    if (status == SYMMCOLL_OK)
+    made->ready = status == SYMMCOLL_OK;
+    if (made->ready)
         *comm = made;
     else
         (void)symc_cuda_comm_release(made, SYMC_CUDA_COMM_FAILED_NS);

@@ -110,6 +110,7 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     }
     if (status != SYMMCOLL_OK)
         return status;
+    comm->ready = true;
     comm->tells = group->nccl_tells;
     comm->keeps = group->limits.nccl_shrink != 0 && nccl->comm_shrink != NULL;
     atomic_store(&group->comm, comm);

@@ -21,8 +21,9 @@ struct symc_cuda_comm {
     pthread_mutex_t lock;            /* around each call of NCCL with it */
     struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
     struct symc_cuda_keeper *keeper; /* which ends it; NULL: it has */
-    bool keeps;                      /* what is stopped and quiet stays */
-    bool forgone;                    /* see symc_cuda_comm_forgo() */
+    bool ready;   /* members have made it; before, what NCCL says is of how */
+    bool keeps;   /* what is stopped and quiet stays */
+    bool forgone; /* see symc_cuda_comm_forgo() */
     bool tells; /* NCCL says whether a thread is in a group of the program's */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t

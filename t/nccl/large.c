@@ -243,6 +243,21 @@ static int one_makes_no_communicator(struct symmcoll_group *group, int rank)
     return goes_without(group, rank);
 }
 
+/* An argument of the library's would be refused again, so nothing is tried. */
+static int one_has_a_wrong_argument(struct symmcoll_group *group, int rank)
+{
+    const char *text = "ncclCommInitRankConfig on rank 1: NCCL error 4";
+    int right;
+
+    device_use(rank);
+    if (rank == 1)
+        atomic_store(&find_nccl()->init_result, SYMC_NCCL_INVALID_ARGUMENT);
+    right = exchanges_without(group, SYMMCOLL_ERR_DEVICE, text);
+    if (rank == 1)
+        atomic_store(&find_nccl()->init_result, SYMC_NCCL_SUCCESS);
+    return exchanges_without(group, SYMMCOLL_ERR_DEVICE, text) && right;
+}
+
 /* A rank of its own wants more, or none: the most of all holds. */
 static int the_most_holds(int rank, int size, void *arg)
 {
@@ -387,6 +402,8 @@ static void test_without(void)
     reason = NULL;
     ok(ranks_run(SIZE, one_makes_no_communicator),
         "where one rank makes no communicator they do on all");
+    ok(ranks_run(SIZE, one_has_a_wrong_argument),
+        "where NCCL refuses an argument none is made any more");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     fake_configure("devices=2");
     on_both(SIZE, goes_without, "where ranks share a device they do, too");
