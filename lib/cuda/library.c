@@ -32,8 +32,9 @@ void *symc_library_open(struct symc_library *library, const char *path)
     }
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
-        (void)symc_library_refuse(
-            library, "no %s: %s", library->title, dlerror());
+        (void)symc_library_refuse(library,
+            "no %s: expected the library that %s names, found none: %s",
+            library->title, library->setting, dlerror());
     return handle;
 }
 

@@ -78,7 +78,8 @@ static int its_absence_is_told(void *unused)
 
     (void)unused;
     return is_refused("/nowhere/libcublasLt.so.13",
-               "no cuBLASLt: /nowhere/libcublasLt.so.13: cannot open shared "
+               "no cuBLASLt: expected the library that cuda.cublaslt "
+               "names, found none: /nowhere/libcublasLt.so.13: cannot open shared "
                "object file") &&
            is_refused("", "expected the name of a library, found an empty "
                           "cuda.cublaslt") &&

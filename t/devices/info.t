@@ -137,11 +137,11 @@ is "$(table nccl | sed 1,4d)" \
   ncclCommRevoke  no  expected NCCL 2.28.7 or later, found 2.22.3' \
     'and what it lacks is listed, with the version that has it'
 show "$no_nvml:$no_driver"
-has "$(detail nccl)" 'no  no NCCL: /nowhere/libnccl.so.2: *' \
+has "$(detail nccl)" 'no  no NCCL: expected the library that cuda.nccl names, found none: /nowhere/libnccl.so.2: *' \
     'where there is none, the reason of the loader is told'
 is "$(table nccl)" '' 'and nothing is listed'
 
-has "$(detail cublaslt)" 'no  no cuBLASLt: /nowhere/libcublasLt.so.13: *' \
+has "$(detail cublaslt)" 'no  no cuBLASLt: expected the library that cuda.cublaslt names, found none: /nowhere/libcublasLt.so.13: *' \
     'where there is no cuBLASLt, the reason of the loader is told'
 lt=$builddir/t/blas/stubs/.libs/libcublasLt.so.13
 show "$no_nvml:$no_driver" "$nccl" "$lt"

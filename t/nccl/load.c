@@ -76,7 +76,8 @@ static int its_absence_is_told(void *unused)
 
     (void)unused;
     return is_refused("/nowhere/libnccl.so.2",
-               "no NCCL: /nowhere/libnccl.so.2: cannot open shared object "
+               "no NCCL: expected the library that cuda.nccl names, "
+               "found none: /nowhere/libnccl.so.2: cannot open shared object "
                "file") &&
            is_refused("", "expected the name of a library, found an empty "
                           "cuda.nccl") &&
