@@ -33,6 +33,7 @@ struct place {
     unsigned int type;
     int device;
     CUdeviceptr begin; /* of the allocation, or of what was reserved at once */
+    CUcontext context; /* that it was allocated in; NULL: it is of none */
 };
 
 static symmcoll_status_t refuse(const struct symc_cuda_group *group,
@@ -62,12 +63,44 @@ static CUresult find_place(
 {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
-    void *values[] = {&place->type, &place->device, &place->begin};
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_CONTEXT};
+    void *values[] = {
+        &place->type, &place->device, &place->begin, &place->context};
 
     *place = (struct place){.device = -1};
     return cuda->pointer_get_attributes(
-        3, names, values, (CUdeviceptr)(uintptr_t)at);
+        4, names, values, (CUdeviceptr)(uintptr_t)at);
+}
+
+/* Whether kernels of the group's context reach it: what is of a pool, or managed, those of
+ * all do. */
+static bool is_reached(const struct symc_cuda_group *group,
+    const struct buffer *buffer, const struct place *place)
+{
+    CUpointer_attribute names[] = {
+        CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+    unsigned int managed = 0;
+    CUmemoryPool pool = NULL;
+    void *values[] = {&managed, &pool};
+    CUresult result;
+
+    if (place->context == NULL || place->context == group->context.context)
+        return true;
+    result = group->cuda->pointer_get_attributes(
+        2, names, values, (CUdeviceptr)(uintptr_t)buffer->at);
+    return result != CUDA_SUCCESS || managed != 0 || pool != NULL;
+}
+
+static symmcoll_status_t refuse_context(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct buffer *buffer,
+    const struct place *place)
+{
+    return group->core->fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in memory of context %p, in which the group has begun on "
+        "device %d, found %p of context %p",
+        group->core->kinds[op->kind].name, buffer->name,
+        (void *)group->context.context, group->device, (const void *)buffer->at,
+        (void *)place->context);
 }
 
 static symmcoll_status_t refuse_odd(const struct symc_cuda_group *group,
@@ -103,6 +136,8 @@ static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
             "before it");
     if (place.type != CU_MEMORYTYPE_DEVICE)
         return refuse(group, op, &buffer, "in memory of the host");
+    if (place.device == group->device && !is_reached(group, &buffer, &place))
+        return refuse_context(group, op, &buffer, &place);
     if (place.device == group->device)
         return place.begin <= (CUdeviceptr)(uintptr_t)at
                    ? SYMMCOLL_OK

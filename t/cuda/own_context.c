@@ -5,6 +5,8 @@
  */
 #include "t/cuda/members.h"
 
+#include <stdio.h>
+
 #define COUNT 100
 
 /* Not current in the thread that calls, as in threads of the library it is not. */
@@ -80,11 +82,74 @@ static int joins_none(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Of one rank, which finds it at its call; on a default stream, which is of whatever
+ * context is current. */
+static int is_refused(
+    struct symmcoll_group *group, const void *others, float *at, bool out)
+{
+    char text[200];
+    CUcontext begun = NULL, other = NULL;
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_CONTEXT;
+    void *value = &other;
+    void *to = out ? (void *)(uintptr_t)others : at;
+
+    if (cuCtxGetCurrent(&begun) != CUDA_SUCCESS ||
+        cuPointerGetAttributes(
+            1, &name, &value, (CUdeviceptr)(uintptr_t)others) != CUDA_SUCCESS)
+        return 0;
+    (void)snprintf(text, sizeof(text),
+        "all_reduce: expected %s in memory of context %p, in which the group has "
+        "begun on device %d, found %p of context %p",
+        out ? "out" : "in", (void *)begun, symmcoll_group_rank(group), others,
+        (void *)other);
+    return ended(symmcoll_all_reduce(
+                     group, to, out ? at : others, COUNT, F32, SUM, NULL, NULL),
+        SYMMCOLL_ERR_INVALID, text);
+}
+
+/* The group goes on; and what is of a pool is of all contexts. */
+static int refuses_others(struct symmcoll_group *group, int rank)
+{
+    CUcontext own = NULL, popped;
+    CUdeviceptr pooled = 0;
+    float *at, *others;
+    int right;
+
+    device_use(rank);
+    at = device_alloc(COUNT * sizeof(float));
+    right = say(symmcoll_all_reduce(
+                    group, at, at, COUNT, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "a sum") &&
+            say(cuCtxCreate(&own, NULL, 0, rank) == CUDA_SUCCESS, "a context");
+    others = device_alloc(COUNT * sizeof(float));
+    right = say(cuMemAllocAsync(&pooled, COUNT * sizeof(float), NULL) ==
+                    CUDA_SUCCESS,
+                "memory of a pool") &&
+            right;
+    device_wait(NULL);
+    (void)cuCtxPopCurrent(&popped);
+    right = right && is_refused(group, others, at, false) &&
+            is_refused(group, others, at, true) &&
+            say(symmcoll_all_reduce(group, (void *)(uintptr_t)pooled, at, COUNT,
+                    F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "a sum in a pool");
+    device_wait(NULL);
+    device_free(at);
+    (void)cuCtxPushCurrent(own);
+    device_free(others);
+    right =
+        say(cuMemFreeAsync(pooled, NULL) == CUDA_SUCCESS, "its end") && right;
+    device_wait(NULL);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
     on_both(2, on_its_stream, "a group is in the context of the stream");
     on_both(2, in_its_memory, "of a default stream, in that of the memory");
     on_both(2, joins_none, "it joins no memory of another context");
+    on_both(
+        2, refuses_others, "nor are there buffers of operations, but of pools");
     return done_testing();
 }
