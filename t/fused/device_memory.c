@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define SIZE 3
+#define LIMITED 1 /* the rank whose memory is */
 #define SMALL 64
 #define LARGE 8192 /* rows of a shard, of which each needs more memory */
 #define LARGER 16384
@@ -333,6 +334,51 @@ static int has_a_limit(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* On one rank alone: the others are told whose it is, and all go on. */
+static int one_has_a_limit(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world = NULL;
+    struct symmcoll_group *group;
+    struct rows small, large;
+    CUstream stream;
+    int right;
+
+    (void)size;
+    (void)arg;
+    if (rank == LIMITED)
+        setenv("SYMMCOLL_FUSED_DEVICE_MEMORY", "64KiB", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    group = symmcoll_world_group(world);
+    make_rows(&small, group, rank, SMALL);
+    make_rows(&large, group, rank, LARGER);
+    stream = device_stream();
+    right = OK(symmcoll_group_set_stream(group, stream));
+    for (int i = 0; i < 2 && right; i++)
+        right = gather(group, &small, stream) &&
+                made_says(symmcoll_fused_all_gather_matmul(group, &large.a,
+                              &large.b, 1, 0, NULL, NULL, &large.out),
+                    SYMMCOLL_ERR_NO_MEMORY,
+                    rank == LIMITED ? "expected fused.device_memory to be "
+                                    : "rank 1 ");
+    device_wait(stream);
+    right = right && is_right(&small, 0, SIZE);
+    free_rows(&small);
+    free_rows(&large);
+    device_end_stream(stream);
+    return !right || symmcoll_finalize(world) != SYMMCOLL_OK;
+}
+
+static int limits_of_one_are_told(void)
+{
+    int statuses[SIZE],
+        right = ranks_spawn(SIZE, one_has_a_limit, NULL, statuses);
+
+    for (int r = 0; r < SIZE; r++)
+        right = right && statuses[r] == 0;
+    return right;
+}
+
 int main(void)
 {
     on_device_begin("2");
@@ -345,6 +391,8 @@ int main(void)
         "memory grows in a capture, whose graph has it to itself");
     ok(ranks_run(2, plans_are_forgotten),
         "plans are forgotten while what they were for runs, or is in a graph");
+    ok(process_run(limits_of_one_are_told),
+        "that of one rank may be limited, which is told to the others");
     setenv("SYMMCOLL_FUSED_DEVICE_MEMORY", "64KiB", 1);
     ok(ranks_run(SIZE, has_a_limit),
         "fused.device_memory: what needs more is refused, and what does not is "
