@@ -17,6 +17,18 @@
 #define SANITIZED 0
 #endif
 
+/* ThreadSanitizer sees the threads of one process, and no other's. */
+#if defined(__SANITIZE_THREAD__)
+#define THREADS_CHECKED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREADS_CHECKED 1
+#endif
+#endif
+#ifndef THREADS_CHECKED
+#define THREADS_CHECKED 0
+#endif
+
 /* Around what nobody can free. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
