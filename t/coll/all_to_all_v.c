@@ -101,6 +101,8 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
         size_t elem = symmcoll_dtype_size(dtype);
         unsigned seed = (unsigned)(10 * d);
 
+        if (data_leaves_out(dtype))
+            continue;
         right = is_right(group, rank, dtype, seed, 3) &&
                 is_right(group, rank, dtype, seed + 1, 100) &&
                 is_right(group, rank, dtype, seed + 2, 40000 / elem);

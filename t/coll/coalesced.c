@@ -3,6 +3,7 @@
  * Several buffers in one operation: the bits of an operation on each, one
  * sequence number, and an error that says which buffer ranks do not agree on.
  */
+#include "../sanitized.h"
 #include "../tap.h"
 #include "data.h"
 
@@ -180,7 +181,9 @@ static int has_the_same_bits(struct symmcoll_group *group, int rank)
     struct lists *lists = malloc(sizeof(*lists));
     bool right = lists != NULL;
 
-    for (size_t t = 0; right && t < LENGTH(types); t++) {
+    /* ThreadSanitizer sees the same in each. */
+    for (size_t t = 0; right && t < (THREADS_CHECKED ? 2 : LENGTH(types));
+         t++) {
         symmcoll_op_t op = data_op(group, types[t].op, rank);
 
         for (int i = 0; right && i < FORMS * 5 * 4; i++) {

@@ -270,6 +270,18 @@ symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank)
     return op;
 }
 
+bool data_leaves_out(enum symmcoll_dtype dtype)
+{
+    static const bool one_of_its_size[SYMMCOLL_DTYPE_COUNT] = {
+        [SYMMCOLL_INT8] = true,
+        [SYMMCOLL_BFLOAT16] = true,
+        [SYMMCOLL_FLOAT32] = true,
+        [SYMMCOLL_FLOAT64] = true,
+        [SYMMCOLL_COMPLEX128] = true};
+
+    return THREADS_CHECKED && !one_of_its_size[dtype];
+}
+
 void data_counts(size_t elem, size_t *counts)
 {
     const size_t nbytes[DATA_COUNTS] = {0, elem, 3 * elem, 32, 40, 40 + elem,
@@ -291,7 +303,10 @@ bool data_next_case(struct data_case *at, int size)
         type = at->next / CASES;
         number = at->next % CASES;
         at->next++;
-    } while (!at->every && number < DATA_COUNTS && number % 2 != type % 2);
+    } while (
+        type < SYMMCOLL_DTYPE_COUNT &&
+        (data_leaves_out((enum symmcoll_dtype)type) ||
+            (!at->every && number < DATA_COUNTS && number % 2 != type % 2)));
     if (type >= SYMMCOLL_DTYPE_COUNT)
         return false;
     at->dtype = (enum symmcoll_dtype)type;

@@ -61,6 +61,13 @@ bool data_is_same(
 /* The operation's number to pass: for PREMUL_SUM one made for this rank. */
 symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
 
+/*
+ * Whether tests of all types leave this one out.  ThreadSanitizer sees where
+ * elements are and how large, not what they are, so that it has one type of each
+ * size; otherwise none is left out.
+ */
+bool data_leaves_out(enum symmcoll_dtype dtype);
+
 /* Counts of elements of elem bytes at which something changes in the way small
  * messages travel: an array of DATA_COUNTS. */
 #define DATA_COUNTS 10
@@ -76,9 +83,9 @@ struct data_case {
 };
 
 /*
- * The next case for a group of size ranks, false after the last: each type with
- * counts of data_counts(), and with those at which the parts of all ranks
- * together are no small message any more; each rank is the root in turn.
+ * The next case for a group of size ranks, false after the last: each type that is
+ * not left out with counts of data_counts(), and with those at which the parts of
+ * all ranks together are no small message any more; each rank is the root in turn.
  */
 bool data_next_case(struct data_case *at, int size);
 

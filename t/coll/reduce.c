@@ -56,6 +56,8 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
         const struct symc_dtype *type = symc_dtype_find((enum symmcoll_dtype)d);
         size_t counts[DATA_COUNTS];
 
+        if (data_leaves_out((enum symmcoll_dtype)d))
+            continue;
         data_counts(type->size, counts);
         for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
             for (int i = d % 2;

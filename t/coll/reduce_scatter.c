@@ -56,6 +56,8 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
         size_t ranks = (size_t)symmcoll_group_size(group);
         size_t counts[DATA_COUNTS];
 
+        if (data_leaves_out((enum symmcoll_dtype)d))
+            continue;
         data_counts(type->size, counts);
         for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
             /* The limits are those of all parts together. */

@@ -297,6 +297,8 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
     for (size_t i = 0; right && i < LENGTH(types); i++) {
         struct hands hands;
 
+        if (data_leaves_out(types[i]))
+            continue;
         open_hands(&hands, group, rank, types[i], COUNT);
         place(&hands, BOTH);
         right = all_is_right(&hands);
