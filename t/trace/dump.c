@@ -3,6 +3,7 @@
  * The dump: its keys and values.  (The files are dump_files.c's, the ring's own
  * tests are in ring.c.)
  */
+#include "t/sanitized.h"
 #include "t/trace/dump_util.h"
 #include "trace/ras.h"
 
@@ -361,7 +362,8 @@ static void fill_with_garbage(void *ring, size_t nbytes, int how)
 static int garbage_is_survived(void)
 {
     enum {
-        SIZE = 8
+        SIZE = 8,
+        ROUNDS = THREADS_CHECKED ? 30 : 400 /* one thread alone */
     };
     size_t nbytes = symc_trace_nbytes(SIZE);
     struct symc_trace_ring *ring = make_ring(SIZE);
@@ -369,7 +371,7 @@ static int garbage_is_survived(void)
     char position[64];
     int good = 1;
 
-    for (int round = 0; round < 400 && good; round++) {
+    for (int round = 0; round < ROUNDS && good; round++) {
         fill_with_garbage(ring, nbytes, round % 3);
         ring->magic = SYMC_TRACE_MAGIC;
         ring->capacity = SIZE;
