@@ -8,8 +8,13 @@
 [ -z "${T_CUDA_MISSING:-}" ] ||
     skip_all "built without CUDA: $T_CUDA_MISSING"
 
-# What the loader frees with a thread ThreadSanitizer takes for a race.
+# What the loader frees with a thread ThreadSanitizer takes for a race.  It is slow, and
+# what a program computes in a group of ranks it sees in t/cuda, t/ddp, t/functional,
+# t/fused, t/kernels and t/symm_mem, over the same driver, kernels and threads.
+computing=
 if [ "${T_SANITIZER:-no}" = thread ]; then
+    computing='kernels collectives functional fused fused_times limits products
+        ratios reducer symm_ops'
     echo 'race:_dl_deallocate_tls' >"$scratch/known"
     TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}suppressions=$scratch/known"
     export TSAN_OPTIONS
@@ -19,6 +24,10 @@ plan 26
 for program in kernels collectives faults functional fused fused_times process \
     limits messages own_memory products ratios reducer settings symm_access symm_ops \
     nccl nccl_groups nccl_one; do
+    if echo "$computing" | grep -qw "$program"; then
+        skip 1 "t/gpu/$program: too slow under ThreadSanitizer"
+        continue
+    fi
     T_GPU_REHEARSAL=short LD_LIBRARY_PATH=$builddir/t/gpu/rehearsal/.libs \
         "$builddir/t/gpu/$program.t" >"$scratch/out" 2>"$scratch/err"
     status=$?
