@@ -3,6 +3,7 @@
  * Products of one rank, with BLAS and without, and which library that is.
  */
 #include "t/fused/made.h"
+#include "t/sanitized.h"
 
 #include "base/float8.h"
 #include "fused/matmul.h"
@@ -10,6 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* One thread does all of this, of which ThreadSanitizer need not see each. */
+#define CASES_STEP (THREADS_CHECKED ? 7 : 1)
 
 static struct symc_matrix matrix(const struct symmcoll_tensor *tensor)
 {
@@ -83,7 +87,7 @@ static int all_multiply(const char *library)
     struct symc_matmul matmul = {.packed = {{NULL, 0}}};
     int good = OK(symc_blas_load(&matmul.blas, library));
 
-    for (int i = 0; i < 4 * 4 * 4 * 8 && good; i++) {
+    for (int i = 0; i < 4 * 4 * 4 * 8 && good; i += CASES_STEP) {
         const int64_t *size = sizes[i / 64];
         enum symmcoll_dtype dtype = types[i % 4];
         struct test test = {dtype, dtype, size[0], size[1], size[2],
@@ -265,7 +269,7 @@ static int all_scale(const char *library)
     struct symc_matmul matmul = {.packed = {{NULL, 0}}};
     int good = OK(symc_blas_load(&matmul.blas, library));
 
-    for (int i = 0; i < 5 * 16 * 5 && good; i++) {
+    for (int i = 0; i < 5 * 16 * 5 && good; i += CASES_STEP) {
         const int64_t *size = sizes[i / 80];
         struct test test = {signed_eighths[i / 5 % 4], types[i % 5], size[0],
             size[1], size[2], (enum made_order)(i / 5 % 4),
