@@ -29,6 +29,12 @@
 #define THREADS_CHECKED 0
 #endif
 
+/*
+ * It sees each process alone: more of them show it nothing that three do not, and as
+ * threads the same ranks show it all that they do to each other.
+ */
+#define CHECKED_PROCESSES 3
+
 /* Around what nobody can free. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>

@@ -321,12 +321,6 @@ bool data_next_case(struct data_case *at, int size)
 
 /* ---- both kinds of ranks ---- */
 
-/*
- * ThreadSanitizer sees each process alone: more of them show it nothing that three
- * do not, and as threads the same ranks show it all that they do to each other.
- */
-#define CHECKED_PROCESSES 3
-
 void both_run(int n, rank_fn body, const char *sentence)
 {
     if (THREADS_CHECKED && n > CHECKED_PROCESSES)
