@@ -108,9 +108,11 @@ static int ends(struct symmcoll_work *work)
            ended(status, SYMMCOLL_ERR_CANCELED, "enough");
 }
 
-/* Rank 0 aborts while all wait. */
+/* Rank 0 aborts while all wait: who calls later is told in another way.  Ranks are
+ * threads of a process of their own. */
 static int is_aborted(struct symmcoll_group *group, int rank)
 {
+    static atomic_int called;
     const struct timespec pause = {.tv_nsec = 100000000};
     struct symmcoll_work *work = NULL;
     struct standing standing;
@@ -121,7 +123,10 @@ static int is_aborted(struct symmcoll_group *group, int rank)
     right = say(standing_sum(group, &standing, -1, &work) == SYMMCOLL_OK,
                 "the call") &&
             right;
+    atomic_fetch_add(&called, 1);
     if (rank == 0) {
+        while (atomic_load(&called) < symmcoll_group_size(group))
+            nanosleep(&pause, NULL);
         nanosleep(&pause, NULL);
         symmcoll_group_abort(group, "enough");
     }
