@@ -269,8 +269,8 @@ static int has_one_deadline(struct symmcoll_group *group, int rank)
                 right;
     right = HOLDS(symmcoll_symm_rendezvous(group, data, &call, &handle) < 0) &&
             refused(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
-                "symm_rendezvous of group ", "rank 1 did not come") &&
-            right;
+                "symm_rendezvous of group ", " did not come") &&
+            right; /* either waits for the other when it has passed */
     right = OK(symmcoll_symm_free(it.world, data)) && right;
     return end_joined(&it, right);
 }
