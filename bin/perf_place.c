@@ -84,7 +84,7 @@ bool perf_finish_device(struct perf_options *options)
             return refuse("--device",
                 "operations that may be on device memory: all_reduce, "
                 "all_gather, reduce_scatter, broadcast, reduce, gather, "
-                "scatter, all_to_all, barrier",
+                "scatter, all_to_all, barrier, sendrecv, send_recv_both",
                 options->choices[i].name);
     /* The barriers of measuring are the host's, and not of such a group. */
     if (options->groups == 0)

@@ -28,13 +28,13 @@ symmcoll_status_t perf_run_group_create(const struct perf_case *it)
 static symmcoll_status_t send_to_other(const struct perf_case *it)
 {
     return symmcoll_send(it->rank->group, it->in, it->count, it->dtype,
-        1 - it->rank->rank, 0, NULL, NULL);
+        1 - it->rank->rank, 0, it->rank->call, NULL);
 }
 
 static symmcoll_status_t recv_from_other(const struct perf_case *it)
 {
     return symmcoll_recv(it->rank->group, it->out, it->count, it->dtype,
-        1 - it->rank->rank, 0, NULL, NULL, NULL);
+        1 - it->rank->rank, 0, NULL, it->rank->call, NULL);
 }
 
 /* There and back. */
@@ -56,11 +56,11 @@ symmcoll_status_t perf_run_send_recv_both(const struct perf_case *it)
     symmcoll_status_t first, second;
 
     first = symmcoll_recv(it->rank->group, it->out, it->count, it->dtype, peer,
-        0, NULL, NULL, &received);
+        0, NULL, it->rank->call, &received);
     if (first != SYMMCOLL_OK)
         return first;
-    second = symmcoll_send(
-        it->rank->group, it->in, it->count, it->dtype, peer, 0, NULL, &sent);
+    second = symmcoll_send(it->rank->group, it->in, it->count, it->dtype, peer,
+        0, it->rank->call, &sent);
     if (second == SYMMCOLL_OK) {
         second = symmcoll_work_wait(sent, -1);
         symmcoll_work_free(sent);

@@ -128,6 +128,8 @@ for reduce in $reductions; do
         >"$scratch/out" 2>&1 || echo "$reduce"
 done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" 'and other reductions'
+try 'messages of device memory are those of the host' "$perf" --device cuda \
+    --threads 2 --op sendrecv,send_recv_both $small
 try 'operations run in several groups in turn' "$perf" --device cuda \
     --threads 2 --groups 2 --op all_reduce,barrier $small
 
