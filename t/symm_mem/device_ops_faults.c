@@ -95,7 +95,12 @@ static int breaks(struct symmcoll_group *group, int rank)
         status = symmcoll_group_error(group);
     }
     right = REFUSED(status, SYMMCOLL_ERR_DEVICE, "ILLEGAL_ADDRESS") && right;
-    return HOLDS(strstr(symmcoll_last_error(), "(nil)") == NULL) && right;
+    right = HOLDS(strstr(symmcoll_last_error(), "(nil)") == NULL) && right;
+    /* What is the device's own is gone with it. */
+    symmcoll_symm_release(it.handle);
+    symmcoll_symm_release(it.on_host);
+    right = OK(symmcoll_symm_free(group->world, it.data)) && right;
+    return OK(symmcoll_symm_free(group->world, it.host_data)) && right;
 }
 
 /* ---- one rank's own mistakes ---- */
