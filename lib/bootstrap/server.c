@@ -135,7 +135,8 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
 
     for (struct symc_bootstrap_client *at = server->clients; at != NULL;
          at = at->next) {
-        if (at->state != SYMC_BOOTSTRAP_CLIENT_NEW)
+        /* The own rank says its hello when it comes to that. */
+        if (at->state != SYMC_BOOTSTRAP_CLIENT_NEW || at->own)
             continue;
         oldest = at; /* the newest is at the head */
         count++;
@@ -151,7 +152,8 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
 }
 
 /* Take a connection over, or close it; 0 or an errno. */
-static int add_client(struct symc_bootstrap_server *server, int fd, pid_t pid)
+static int add_client(
+    struct symc_bootstrap_server *server, int fd, pid_t pid, bool own)
 {
     struct epoll_event event = {.events = EPOLLIN};
     struct symc_bootstrap_client *client = symc_alloc(1, sizeof(*client));
@@ -167,6 +169,7 @@ static int add_client(struct symc_bootstrap_server *server, int fd, pid_t pid)
     }
     client->fd = fd;
     client->pid = pid;
+    client->own = own;
     client->next = server->clients;
     server->clients = client;
     drop_silent(server, MAX_SILENT);
@@ -192,7 +195,8 @@ static bool accept_client(struct symc_bootstrap_server *server)
         return errno == ECONNABORTED || errno == EINTR;
     if (symc_bootstrap_message_peer(fd, &uid, &pid) == 0 &&
         symc_bootstrap_message_is_trusted(uid, pid)) {
-        (void)add_client(server, fd, pid); /* who is not taken in tries again */
+        (void)add_client(
+            server, fd, pid, false); /* who is not taken in tries again */
         return true;
     }
     server->refused++;
@@ -312,7 +316,7 @@ void symc_bootstrap_close(struct symc_bootstrap_server *server)
 symmcoll_status_t symc_bootstrap_add(
     struct symc_bootstrap_server *server, int fd)
 {
-    int error = add_client(server, fd, getpid());
+    int error = add_client(server, fd, getpid(), true);
 
     return error == 0 ? SYMMCOLL_OK
                       : symc_fail_descriptor(error, "bootstrap server: epoll");

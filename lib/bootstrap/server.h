@@ -27,6 +27,7 @@ struct symc_bootstrap_client {
     int in_flight;       /* descriptors not acknowledged */
     bool unacknowledged; /* the latest batch */
     bool late;           /* its deadline has passed */
+    bool own;            /* the server's own rank: symc_bootstrap_add() */
 };
 
 /* What a rank offered, kept until it has been sent to all: a rank that has

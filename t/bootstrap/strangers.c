@@ -82,6 +82,34 @@ static int joins_among_many(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
+/* Who connects before the server's own rank has said anything does not push it out. */
+static int keeps_its_own(int rank, int size, void *arg)
+{
+    struct symc_bootstrap_server *server = NULL;
+    struct pollfd own = {.events = POLLIN};
+    int ends[2], good;
+
+    (void)rank;
+    (void)size;
+    (void)arg;
+    if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+            ends) != 0 ||
+        symc_bootstrap_add(server, ends[1]) != SYMMCOLL_OK)
+        return 1;
+    for (int i = 0; i < 300; i++) {
+        knock();
+        (void)symc_bootstrap_serve(server);
+    }
+    own.fd = ends[0];
+    good = poll(&own, 1, 0) == 0;
+    if (!good)
+        diag("the own rank's connection has been closed");
+    symc_bootstrap_close(server);
+    close(ends[0]);
+    return good ? 0 : 1;
+}
+
 /* Become another user, say that we are rank 1, and be turned away at the door.
  */
 static int knock_as_another_user(void *arg)
@@ -300,6 +328,9 @@ static void test_strangers(void)
     begin_point(60);
     ok(all_true(2, joins_among_many),
         "more silent connections than descriptors do no harm");
+    begin_point(60);
+    ok(all_true(1, keeps_its_own),
+        "they do not push out a rank of the server's own that is still silent");
     if (geteuid() != 0) {
         skip(2, "only root can be another user");
         return;
