@@ -58,6 +58,8 @@ static bool is_searched_later(
 {
     const struct symc_registry *registry = &group->world->registry;
 
+    if (symc_kind_has(op->kind, SYMC_PAIR))
+        return false; /* no backend runs it */
     if (atomic_load(&group->slots[op->memory].open))
         return group->slots[op->memory].backend->coll->searches;
     for (int i = 0; i < registry->count; i++) {
@@ -73,15 +75,14 @@ symmcoll_status_t symc_coll_inspect(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     const struct symc_lists *lists = op->listed ? op->lists : NULL;
-    bool sends = symc_kind_sends(op->kind, op->root == group->rank);
+    bool sends = symc_kinds[op->kind].in_parts != SYMC_NO_PART &&
+                 symc_kind_sends(op->kind, op->root == group->rank);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF || !sends)
         return SYMMCOLL_OK;
     if (op->memory != SYMC_MEMORY_HOST) {
-        if (op->kind == SYMC_SEND ||
-            (!symc_kind_has(op->kind, SYMC_PAIR) && op->kind != SYMC_BARRIER &&
-                !is_searched_later(group, op)))
+        if (!is_searched_later(group, op))
             tell_unsearched(group, op);
         return SYMMCOLL_OK;
     }
