@@ -4,39 +4,15 @@
  * stream, and what was found is told before the operation is.
  */
 #include "t/cuda/searched.h"
+#include "t/logged.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MANY 1500 /* more than are searched at once */
 
 /* ---- warnings ---- */
-
-static char *read_log(FILE *file, int saved, char *text, size_t nbytes)
-{
-    size_t got;
-
-    dup2(saved, STDERR_FILENO);
-    close(saved);
-    rewind(file);
-    got = fread(text, 1, nbytes - 1, file);
-    text[got] = '\0';
-    fclose(file);
-    return text;
-}
-
-static int redirect(FILE **file)
-{
-    int saved = dup(STDERR_FILENO);
-
-    *file = tmpfile();
-    if (*file == NULL || saved < 0 || dup2(fileno(*file), STDERR_FILENO) < 0)
-        abort();
-    return saved;
-}
 
 static int contains(const char *text, const char *expected)
 {
@@ -50,16 +26,16 @@ static int warns(struct symmcoll_group *all, int rank)
 {
     static char text[100000];
     struct searched it;
-    FILE *file;
+    struct logged logged;
     float found = 0;
-    int saved, right = 1;
+    int right = 1;
 
     searched_begin(&it, all, rank);
     searched_put_nan(&it, 42);
-    saved = redirect(&file);
+    logged_begin(&logged);
     for (int i = 0; i < 3; i++)
         right = searched_sum(&it) == SYMMCOLL_OK && right;
-    (void)read_log(file, saved, text, sizeof(text));
+    (void)logged_end(&logged, text, sizeof(text));
     device_read(&found, it.out + 42, sizeof(found));
     right = say(right, "sums") && say(isnan(found), "a NaN") &&
             contains(text, "all_reduce seq 3 of group ") &&
@@ -73,11 +49,11 @@ static int has_room_for_many(struct symmcoll_group *all, int rank)
     static struct symmcoll_work *works[MANY];
     static char text[100000];
     struct searched it;
-    FILE *file;
-    int saved, right = 1;
+    struct logged logged;
+    int right = 1;
 
     searched_begin(&it, all, rank);
-    saved = redirect(&file);
+    logged_begin(&logged);
     right = searched_sum(&it) == SYMMCOLL_OK;
     fake_stall(it.call.stream);
     for (int i = 0; i < MANY && right; i++)
@@ -88,7 +64,7 @@ static int has_room_for_many(struct symmcoll_group *all, int rank)
         right = searched_wait(SYMMCOLL_OK, works[i]) == SYMMCOLL_OK;
     searched_put_nan(&it, 1);
     right = searched_sum(&it) == SYMMCOLL_OK && right;
-    (void)read_log(file, saved, text, sizeof(text));
+    (void)logged_end(&logged, text, sizeof(text));
     right =
         say(right, "sums") &&
         contains(text, "too many operations run at once to search what they "
@@ -102,19 +78,19 @@ static int captures(struct symmcoll_group *all, int rank)
     static char text[100000];
     struct searched it;
     CUgraph graph = NULL;
-    FILE *file;
-    int saved, right;
+    struct logged logged;
+    int right;
 
     searched_begin(&it, all, rank);
     right = say(searched_sum(&it) == SYMMCOLL_OK, "a sum");
-    saved = redirect(&file);
+    logged_begin(&logged);
     right = cuStreamBeginCapture(it.call.stream,
                 CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS &&
             symmcoll_all_reduce(it.group, it.out, it.in, SEARCHED_COUNT, F32,
                 SUM, &it.call, NULL) == SYMMCOLL_OK &&
             cuStreamEndCapture(it.call.stream, &graph) == CUDA_SUCCESS &&
             cuGraphDestroy(graph) == CUDA_SUCCESS && right;
-    (void)read_log(file, saved, text, sizeof(text));
+    (void)logged_end(&logged, text, sizeof(text));
     right =
         say(right, "a capture") &&
         contains(text, "errors.nan_check: what is captured in a graph is not "
