@@ -30,10 +30,12 @@
 #endif
 
 /*
- * It sees each process alone: more of them show it nothing that three do not, and as
+ * It sees each process alone: more of them show it nothing that two do not, and as
  * threads the same ranks show it all that they do to each other.
  */
-#define CHECKED_PROCESSES 3
+#define CHECKED_PROCESSES 2
+/* Of these three have all that more have: neighbours, and one that is none. */
+#define MOST_THREADS(most) (THREADS_CHECKED ? 3 : (most))
 
 /* Around what nobody can free. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -5,6 +5,7 @@
  */
 #include "t/cuda/kernels.h"
 #include "t/cuda/unlike.h"
+#include "t/sanitized.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,7 @@ static void test_sharing(void)
 int main(void)
 {
     device_begin();
-    for (int n = 1; n <= 5; n++)
+    for (int n = 1; n <= MOST_THREADS(5); n++)
         on_both(n, every_unlike,
             "parts of unlike sizes have the bits that they have in host memory");
     for (int n = 2; n <= 3; n++)

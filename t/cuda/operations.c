@@ -4,11 +4,12 @@
  * 1 to 5 ranks, a device for each.
  */
 #include "t/cuda/every.h"
+#include "t/sanitized.h"
 
 int main(void)
 {
     device_begin();
-    for (int n = 1; n <= 5; n++) {
+    for (int n = 1; n <= MOST_THREADS(5); n++) {
         on_both(n, every_all_reduce, "all_reduce on devices");
         on_both(n, every_reduce, "reduce");
         on_both(n, every_reduce_scatter, "reduce_scatter");

@@ -6,6 +6,7 @@
  */
 #include "t/fused/eighths_on_device.h"
 #include "t/fused/on_device.h"
+#include "t/sanitized.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #define E4M3 SYMMCOLL_FLOAT8_E4M3FN
 #define E5M2 SYMMCOLL_FLOAT8_E5M2
 
-static int every = 1; /* case of a row is done: each, or fewer of many ranks */
+/* What step a row of cases is done in: each, or fewer of many ranks. */
+#define EACH (THREADS_CHECKED ? 7 : 1)
+static int every = EACH;
 
 static const int64_t shapes[][4] = {
     {7, 16, 0, 0}, {2, 3, 32, 0}, {2, 3, 1, 48}};
@@ -349,7 +352,7 @@ int main(void)
     on_both(3, repeated, "each time the same bits, in memory of the caller");
     setenv("SYMMCOLL_FUSED_ROUND_PARTS", "on", 1);
     rounded = true;
-    every = 1;
+    every = EACH;
     on_both(3, scatters, "fused.round_parts: products go as 16-bit results");
     on_both(3, unaligned_results, "which begin where no line may, too");
     return done_testing();

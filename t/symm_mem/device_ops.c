@@ -6,6 +6,7 @@
  * again.
  */
 #include "t/cuda/mapped.h"
+#include "t/sanitized.h"
 #include "t/symm_mem/device_every.h"
 
 #include "group/group.h"
@@ -57,7 +58,8 @@ static int every_operation(struct symmcoll_group *group, int rank)
     int round = 0;
 
     for (size_t i = 0; every[i].name != NULL && right; i++) {
-        for (size_t c = 0; c < LENGTH(counts) && right; c++) {
+        for (size_t c = 0; c < LENGTH(counts) && right;
+             c += THREADS_CHECKED ? 2 : 1) {
             it.count = counts[c];
             it.dtype = types[(i + c) % LENGTH(types)];
             right = sides_run(&it, &every[i], round += 4);
@@ -103,7 +105,7 @@ int main(void)
 {
     device_begin();
     setenv("SYMMCOLL_CUDA_STAGING", "16KiB", 1);
-    for (int n = 1; n <= RANKS; n++)
+    for (int n = 1; n <= MOST_THREADS(RANKS); n++)
         on_both(n, every_operation,
             "every operation has the bits that it has on the host");
     on_both(3, graphs, "and captured in a graph that is started twice");
