@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a rank does alone with joined memory of a device: enqueued on the group's
- * current stream, in the order in which it is called; the calls return when it
- * has been.  Nobody waits for it but what the program enqueues after it; who
+ * current stream, or the one of a call, in the order in which it is called; the calls
+ * return when it has been.  Nobody waits for it but what the program enqueues after it; who
  * looks after the group's operations finds whether it has gone wrong, and then
  * the group fails.
  */
@@ -37,7 +37,8 @@ static bool has_words(const struct symc_access *access)
 }
 
 static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
-    enum symc_kind kind, double timeout, const struct symc_access *access)
+    enum symc_kind kind, void *stream, double timeout,
+    const struct symc_access *access)
 {
     struct symc_op op = {.kind = kind,
         .memory = SYMC_MEMORY_DEVICE,
@@ -52,7 +53,7 @@ static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     if (status != SYMMCOLL_OK)
         return status;
     status = read_timeout(handle, kind, timeout, &op.timeout_ns);
-    op.stream = symmcoll_group_stream(handle->group);
+    op.stream = stream;
     made.op = &op;
     made.joined = has_words(access) ? handle->share->joined_pads
                                     : handle->share->shared.joined;
@@ -62,14 +63,22 @@ static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     return status;
 }
 
-symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
-    enum symc_kind kind, double timeout, const struct symc_access *access)
+symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
+    enum symc_kind kind, void *stream, double timeout,
+    const struct symc_access *access)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = enqueue(handle, kind, timeout, access);
+    symmcoll_status_t status = enqueue(handle, kind, stream, timeout, access);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
+    enum symc_kind kind, double timeout, const struct symc_access *access)
+{
+    return symc_symm_access_on(
+        handle, kind, symmcoll_group_stream(handle->group), timeout, access);
 }
 
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,

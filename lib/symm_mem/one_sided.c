@@ -194,16 +194,20 @@ static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
     return status;
 }
 
-static symmcoll_status_t enqueue_wait(struct symmcoll_symm *handle, int peer,
-    const void *word, uint32_t value, double timeout)
+symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
+    size_t offset, uint32_t value, double timeout, void *stream)
 {
-    struct symc_access access = {.kind = SYMC_ACCESS_WAIT32,
-        .in = word,
-        .count = 1,
-        .value = value,
-        .peer = peer};
+    const enum symc_kind kind = SYMC_SYMM_WAIT_VALUE;
+    struct symc_access access = {
+        .kind = SYMC_ACCESS_WAIT32, .count = 1, .value = value, .peer = peer};
+    _Atomic uint32_t *word = NULL;
+    symmcoll_status_t status = find_words(
+        handle, symc_kind_name(kind), handle->rank, offset, 1, &word);
 
-    return symc_symm_access(handle, SYMC_SYMM_WAIT_VALUE, timeout, &access);
+    access.in = (const void *)word;
+    return status == SYMMCOLL_OK
+               ? symc_symm_access_on(handle, kind, stream, timeout, &access)
+               : status;
 }
 
 symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
@@ -217,10 +221,11 @@ symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
 
     if (status == SYMMCOLL_OK)
         status = symc_symm_check_rank(handle, where, peer);
+    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
+        return symc_symm_enqueue_wait(handle, peer, offset, value, timeout,
+            symmcoll_group_stream(handle->group));
     if (status == SYMMCOLL_OK)
         status = find_words(handle, where, handle->rank, offset, 1, &word);
-    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
-        return enqueue_wait(handle, peer, (void *)word, value, timeout);
     if (status == SYMMCOLL_OK)
         status = symc_symm_read_timeout(
             handle, SYMC_SYMM_WAIT_VALUE, timeout, &budget);

@@ -127,4 +127,11 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes,
     size_t offset, size_t length);
 
+/* ---- device_access.c ---- */
+
+/* As symc_symm_access(), on a stream of the caller's. */
+symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
+    enum symc_kind kind, void *stream, double timeout,
+    const struct symc_access *access);
+
 #endif

@@ -412,6 +412,10 @@ static inline bool symc_symm_is_host(const struct symmcoll_symm *handle)
 symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, const struct symc_access *access);
 
+/* In one_sided.c: the wait of symmcoll_symm_wait_value32() on a caller's stream. */
+symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
+    size_t offset, uint32_t value, double timeout, void *stream);
+
 /* A signal or a barrier. */
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     enum symc_kind kind, int peer, int channel, double timeout);
