@@ -161,6 +161,10 @@ struct symc_compute_ops {
      * all that the device does; enqueuing them does not then.  tried (out): false where
      * there is no memory for that.  Errors: those of plan(). */
     symmcoll_status_t (*load)(void *compute, void *plan, bool *tried);
+    /* Enqueue one on a stream of the caller's (NULL: the default one), in no operation.
+     * Errors: DEVICE. */
+    symmcoll_status_t (*multiply)(void *compute, void *plan,
+        const struct symc_product_operands *operands, void *stream);
     /* Whether a stream (NULL: the default one) is being captured (out). */
     symmcoll_status_t (*ask_captured)(
         void *compute, void *stream, bool *captured);

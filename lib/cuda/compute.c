@@ -292,6 +292,20 @@ static symmcoll_status_t load_plan(void *state, void *plan, bool *tried)
     return status;
 }
 
+static symmcoll_status_t multiply(void *state, void *plan,
+    const struct symc_product_operands *operands, void *stream)
+{
+    const struct symc_cuda_compute *compute = state;
+    struct symc_cuda_entered entered;
+    symmcoll_status_t status = enter(compute, &entered);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_lt_matmul(plan, operands, stream);
+    symc_cuda_leave(&entered);
+    return status;
+}
+
 /* ---- streams ---- */
 
 static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
@@ -308,4 +322,5 @@ const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
     .plan = make_plan,
     .forget = forget_plan,
     .load = load_plan,
+    .multiply = multiply,
     .ask_captured = ask_captured};

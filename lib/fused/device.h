@@ -123,6 +123,9 @@ bool symc_fused_device_matrix(
 struct symc_product_matrix symc_fused_device_rows(
     enum symmcoll_dtype dtype, int64_t rows, int64_t cols, size_t step);
 
+/* Bytes that a product may use beside its matrices. */
+#define SYMC_FUSED_WORKSPACE ((size_t)32 << 20)
+
 /* In device_state.c: a plan (out), which is kept, and raise a workspace to what it
  * needs; none for a product without elements, or without depth.  Errors: those of plan() of struct
  * symc_compute_ops. */

@@ -30,7 +30,8 @@ static symmcoll_status_t plan_part(struct device_gather *op, int index)
         .b = factor->b,
         .c = symc_fused_device_rows(out->dtype, it->rows, cols, step),
         .outer = factor->outer,
-        .scaled = it->scaled};
+        .scaled = it->scaled,
+        .workspace = SYMC_FUSED_WORKSPACE};
     uint32_t at = symc_product_alignment(out->data, 0);
 
     product.c.alignment = at < product.c.alignment ? at : product.c.alignment;
@@ -56,7 +57,8 @@ static symmcoll_status_t plan_whole(struct device_gather *op, int index)
         .b = factor->b,
         .c = symc_fused_device_rows(out->dtype, rows, cols, 0),
         .outer = factor->outer,
-        .scaled = it->scaled};
+        .scaled = it->scaled,
+        .workspace = SYMC_FUSED_WORKSPACE};
     uint32_t at = symc_product_alignment(out->data, 0);
 
     product.c.alignment = at < product.c.alignment ? at : product.c.alignment;

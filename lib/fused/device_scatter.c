@@ -34,7 +34,8 @@ static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
         .add = place != BEGINS,
         .divisor = it->op == SYMMCOLL_AVG ? op->size : 1,
         .outer = op->outer,
-        .scaled = it->is_scaled};
+        .scaled = it->is_scaled,
+        .workspace = SYMC_FUSED_WORKSPACE};
     size_t step = (size_t)op->cols * op->elem *
                   (op->b.by_columns ? (size_t)op->b.distance : 1);
 
@@ -62,7 +63,8 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
         .b = op->b,
         .c = symc_fused_device_rows(it->sent, rows, it->b.shape[1], 0),
         .outer = op->outer,
-        .scaled = it->is_scaled};
+        .scaled = it->is_scaled,
+        .workspace = SYMC_FUSED_WORKSPACE};
 
     if (!op->packed)
         product.a.alignment =

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PLANS_MOST 64                     /* kept from call to call */
-#define WORKSPACE_MOST ((size_t)32 << 20) /* bytes of a product */
+#define PLANS_MOST 64 /* kept from call to call */
 
 struct symc_fused_plan {
     struct symc_fused_plan *next;
@@ -237,7 +236,6 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     if (product->a.rows == 0 || product->a.cols == 0 || product->b.cols == 0)
         return SYMMCOLL_OK;
     product->tf32 = fused->group->world->config->fused_tf32;
-    product->workspace = WORKSPACE_MOST;
     at = find_plan(device, product);
     if (at == NULL) {
         at = symc_alloc(1, sizeof(*at));
