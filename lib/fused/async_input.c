@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A product whose left operand arrives in chunks of rows: each is multiplied
- * when its signal is there, a word in symmetric memory.
+ * when its signal is there, a word in symmetric memory.  In memory of a device that
+ * is enqueued (async_device.c).
  */
+#include "fused/async_input.h"
+
 #include "base/tensor.h"
-#include "fused/fused.h"
-#include "symm_mem/symm_mem.h"
 
-#include <symmcoll/symm_mem.h>
 #include <symmcoll/symm_ops.h>
-
-#include <stdlib.h>
-
-#define HERE 1 /* the value of a signal */
 
 static const char name[] = "async_input_matmul";
 
-struct product {
-    struct symmcoll_symm *handle;
-    size_t signals; /* byte of the first */
-    size_t chunks;
-    size_t pivot;
-    int ranks;
-    double timeout;
-    struct symmcoll_tensor a, b;
-    struct symc_fused_result out;
-};
+/* ---- arguments ---- */
 
-static symmcoll_status_t read_args(const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *b, struct product *it)
+/* What is multiplied is where the signals are. */
+static symmcoll_status_t check_place(
+    const struct symmcoll_symm_info *info, const struct symmcoll_tensor *a)
+{
+    char found[SYMC_MEMORY_TEXT], expected[SYMC_MEMORY_TEXT];
+    const struct symmcoll_tensor signals = {
+        .device = info->device, .device_index = info->device_index};
+
+    if (a->device == SYMMCOLL_META ||
+        (a->device == info->device && a->device_index == info->device_index))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a in %s, as the handle's signals are, found %s", name,
+        symc_site_format(&signals, expected), symc_site_format(a, found));
+}
+
+static symmcoll_status_t read_args(const struct symmcoll_symm_info *info,
+    const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
+    struct async_input *it)
 {
     symmcoll_status_t status = symc_fused_read_a(name, a, false, &it->a);
 
-    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a tensor in host memory, found device %d", name,
-            (int)it->a.device);
+    if (status == SYMMCOLL_OK)
+        status = check_place(info, &it->a);
     if (status == SYMMCOLL_OK && it->a.ndim != 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of 2 dimensions, found %d", name, it->a.ndim);
@@ -56,7 +58,7 @@ static symmcoll_status_t read_args(const struct symmcoll_tensor *a,
 }
 
 static symmcoll_status_t shape_result(
-    const struct symmcoll_tensor *out, struct product *it)
+    const struct symmcoll_tensor *out, struct async_input *it)
 {
     struct symmcoll_tensor place, *made = &it->out.tensor;
     symmcoll_status_t status;
@@ -76,39 +78,22 @@ static symmcoll_status_t shape_result(
     return symc_fused_result_make(name, "out", &place, &it->out);
 }
 
-static symmcoll_status_t multiply_chunk(
-    struct symc_fused *fused, const struct product *it, size_t chunk)
+/* Whether a and b are where they say; of a on a device that has been asked. */
+static symmcoll_status_t check_memory(const struct async_input *it)
 {
-    struct symc_matrix a = symc_fused_matrix(&it->a);
-    struct symc_matrix b = symc_fused_matrix(&it->b);
-    struct symc_matrix c = symc_fused_matrix(&it->out.tensor);
-    int64_t first, elem = (int64_t)symmcoll_dtype_size(it->a.dtype);
-
-    a.rows = c.rows = it->a.shape[0] / (int64_t)it->chunks;
-    first = (int64_t)chunk * a.rows;
-    a.data = (char *)a.data + first * a.row_stride * elem;
-    c.data = (char *)c.data + first * c.row_stride * elem;
-    return symc_matmul(&fused->matmul, &a, &b, &c, false);
-}
-
-static symmcoll_status_t run(struct symc_fused *fused, const struct product *it)
-{
+    const struct symmcoll_group *group = it->out.group;
+    const struct symc_fused_named b = {"b", -1, &it->b}, a = {"a", -1, &it->a};
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    for (size_t i = 0; i < it->chunks && status == SYMMCOLL_OK; i++) {
-        size_t chunk = (it->pivot + i) % it->chunks;
-        int source = (int)(chunk * (size_t)it->ranks / it->chunks);
-
-        status = symmcoll_symm_wait_value32(it->handle, source,
-            it->signals + chunk * sizeof(uint32_t), HERE, it->timeout);
-        if (status == SYMMCOLL_OK)
-            status = multiply_chunk(fused, it, chunk);
-    }
+    if (it->a.device == SYMMCOLL_HOST)
+        status = symc_fused_check_memory(name, group, &a);
+    if (status == SYMMCOLL_OK && it->a.device != SYMMCOLL_META)
+        status = symc_fused_check_memory(name, group, &b);
     return status;
 }
 
 /* words: the signals. */
-static symmcoll_status_t check_apart(const struct product *it, void *words)
+static symmcoll_status_t check_apart(const struct async_input *it, void *words)
 {
     const struct symmcoll_tensor signals =
         SYMMCOLL_TENSOR_FLAT(words, (int64_t)it->chunks, SYMMCOLL_INT32);
@@ -122,16 +107,14 @@ static symmcoll_status_t check_apart(const struct product *it, void *words)
     return status;
 }
 
-static symmcoll_status_t prepare(const struct symmcoll_tensor *a,
-    const struct symmcoll_tensor *b, const struct symmcoll_tensor *out,
-    int rank, struct product *it)
+static symmcoll_status_t prepare(
+    const struct symmcoll_tensor *out, struct async_input *it)
 {
     void *words;
-    symmcoll_status_t status = read_args(a, b, it);
+    /* All of them are there. */
+    symmcoll_status_t status = symmcoll_symm_buffer(it->handle, it->rank,
+        it->signals, it->chunks * sizeof(uint32_t), &words);
 
-    if (status == SYMMCOLL_OK) /* all of them are there */
-        status = symmcoll_symm_buffer(it->handle, rank, it->signals,
-            it->chunks * sizeof(uint32_t), &words);
     if (status == SYMMCOLL_OK)
         status = shape_result(out, it);
     if (status != SYMMCOLL_OK || it->a.device == SYMMCOLL_META)
@@ -139,39 +122,99 @@ static symmcoll_status_t prepare(const struct symmcoll_tensor *a,
     return check_apart(it, words);
 }
 
+/* ---- in host memory ---- */
+
+static symmcoll_status_t multiply_chunk(struct symc_fused *fused,
+    const struct async_input *it, const struct async_chunk *chunk)
+{
+    struct symc_matrix a = symc_fused_matrix(&it->a);
+    struct symc_matrix b = symc_fused_matrix(&it->b);
+    struct symc_matrix c = symc_fused_matrix(&it->out.tensor);
+    int64_t elem = (int64_t)symmcoll_dtype_size(it->a.dtype);
+
+    a.rows = c.rows = chunk->rows;
+    a.data = (char *)a.data + chunk->first * a.row_stride * elem;
+    c.data = (char *)c.data + chunk->first * c.row_stride * elem;
+    return symc_matmul(&fused->matmul, &a, &b, &c, false);
+}
+
+static symmcoll_status_t run(
+    struct symc_fused *fused, const struct async_input *it)
+{
+    symmcoll_status_t status = symc_fused_load(fused);
+
+    for (size_t i = 0; i < it->chunks && status == SYMMCOLL_OK; i++) {
+        const struct async_chunk chunk = symc_async_chunk(it, i);
+
+        status = symmcoll_symm_wait_value32(it->handle, chunk.source,
+            chunk.signal, SYMC_ASYNC_HERE, it->timeout);
+        if (status == SYMMCOLL_OK)
+            status = multiply_chunk(fused, it, &chunk);
+    }
+    return status;
+}
+
+/* ---- the call ---- */
+
+static symmcoll_status_t begin_on_device(const struct symc_fused_call *begun,
+    struct async_input *it, struct symc_fused_on *on)
+{
+    return it->a.device == SYMMCOLL_CUDA ? symc_async_begin(begun, it, on)
+                                         : SYMMCOLL_OK;
+}
+
+static symmcoll_status_t perform(const struct symc_fused_call *begun,
+    const struct async_input *it, const struct symc_fused_on *on)
+{
+    switch (it->a.device) {
+    case SYMMCOLL_HOST:
+        return run(begun->fused, it);
+    case SYMMCOLL_CUDA:
+        return symc_async_enqueue(begun, it, on);
+    default: /* shapes alone */
+        return SYMMCOLL_OK;
+    }
+}
+
 symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
     size_t signals, size_t chunks, size_t pivot,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
     const struct symmcoll_call *call, struct symmcoll_tensor *out)
 {
-    struct product it = {
-        .handle = handle, .signals = signals, .chunks = chunks, .pivot = pivot};
+    struct async_input it = {.name = name,
+        .handle = handle,
+        .signals = signals,
+        .chunks = chunks,
+        .pivot = pivot};
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
+    struct symc_fused_on on = {.site = NULL};
     struct symc_fused_call begun;
     symmcoll_status_t status = symc_symm_check(handle, name);
 
     if (status == SYMMCOLL_OK)
         status = symmcoll_symm_get_info(handle, &info);
-    if (status == SYMMCOLL_OK && info.device != SYMMCOLL_HOST)
-        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a handle on host memory, found %p in memory of CUDA "
-            "device %d",
-            name, info.buffers[info.rank], info.device_index);
     if (status == SYMMCOLL_OK)
         status = symc_fused_begin(
             &begun, info.group, SYMC_SYMM_WAIT_VALUE, name, call);
     if (status != SYMMCOLL_OK)
         return status;
+    it.rank = info.rank;
     it.ranks = info.nranks;
     it.timeout = begun.options.timeout;
-    status = prepare(a, b, out, info.rank, &it);
-    if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
-        status = symc_fused_load(begun.fused);
-    if (status == SYMMCOLL_OK && it.a.device == SYMMCOLL_HOST)
-        status = run(begun.fused, &it);
+    it.out.group = info.group;
+    status = read_args(&info, a, b, &it);
+    if (status == SYMMCOLL_OK)
+        status = begin_on_device(&begun, &it, &on);
+    if (status == SYMMCOLL_OK)
+        status = check_memory(&it);
+    if (status == SYMMCOLL_OK)
+        status = prepare(out, &it);
+    if (status == SYMMCOLL_OK)
+        status = perform(&begun, &it, &on);
     if (status == SYMMCOLL_OK)
         status = symc_sized_write(&symc_tensor_kind, name, &it.out.tensor, out);
-    if (status != SYMMCOLL_OK && it.out.made)
-        free(it.out.tensor.data);
+    if (status != SYMMCOLL_OK)
+        symc_fused_result_release(&it.out);
+    symc_fused_on_end(&on);
     return symc_fused_end(&begun, status);
 }

@@ -232,12 +232,14 @@ symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
  * chunks   of as many rows each; divides the rows of a
  * pivot    the chunk that is multiplied first; then those after it, and after the
  *          last one chunk 0
- * a, b     [M, K], in any memory, and [K, N]
- * call     timeout of each wait
+ * a, b     [M, K], in any memory of the host, or of the handle's device, and [K, N]
+ * call     timeout of each wait; of a device the stream
  * out      out: contiguous, [M, N]; it shares no byte with the signals either
  *
- * No other fused call of this rank in the handle's group runs meanwhile.  So no
- * signal may depend on one: it would wait for this call, and this for the signal.
+ * In host memory no other fused call of this rank in the handle's group runs
+ * meanwhile.  So no signal may depend on one: it would wait for this call, and this for
+ * the signal.  On a device all is enqueued on the call's stream, and no signal may
+ * depend on what is enqueued there later.
  * Errors besides: TIMEOUT and PEER, as of symmcoll_symm_wait_value32().
  * Source: torch.ops.symm_mem._async_input_mm.
  */

@@ -3,8 +3,10 @@
  * Fused products of ranks that share a device: every dimension, type and order of 2,
  * 3, 4 and 8 threads, both ways, is near what float64 has, in memory of the caller
  * that was full of NaN; 200 times with the same bits.  So are those of 8-bit floats
- * with their scales, on devices that multiply them.
+ * with their scales, on devices that multiply them; and a product whose rows other
+ * ranks write while it waits.
  */
+#include "t/fused/async_on_device.h"
 #include "t/fused/on_device.h"
 #include "t/gpu/cublaslt.h"
 #include "t/gpu/eighths.h"
@@ -125,6 +127,16 @@ static void test_numbers(int n)
         repeated, n);
 }
 
+/* Waits of a rank do not keep the others' stores from it. */
+static void test_async(void)
+{
+    for (int n = 2; n <= gpu_choose(4, 2, 2); n += 2)
+        ok(threads_run(n, async_rows_arrive),
+            "rows that arrive while their product waits (%d threads)", n);
+    ok(threads_run(2, async_orders), "such a product of operands in any order");
+    ok(threads_run(2, async_captured), "and in a graph that is started again");
+}
+
 int main(void)
 {
     static const int sizes[] = {2, 3, 4, 8};
@@ -138,6 +150,7 @@ int main(void)
         test_numbers(sizes[i]);
         gpu_test_eighths(sizes[i]);
     }
+    test_async();
     setenv("SYMMCOLL_FUSED_TF32", "on", 1);
     inexact = TF32_ERROR;
     ok(threads_run(2, odd_sizes), "with fused.tf32 they are near, too");

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products in memory of devices whose rows other ranks write meanwhile. */
+#ifndef T_FUSED_ASYNC_ON_DEVICE_H
+#define T_FUSED_ASYNC_ON_DEVICE_H
+
+#include <symmcoll.h>
+
+/* Each rank sends chunks to all, in another order each time, after all have enqueued
+ * their products. */
+int async_rows_arrive(struct symmcoll_group *group, int rank);
+
+/* Operands of all orders of strides, of several types; without depth and rows. */
+int async_orders(struct symmcoll_group *group, int rank);
+
+/* In a graph, which is started twice. */
+int async_captured(struct symmcoll_group *group, int rank);
+
+#endif
