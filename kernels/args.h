@@ -266,6 +266,9 @@ struct symc_nan_args {
     struct symc_device_nan *found; /* added to */
 };
 
+#define SYMC_KERNEL_PIECES 128  /* of a launch */
+#define SYMC_KERNEL_CHUNK 16384 /* bytes of a bucket for a block, in turn */
+
 /* A tensor of a bucket; offsets ascend, and pieces do not overlap. */
 struct symc_bucket_piece {
     unsigned char *at;
@@ -274,10 +277,10 @@ struct symc_bucket_piece {
 };
 
 struct symc_bucket_args {
-    const struct symc_bucket_piece *pieces; /* memory that the device reads */
     unsigned char *bucket;
-    uint64_t npieces;
     uint64_t nbytes; /* of the bucket, to the end of the last piece */
+    uint64_t npieces;
+    struct symc_bucket_piece pieces[SYMC_KERNEL_PIECES];
 };
 
 /* count words from at on become value. */

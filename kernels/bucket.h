@@ -5,7 +5,7 @@
  * Grid        any: blocks take chunks of the bucket in turn, however large the
  *             tensors are
  * Alignment   any; 16 bytes of a tensor and its place make it fast
- * Bytes       N read and N written, and the pieces read
+ * Bytes       N read and N written
  * Order       none: one rank's memory
  * Reference   memcpy()
  */
@@ -15,7 +15,8 @@
 #include "kernels/args.h"
 #include "kernels/copy.h"
 
-#define BUCKET_CHUNK 16384 /* bytes; a multiple of 16 */
+#define BUCKET_CHUNK SYMC_KERNEL_CHUNK /* a multiple of 16 */
+#define BUCKET_TURN 32 /* threads by which the next piece begins later */
 
 /* The piece that has a byte of the bucket, or the one after it in a gap. */
 DEVICE uint64_t find_piece(const struct symc_bucket_args *args, uint64_t at)
@@ -34,12 +35,14 @@ DEVICE uint64_t find_piece(const struct symc_bucket_args *args, uint64_t at)
     return low;
 }
 
-/* What a piece has of a chunk that ends there. */
-DEVICE void copy_piece(const struct symc_bucket_args *args,
-    const struct symc_bucket_piece *piece, uint64_t begin, uint64_t end,
-    const bool flatten)
+/* What piece i has of a chunk that ends there.  Small pieces of a chunk, one after
+ * another, are of different threads, which do not wait for each other. */
+DEVICE void copy_piece(const struct symc_bucket_args *args, uint64_t i,
+    uint64_t begin, uint64_t end, const bool flatten)
 {
+    const struct symc_bucket_piece *piece = &args->pieces[i];
     const uint64_t last = piece->offset + piece->nbytes;
+    const uint32_t turn = (uint32_t)i * BUCKET_TURN;
     unsigned char *bucket, *tensor;
 
     if (begin < piece->offset)
@@ -48,8 +51,8 @@ DEVICE void copy_piece(const struct symc_bucket_args *args,
         end = last;
     bucket = args->bucket + begin;
     tensor = piece->at + (begin - piece->offset);
-    copy_by_block(
-        flatten ? bucket : tensor, flatten ? tensor : bucket, end - begin);
+    copy_parts_of(flatten ? bucket : tensor, flatten ? tensor : bucket,
+        end - begin, (thread_index() + turn) % thread_count(), thread_count());
 }
 
 DEVICE void copy_chunks(const struct symc_bucket_args *args, const bool flatten)
@@ -63,7 +66,7 @@ DEVICE void copy_chunks(const struct symc_bucket_args *args, const bool flatten)
 
         for (uint64_t i = find_piece(args, begin);
              i < args->npieces && args->pieces[i].offset < end; i++)
-            copy_piece(args, &args->pieces[i], begin, end, flatten);
+            copy_piece(args, i, begin, end, flatten);
     }
 }
 

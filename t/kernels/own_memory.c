@@ -187,64 +187,93 @@ static bool check_nan(int rounds)
 
 /* ---- buckets ---- */
 
-#define PIECES 12
+#define FEW 12 /* pieces, which may be large */
 #define PIECE_NBYTES 9000
 
 struct bucket {
-    struct symc_bucket_piece pieces[PIECES];
-    size_t at[PIECES]; /* of tensors, in `in` or `out` */
     struct symc_bucket_args args;
-    size_t nbytes; /* of all tensors */
+    size_t at[SYMC_KERNEL_PIECES]; /* of tensors, in `in` or `out` */
+    size_t nbytes;                 /* of all tensors */
 };
+
+/* Up to as many as a launch has, or few. */
+static uint64_t draw_npieces(void)
+{
+    const uint64_t few = group_draw() % FEW;
+
+    switch (group_draw() % 8) {
+    case 0:
+        return SYMC_KERNEL_PIECES;
+    case 1:
+        return group_draw() % SYMC_KERNEL_PIECES;
+    default:
+        return few;
+    }
+}
 
 /* Tensors that are empty, small, and larger than a chunk; with gaps. */
 static void draw_bucket(struct bucket *bucket)
 {
+    const uint64_t n = draw_npieces();
     uint64_t offset = 0;
 
-    *bucket = (struct bucket){.args = {.npieces = group_draw() % PIECES}};
-    for (size_t i = 0; i < bucket->args.npieces; i++) {
+    *bucket = (struct bucket){.args = {.npieces = n}};
+    for (size_t i = 0; i < n; i++) {
+        struct symc_bucket_piece *piece = &bucket->args.pieces[i];
         uint64_t nbytes = group_draw() % 60;
 
         if (group_draw() % 4 == 0)
-            nbytes = group_draw() % PIECE_NBYTES;
+            nbytes = group_draw() % (n < FEW ? PIECE_NBYTES : 2 * FEW);
+        if (group_draw() % 16 == 0 && i < 2)
+            nbytes = SYMC_KERNEL_CHUNK + group_draw() % 64;
         offset += group_draw() % 3 * (1 + group_draw() % 8);
         bucket->at[i] = bucket->nbytes + group_draw() % 5;
-        bucket->pieces[i].offset = offset;
-        bucket->pieces[i].nbytes = nbytes;
+        piece->offset = offset;
+        piece->nbytes = nbytes;
         offset += nbytes;
         bucket->nbytes = bucket->at[i] + nbytes;
     }
     bucket->args.nbytes = offset;
-    bucket->args.pieces = bucket->pieces;
 }
 
 static bool is_flat(const struct bucket *bucket, const unsigned char *flat,
     const unsigned char *tensors)
 {
     for (size_t i = 0; i < bucket->args.npieces; i++) {
-        if (memcmp(flat + bucket->pieces[i].offset, tensors + bucket->at[i],
-                bucket->pieces[i].nbytes) == 0)
+        const struct symc_bucket_piece *piece = &bucket->args.pieces[i];
+
+        if (memcmp(flat + piece->offset, tensors + bucket->at[i],
+                piece->nbytes) == 0)
             continue;
-        diag("bucket of %llu bytes: tensor %zu of %llu bytes at %llu",
-            (unsigned long long)bucket->args.nbytes, i,
-            (unsigned long long)bucket->pieces[i].nbytes,
-            (unsigned long long)bucket->pieces[i].offset);
+        diag("bucket of %llu bytes in %llu tensors: %zu, of %llu bytes at %llu",
+            (unsigned long long)bucket->args.nbytes,
+            (unsigned long long)bucket->args.npieces, i,
+            (unsigned long long)piece->nbytes,
+            (unsigned long long)piece->offset);
         return false;
     }
     return true;
 }
 
-/* Bytes in gaps stay as they are. */
-static bool keeps_gaps(const struct bucket *bucket, const unsigned char *flat)
+#define UNTOUCHED 0x11
+
+/* Bytes between pieces stay as they are, in the bucket or where the tensors are. */
+static bool keeps_gaps(
+    const struct bucket *bucket, const unsigned char *memory, bool flat)
 {
     uint64_t at = 0;
 
     for (size_t i = 0; i < bucket->args.npieces; i++) {
-        while (at < bucket->pieces[i].offset)
-            if (flat[at++] != 0x11)
+        const struct symc_bucket_piece *piece = &bucket->args.pieces[i];
+        const uint64_t begin = flat ? piece->offset : bucket->at[i];
+
+        for (; at < begin; at++)
+            if (memory[at] != UNTOUCHED) {
+                diag("%s: byte %llu before piece %zu", flat ? "bucket" : "out",
+                    (unsigned long long)at, i);
                 return false;
-        at += bucket->pieces[i].nbytes;
+            }
+        at += piece->nbytes;
     }
     return true;
 }
@@ -252,36 +281,36 @@ static bool keeps_gaps(const struct bucket *bucket, const unsigned char *flat)
 /* Where the tensors are. */
 static void place_pieces(struct bucket *bucket, unsigned char *tensors)
 {
-    for (size_t i = 0; i < bucket->args.npieces; i++) {
-        bucket->pieces[i].at = tensors + bucket->at[i];
-        machine_note_address(&bucket->pieces[i].at);
-    }
+    for (size_t i = 0; i < bucket->args.npieces; i++)
+        bucket->args.pieces[i].at = tensors + bucket->at[i];
 }
 
 static bool check_bucket(void)
 {
-    struct bucket *bucket = machine_alloc(16, sizeof(*bucket));
     struct sizes sizes = {.shift = group_draw() % 2 * (group_draw() % 16)};
+    struct bucket bucket;
     unsigned char *flat;
     struct group group;
     bool right;
 
-    draw_bucket(bucket);
-    sizes.data = bucket->args.nbytes;
-    sizes.in = bucket->nbytes;
-    sizes.out = bucket->nbytes;
+    draw_bucket(&bucket);
+    sizes.data = bucket.args.nbytes;
+    sizes.in = bucket.nbytes;
+    sizes.out = bucket.nbytes;
     group_open(&group, 1, &sizes);
     flat = group_data(&group, 0);
-    bucket->args.bucket = flat;
-    memset(flat, 0x11, sizes.data);
-    place_pieces(bucket, group.in[0]);
-    right = run_alone(&group, symc_flatten, &bucket->args) &&
-            is_flat(bucket, flat, group.in[0]) && keeps_gaps(bucket, flat);
-    place_pieces(bucket, group.out[0]);
-    right = right && run_alone(&group, symc_unflatten, &bucket->args) &&
-            is_flat(bucket, flat, group.out[0]);
+    bucket.args.bucket = flat;
+    memset(flat, UNTOUCHED, sizes.data);
+    memset(group.out[0], UNTOUCHED, sizes.out);
+    place_pieces(&bucket, group.in[0]);
+    right = run_alone(&group, symc_flatten, &bucket.args) &&
+            is_flat(&bucket, flat, group.in[0]) &&
+            keeps_gaps(&bucket, flat, true);
+    place_pieces(&bucket, group.out[0]);
+    right = right && run_alone(&group, symc_unflatten, &bucket.args) &&
+            is_flat(&bucket, flat, group.out[0]) &&
+            keeps_gaps(&bucket, group.out[0], false);
     group_close(&group);
-    machine_free(bucket);
     return right;
 }
 
