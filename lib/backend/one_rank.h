@@ -36,6 +36,21 @@ struct symc_local_sum {
     double factor;
 };
 
+/* Bytes of a buffer, and where they are beside it. */
+struct symc_local_piece {
+    void *at;
+    size_t offset; /* in the buffer */
+    size_t nbytes;
+};
+
+/* Pieces that are copied to their buffer: offsets ascend, and none overlaps another. */
+struct symc_local_pieces {
+    void *buffer;
+    const struct symc_local_piece *pieces;
+    size_t n;
+    bool spread; /* the other way: from the buffer */
+};
+
 /*
  * What one rank does alone on a device, without a group: memory that no other
  * rank maps, and copies.  All of it is enqueued on a stream of the caller's (NULL:
@@ -64,6 +79,8 @@ struct symc_local_ops {
         void *local, void *stream, const struct symc_strided *copy);
     symmcoll_status_t (*clear)(
         void *local, void *stream, void *at, size_t nbytes);
+    symmcoll_status_t (*move)(
+        void *local, void *stream, const struct symc_local_pieces *pieces);
     /* Addresses are multiples of what the type's parts have bytes. */
     symmcoll_status_t (*add)(
         void *local, void *stream, const struct symc_local_sum *sum);

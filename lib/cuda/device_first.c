@@ -39,6 +39,7 @@ union args {
     struct symc_push_args push;
     struct symc_convert_args convert;
     struct symc_nan_args nan;
+    struct symc_bucket_args bucket;
     struct symc_fill_args fill;
 };
 
@@ -93,6 +94,8 @@ static void make_args(
     switch (kernel) {
     case SYMC_KERNEL_TO_F16:
     case SYMC_KERNEL_TO_BF16:
+    case SYMC_KERNEL_FLATTEN:
+    case SYMC_KERNEL_UNFLATTEN:
     case SYMC_KERNEL_NAN_SCAN:
     case SYMC_KERNEL_PUSH_ROWS:
         return;

@@ -33,7 +33,9 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_FILL32] = "symc_fill32",
     [SYMC_KERNEL_NAN_SCAN] = "symc_nan_scan",
     [SYMC_KERNEL_TO_F16] = "symc_convert_f32_f16",
-    [SYMC_KERNEL_TO_BF16] = "symc_convert_f32_bf16"};
+    [SYMC_KERNEL_TO_BF16] = "symc_convert_f32_bf16",
+    [SYMC_KERNEL_FLATTEN] = "symc_flatten",
+    [SYMC_KERNEL_UNFLATTEN] = "symc_unflatten"};
 
 /* How names of kernels end, by element type.  Complex numbers are reduced as
  * floats, twice as many; the others that lack are not reduced. */
@@ -145,8 +147,9 @@ static symmcoll_status_t load_kinds(const struct symc_cuda *cuda,
     CUresult result = load_image(cuda, &library);
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    *kernels =
-        (struct symc_kernels){.cuda = cuda, .fail = fail, .device = device};
+    kernels->cuda = cuda;
+    kernels->fail = fail;
+    kernels->device = device;
     if (result != CUDA_SUCCESS)
         return symc_cuda_fail(
             cuda, fail, result, device, "cuLibraryLoadData of the kernels");
@@ -158,6 +161,7 @@ static symmcoll_status_t load_kinds(const struct symc_cuda *cuda,
 symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels)
 {
+    *kernels = (struct symc_kernels){.cuda = cuda};
     return load_kinds(
         cuda, fail, device, 0, (int)SYMC_KERNEL_COUNT - 1, kernels);
 }

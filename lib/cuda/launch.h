@@ -37,6 +37,8 @@ enum symc_kernel {
     SYMC_KERNEL_NAN_SCAN,
     SYMC_KERNEL_TO_F16, /* from float32 */
     SYMC_KERNEL_TO_BF16,
+    SYMC_KERNEL_FLATTEN,
+    SYMC_KERNEL_UNFLATTEN,
     SYMC_KERNEL_COUNT
 };
 
@@ -68,7 +70,7 @@ struct symc_grid {
 symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels);
 
-/* The same of the kernels of one kind; the others are NULL. */
+/* The same of the kernels of one kind; the others stay as they are. */
 symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, enum symc_kernel kind,
     struct symc_kernels *kernels);

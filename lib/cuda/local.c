@@ -2,8 +2,8 @@
 /*
  * Memory of one rank and copies there, in the order of a stream of the caller's.
  * No kernel is needed for it, so nothing is loaded while a kernel of this rank
- * waits for another, and no call waits for the device.  Sums have kernels, which are
- * loaded when a device is opened for them.
+ * waits for another, and no call waits for the device.  Sums and pieces of a buffer have
+ * kernels, which are loaded when a device is opened for sums.
  */
 #include "cuda/local.h"
 #include "cuda/device_group.h"
@@ -365,6 +365,7 @@ const struct symc_local_ops symc_cuda_local_ops = {.open = open_local,
     .free = release,
     .copy = copy,
     .clear = clear,
+    .move = symc_cuda_local_move,
     .add = symc_cuda_local_add,
     .follow = follow,
     .query = query,

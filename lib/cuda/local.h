@@ -20,7 +20,7 @@ struct symc_cuda_called symc_cuda_copy_strided(const struct symc_cuda *cuda,
 struct symc_cuda_local {
     struct symc_cuda_context context;
     symc_cuda_fail_fn fail;
-    struct symc_kernels *kernels; /* of sums; NULL: there will be none */
+    struct symc_kernels *kernels; /* of sums and pieces; NULL: none */
     uint32_t blocks;              /* of a kernel, at most */
 };
 
@@ -40,6 +40,12 @@ static inline symmcoll_status_t symc_cuda_local_enter(
 /* The pool that memory of its device is allocated from (out).  Any thread. */
 struct symc_cuda_called symc_cuda_pool_of(
     const struct symc_cuda_context *context, CUmemoryPool *pool);
+
+/* ---- local_pieces.c ---- */
+
+/* As move() of struct symc_local_ops. */
+symmcoll_status_t symc_cuda_local_move(
+    void *local, void *stream, const struct symc_local_pieces *pieces);
 
 /* ---- local_sum.c ---- */
 

@@ -10,6 +10,12 @@
 
 #define VECTOR 16 /* bytes that a thread loads at once */
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Those that are started for one rank. */
+static const enum symc_kernel kinds[] = {
+    SYMC_KERNEL_REDUCE_ROWS, SYMC_KERNEL_FLATTEN, SYMC_KERNEL_UNFLATTEN};
+
 symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
 {
     const struct symc_cuda *cuda = local->context.cuda;
@@ -23,14 +29,15 @@ symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
         return symc_cuda_local_fail(
             local, result, "cuDeviceGetAttribute of its multiprocessors");
     local->blocks = SYMC_CUDA_BLOCKS_OF_PROCESSOR * (uint32_t)processors;
-    local->kernels = malloc(sizeof(*local->kernels));
+    local->kernels = calloc(1, sizeof(*local->kernels));
     if (local->kernels == NULL)
         return local->fail(SYMMCOLL_ERR_NO_MEMORY, "no memory for kernels");
     status = symc_cuda_local_enter(local, &entered);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_kernels_load_kind(cuda, local->fail,
-        (int)local->context.device, SYMC_KERNEL_REDUCE_ROWS, local->kernels);
+    for (size_t i = 0; status == SYMMCOLL_OK && i < COUNT(kinds); i++)
+        status = symc_kernels_load_kind(cuda, local->fail,
+            (int)local->context.device, kinds[i], local->kernels);
     symc_cuda_leave(&entered);
     return status;
 }

@@ -333,6 +333,22 @@ symmcoll_status_t symc_site_move(
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_site_move_pieces(
+    const struct symc_site *site, const struct symc_local_pieces *pieces)
+{
+    if (site != NULL)
+        return site->ops->move(site->local, site->stream, pieces);
+    for (size_t i = 0; i < pieces->n; i++) {
+        const struct symc_local_piece *piece = &pieces->pieces[i];
+        char *place = (char *)pieces->buffer + piece->offset;
+
+        if (piece->nbytes > 0)
+            memcpy(pieces->spread ? piece->at : place,
+                pieces->spread ? place : piece->at, piece->nbytes);
+    }
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_site_clear(
     const struct symc_site *site, void *at, size_t nbytes)
 {

@@ -25,7 +25,8 @@ symmcoll_status_t symc_site_check(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *tensor);
 
 /* A device of a group (out), until its last use is closed, where a stream and some
- * memory on it are, whatever thread asks; sums: symc_site_add() will be called.
+ * memory on it are, whatever thread asks; sums: symc_site_add() will be called, and
+ * symc_site_move_pieces() where a kernel is to do it.
  * Errors: those of symc_registry_open_device(), NO_MEMORY. */
 symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream,
@@ -85,6 +86,9 @@ symmcoll_status_t symc_site_copy(
 /* Bytes that do not overlap. */
 symmcoll_status_t symc_site_move(
     const struct symc_site *site, void *to, const void *from, size_t nbytes);
+/* Bytes into a buffer, or from it. */
+symmcoll_status_t symc_site_move_pieces(
+    const struct symc_site *site, const struct symc_local_pieces *pieces);
 /* Bytes become zero. */
 symmcoll_status_t symc_site_clear(
     const struct symc_site *site, void *at, size_t nbytes);

@@ -6,6 +6,8 @@
  */
 #include "t/cuda/every.h"
 
+#include "group/site.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,30 @@ static int so_are_sets_and_copies(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Two pieces to a buffer and back, by a rank alone. */
+static int so_are_pieces(struct symmcoll_group *group, int rank)
+{
+    int right = opens(group, rank, SYMMCOLL_OK, ""), before;
+    int device = device_use(rank);
+    char *at = device_alloc(64);
+    const struct symc_local_piece pieces[] = {{at, 0, 3}, {at + 5, 4, 7}};
+    struct symc_local_pieces both = {at + 32, pieces, 2, false};
+    struct symc_site *site = NULL;
+
+    right = right && symc_site_open("t", group, device, NULL, NULL, true,
+                         &site) == SYMMCOLL_OK;
+    before = fake_first_uses();
+    for (int spread = 0; right && spread < 2; spread++) {
+        both.spread = spread;
+        right = symc_site_move_pieces(site, &both) == SYMMCOLL_OK;
+    }
+    right = say(right && fake_first_uses() == before, "pieces");
+    symc_site_close(site);
+    device_wait(NULL);
+    device_free(at);
+    return meet(group) && right;
+}
+
 static int processes_use_nothing(struct symmcoll_group *group, int rank)
 {
     return opens(group, rank, SYMMCOLL_OK, "") &&
@@ -138,5 +164,6 @@ int main(void)
         "of a collective nothing is the first of its kind on the device");
     ok(threads_run(2, so_are_sets_and_copies),
         "nor of sets of memory, copies and copies of rows");
+    ok(threads_run(2, so_are_pieces), "nor of pieces of a buffer");
     return done_testing();
 }

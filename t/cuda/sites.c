@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one rank does alone with memory of its device, beside the same in host memory:
- * sums of all types that have averages, at all alignments; elements with gaps, both
- * ways; and the order of two streams.
+ * sums of all types that have averages, at all alignments; elements with gaps, and pieces
+ * of a buffer, both ways; and the order of two streams.
  */
 #include "t/cuda/members.h"
 
 #include "group/site.h"
+#include "kernels/args.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,153 @@ static int elements_go_back(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- pieces of a buffer ---- */
+
+#define PIECES 300
+#define PIECES_ROOM 65536
+
+/* A buffer and tensors beside it, ROOM bytes each, in one memory. */
+struct pieces {
+    struct symc_local_piece pieces[PIECES];
+    struct symc_local_pieces all;
+    char *memory;
+};
+
+/* The same pieces in host memory and in that of the device, odd ones, empty ones, and
+ * one that is longer than what a block takes. */
+static void draw_pieces(
+    struct pieces *host, struct pieces *device, size_t n, uint64_t seed)
+{
+    uint64_t state = seed * 4099 + n;
+    size_t offset = draw(&state, 3) * 16, at = draw(&state, 2) * 5;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t nbytes = draw(&state, 4) == 0 ? 0 : draw(&state, 97);
+
+        if (i == n / 2)
+            nbytes = SYMC_KERNEL_CHUNK + draw(&state, 33);
+        host->pieces[i] = device->pieces[i] =
+            (struct symc_local_piece){.offset = offset, .nbytes = nbytes};
+        host->pieces[i].at = host->memory + PIECES_ROOM + at;
+        device->pieces[i].at = device->memory + PIECES_ROOM + at;
+        offset += nbytes + draw(&state, 2) * draw(&state, 7);
+        at += nbytes + draw(&state, 2) * draw(&state, 7);
+    }
+    host->all = (struct symc_local_pieces){
+        host->memory, host->pieces, n, draw(&state, 2) == 1};
+    device->all = host->all;
+    device->all.buffer = device->memory;
+    device->all.pieces = device->pieces;
+}
+
+static uint64_t count_full(const struct pieces *pieces)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < pieces->all.n; i++)
+        n += pieces->pieces[i].nbytes > 0;
+    return n;
+}
+
+/* Both memories have the same bytes after; kernels: it is done with launches, of a
+ * kernel's pieces each, where there are two or more. */
+static int pieces_agree(struct symc_site *site, const struct pieces *host,
+    const struct pieces *device, bool kernels)
+{
+    const uint64_t full = count_full(host),
+                   launches = fake_calls("cuLaunchKernelEx"),
+                   copies = fake_calls("cuMemcpyAsync");
+    uint64_t expected = 0;
+    char *found = malloc(2 * PIECES_ROOM);
+    int right;
+
+    if (kernels && full > 1)
+        expected = (full + SYMC_KERNEL_PIECES - 1) / SYMC_KERNEL_PIECES;
+    right = symc_site_move_pieces(NULL, &host->all) == SYMMCOLL_OK &&
+            symc_site_move_pieces(site, &device->all) == SYMMCOLL_OK &&
+            fake_calls("cuLaunchKernelEx") == launches + expected &&
+            fake_calls("cuMemcpyAsync") == copies + (expected == 0 ? full : 0);
+    device_wait(symc_site_stream(site));
+    device_read(found, device->memory, 2 * PIECES_ROOM);
+    right = right && memcmp(found, host->memory, 2 * PIECES_ROOM) == 0;
+    free(found);
+    return right;
+}
+
+static int move_pieces(struct symmcoll_group *group, int rank, bool kernels)
+{
+    static const size_t counts[] = {
+        0, 1, 2, 3, 7, 31, SYMC_KERNEL_PIECES, SYMC_KERNEL_PIECES + 1, PIECES};
+    struct pieces *both = calloc(2, sizeof(*both));
+    struct symc_site *site = NULL;
+    CUstream stream;
+    int right, device = device_use(rank);
+
+    stream = device_stream();
+    both[0].memory = malloc(2 * PIECES_ROOM);
+    both[1].memory = device_alloc(2 * PIECES_ROOM);
+    right = say(symc_site_open("t", group, device, stream, NULL, kernels,
+                    &site) == SYMMCOLL_OK,
+        "a site");
+    for (uint64_t seed = 0; right && seed < 54; seed++) {
+        fill(SYMMCOLL_UINT8, both[0].memory, 2 * PIECES_ROOM, seed);
+        device_write(both[1].memory, both[0].memory, 2 * PIECES_ROOM);
+        draw_pieces(&both[0], &both[1], counts[seed % 9], seed);
+        right = pieces_agree(site, &both[0], &both[1], kernels);
+        if (!right)
+            diag("seed %llu: %zu pieces %s the buffer: %s",
+                (unsigned long long)seed, both[0].all.n,
+                both[0].all.spread ? "from" : "to", symmcoll_last_error());
+    }
+    symc_site_close(site);
+    device_end_stream(stream);
+    device_free(both[1].memory);
+    free(both[0].memory);
+    free(both);
+    return right;
+}
+
+static int pieces_of_both_memories(struct symmcoll_group *group, int rank)
+{
+    return move_pieces(group, rank, true);
+}
+
+static int pieces_without_kernels(struct symmcoll_group *group, int rank)
+{
+    return move_pieces(group, rank, false);
+}
+
+/* The second launch, and the copy that one piece is; no context stays current. */
+static int pieces_that_fail(struct symmcoll_group *group, int rank)
+{
+    struct pieces *both = calloc(2, sizeof(*both));
+    struct symc_site *site = NULL;
+    int right, device = device_use(rank), pushed;
+
+    both[0].memory = both[1].memory = device_alloc(2 * PIECES_ROOM);
+    right = say(symc_site_open("t", group, device, NULL, NULL, true, &site) ==
+                    SYMMCOLL_OK,
+        "a site");
+    pushed = fake_pushed();
+    draw_pieces(&both[0], &both[1], PIECES, 1);
+    both[1].all.spread = true;
+    fake_configure("fail=cuLaunchKernelEx:2:400");
+    right = right && ended(symc_site_move_pieces(site, &both[1].all),
+                         SYMMCOLL_ERR_DEVICE, "of symc_unflatten with ");
+    both[1].all.n = 1;
+    both[1].pieces[0].nbytes = 7;
+    fake_configure("fail=cuMemcpyAsync:1:400");
+    right = right &&
+            ended(symc_site_move_pieces(site, &both[1].all),
+                SYMMCOLL_ERR_DEVICE, "cuMemcpyAsync of 7 bytes to 0x") &&
+            say(fake_pushed() == pushed, "no context stays");
+    symc_site_close(site);
+    device_wait(NULL);
+    device_free(both[0].memory);
+    free(both);
+    return right;
+}
+
 /* ---- streams ---- */
 
 /* A site that goes to another stream goes on after what the first one has. */
@@ -246,6 +394,11 @@ int main(void)
     on_both(1, sums_of_both_memories,
         "sums of one rank have the bits of host memory, at all alignments");
     on_both(1, elements_go_back, "elements with gaps are packed and spread");
+    on_both(1, pieces_of_both_memories,
+        "pieces of a buffer have the bytes of host memory, 128 with a launch");
+    on_both(1, pieces_without_kernels,
+        "so they have where no kernels are loaded, one by one");
+    on_both(1, pieces_that_fail, "what fails of them is told");
     on_both(1, streams_follow, "what follows on another stream is done after");
     on_both(1, calls_are_named, "errors name the driver's call");
     return done_testing();
