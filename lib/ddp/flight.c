@@ -117,18 +117,23 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
 static void return_averages(struct symmcoll_reducer *reducer, int index)
 {
     const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+    struct symc_local_pieces averages = {
+        .buffer = bucket->buffer, .pieces = reducer->pieces, .spread = true};
+    symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int i = 0; i < bucket->ngrads; i++) {
         struct symc_param *param = &reducer->params[bucket->params[i]];
-        symmcoll_status_t status = SYMMCOLL_OK;
 
-        if (reducer->failure == SYMMCOLL_OK && param->origin != NULL)
-            status = symc_site_move(
-                reducer->site, param->origin, param->view, param->nbytes);
-        if (status != SYMMCOLL_OK)
-            symc_keep_failure(reducer, index, status, symmcoll_last_error());
+        if (param->origin != NULL)
+            reducer->pieces[averages.n++] =
+                (struct symc_local_piece){param->origin,
+                    (size_t)(param->view - bucket->buffer), param->nbytes};
         param->origin = NULL;
     }
+    if (reducer->failure == SYMMCOLL_OK)
+        status = symc_site_move_pieces(reducer->site, &averages);
+    if (status != SYMMCOLL_OK)
+        symc_keep_failure(reducer, index, status, symmcoll_last_error());
 }
 
 /* Wait for a bucket, or have the stream wait; last_error() is the reason where that

@@ -88,19 +88,22 @@ symmcoll_status_t symc_layout_fill(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    for (int b = 0; b < layout->nbuckets; b++) {
+    for (int b = 0; b < layout->nbuckets && status == SYMMCOLL_OK; b++) {
         const struct symc_ddp_bucket *bucket = &layout->buckets[b];
-        char *view = bucket->buffer;
+        struct symc_local_pieces views = {
+            .buffer = bucket->buffer, .pieces = reducer->pieces};
+        size_t offset = 0;
 
-        for (int i = 0; i < bucket->ngrads && status == SYMMCOLL_OK; i++) {
+        for (int i = 0; i < bucket->ngrads; i++) {
             const struct symc_param *param =
                 &reducer->params[bucket->params[i]];
 
             if (param->view != NULL)
-                status = symc_site_move(
-                    reducer->site, view, param->view, param->nbytes);
-            view += param->nbytes;
+                reducer->pieces[views.n++] = (struct symc_local_piece){
+                    param->view, offset, param->nbytes};
+            offset += param->nbytes;
         }
+        status = symc_site_move_pieces(reducer->site, &views);
     }
     return status;
 }

@@ -147,10 +147,7 @@ symmcoll_status_t symc_param_init(struct symc_param *param, int number,
     return check_shape(param, text, dtype->size);
 }
 
-/*
- * Walk the elements in row-major order.  Dense memory, whatever its order, is
- * one piece: as long as all ranks agree on the strides, so do their elements.
- */
+/* Walk the elements in row-major order. */
 static void copy_elements(const struct symc_param *param, char *row, bool pack)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
@@ -190,8 +187,6 @@ static symmcoll_status_t copy_there(const struct symc_site *site,
 symmcoll_status_t symc_param_pack(
     const struct symc_site *site, const struct symc_param *param, char *out)
 {
-    if (param->dense || param->count == 0)
-        return symc_site_move(site, out, param->tensor.data, param->nbytes);
     if (site != NULL)
         return copy_there(site, param, out, param->tensor.data, false);
     copy_elements(param, out, true);
@@ -201,8 +196,6 @@ symmcoll_status_t symc_param_pack(
 symmcoll_status_t symc_param_unpack(const struct symc_site *site,
     const struct symc_param *param, const char *in)
 {
-    if (param->dense || param->count == 0)
-        return symc_site_move(site, param->tensor.data, in, param->nbytes);
     if (site != NULL)
         return copy_there(site, param, param->tensor.data, in, true);
     copy_elements(param, (char *)(uintptr_t)in, false);

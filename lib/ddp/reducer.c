@@ -93,9 +93,10 @@ static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
 {
     reducer->params = symc_alloc((size_t)nparams, sizeof(*reducer->params));
     reducer->arrival = symc_alloc((size_t)nparams, sizeof(*reducer->arrival));
+    reducer->pieces = symc_alloc((size_t)nparams, sizeof(*reducer->pieces));
     reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
     if (reducer->params == NULL || reducer->arrival == NULL ||
-        reducer->timing == NULL)
+        reducer->pieces == NULL || reducer->timing == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     reducer->nparams = nparams;
     for (int i = 0; i < nparams; i++) {
@@ -210,6 +211,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
         free(reducer->params[i].name);
     free(reducer->params);
     free(reducer->arrival);
+    free(reducer->pieces);
     free(reducer);
 }
 

@@ -96,6 +96,7 @@ struct symmcoll_reducer {
                       hook */
     struct symc_param *params;
     int nparams;
+    struct symc_local_piece *pieces; /* scratch: of each parameter */
     size_t limits[2]; /* of the rebuilt buckets: the first, all others */
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
@@ -141,7 +142,8 @@ const char *symc_param_text(
 /* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 
-/* Copy elements between the tensor's memory and a row-major array. */
+/* Copy elements between the memory of a tensor that is not dense and a row-major
+ * array. */
 symmcoll_status_t symc_param_pack(
     const struct symc_site *site, const struct symc_param *param, char *out);
 symmcoll_status_t symc_param_unpack(const struct symc_site *site,

@@ -165,29 +165,49 @@ static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
     return exchange_differences(reducer, &own, wanted, all);
 }
 
-/* Broadcast what the buffer holds of the parameters from first up to last. */
-static symmcoll_status_t broadcast_run(
-    const struct symmcoll_reducer *reducer, char *buffer, int first, int last)
+/* Copy the parameters from first up to last to the buffer, one after the other, or from
+ * it.  Those that fill their memory are one piece each, whatever the order of their
+ * elements: all ranks have the same strides. */
+static symmcoll_status_t copy_run(const struct symmcoll_reducer *reducer,
+    char *buffer, int first, int last, bool spread)
+{
+    struct symc_local_pieces dense = {
+        .buffer = buffer, .pieces = reducer->pieces, .spread = spread};
+    symmcoll_status_t status = SYMMCOLL_OK;
+    size_t offset = 0;
+
+    for (int i = first; status == SYMMCOLL_OK && i < last; i++) {
+        const struct symc_param *param = &reducer->params[i];
+
+        if (param->dense)
+            reducer->pieces[dense.n++] = (struct symc_local_piece){
+                param->tensor.data, offset, param->nbytes};
+        else
+            status =
+                spread
+                    ? symc_param_unpack(reducer->site, param, buffer + offset)
+                    : symc_param_pack(reducer->site, param, buffer + offset);
+        offset += param->nbytes;
+    }
+    return status == SYMMCOLL_OK ? symc_site_move_pieces(reducer->site, &dense)
+                                 : status;
+}
+
+/* Broadcast what the buffer holds of the parameters from first up to last: so many
+ * bytes. */
+static symmcoll_status_t broadcast_run(const struct symmcoll_reducer *reducer,
+    char *buffer, int first, int last, size_t nbytes)
 {
     bool is_root = symmcoll_group_rank(reducer->group) == 0;
     symmcoll_status_t status = SYMMCOLL_OK;
-    size_t used = 0;
 
-    for (int i = first; i < last; i++) {
-        if (is_root && status == SYMMCOLL_OK)
-            status = symc_param_pack(
-                reducer->site, &reducer->params[i], buffer + used);
-        used += reducer->params[i].nbytes;
-    }
+    if (is_root)
+        status = copy_run(reducer, buffer, first, last, false);
     if (status == SYMMCOLL_OK)
         status = symmcoll_broadcast(
-            reducer->group, buffer, used, SYMMCOLL_UINT8, 0, NULL, NULL);
-    used = 0;
-    for (int i = first; status == SYMMCOLL_OK && !is_root && i < last; i++) {
-        status = symc_param_unpack(
-            reducer->site, &reducer->params[i], buffer + used);
-        used += reducer->params[i].nbytes;
-    }
+            reducer->group, buffer, nbytes, SYMMCOLL_UINT8, 0, NULL, NULL);
+    if (status == SYMMCOLL_OK && !is_root)
+        status = copy_run(reducer, buffer, first, last, true);
     return status;
 }
 
@@ -206,7 +226,7 @@ static symmcoll_status_t broadcast_params(
                reducer->params[last].nbytes <= exchange->room - used)
             used += reducer->params[last++].nbytes;
         if (last > i) {
-            status = broadcast_run(reducer, exchange->copies, i, last);
+            status = broadcast_run(reducer, exchange->copies, i, last, used);
             i = last;
         } else {
             status = symmcoll_broadcast(reducer->group, param->tensor.data,

@@ -3,6 +3,7 @@
  * The gradient reducer on one device that threads share, and processes: the bits that
  * it has in host memory.
  */
+#include "t/ddp/many.h"
 #include "t/ddp/on_device.h"
 #include "t/gpu/gpu.h"
 #include "t/gpu/ranks.h"
@@ -16,6 +17,7 @@ int main(void)
     on_threads(2, reducer_views, "so have gradients that are in the buckets");
     on_threads(
         2, reducer_written_back, "so have averages that are written back");
+    on_threads(2, many_written_back, "so have those of 300 gradients");
     on_threads(2, reducer_all_reduce_hook, "so has the all_reduce hook");
     on_threads(
         2, reducer_own_hook, "a hook has the bucket's device and stream");
