@@ -145,7 +145,8 @@ static int accumulation_is_the_callers(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 marks nothing: its memory, which it has not named, stays. */
+/* Rank 1 marks nothing after the first step: its memory, which it has not named since,
+ * stays. */
 static int unmarked_gradients_stay(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -154,9 +155,9 @@ static int unmarked_gradients_stay(struct symmcoll_group *group, int rank)
     for (int step = 0; right && step < 3; step++) {
         memset(model.grads, 0, sizeof(model.grads));
         add_terms(&model, step);
-        if (rank != 1)
+        if (rank != 1 || step == 0)
             right = run_backward(&model, 1) == SYMMCOLL_OK &&
-                    hold(&model, step, step, 1);
+                    hold(&model, step, step, step == 0 ? -1 : 1);
         else
             right =
                 symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
