@@ -254,13 +254,16 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
     if (reducer == NULL || reducer->backward != SYMC_BACKWARD_NONE)
         return;
     status = symc_take_stream(reducer, "reducer_zero");
-    for (int i = 0; i < reducer->nparams; i++) {
-        struct symc_param *param = &reducer->params[i];
+    for (int b = 0; b < reducer->layout.nbuckets && status == SYMMCOLL_OK;
+         b++) {
+        const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
 
-        if (status == SYMMCOLL_OK)
-            status = symc_site_clear(reducer->site, param->view, param->nbytes);
-        param->has_accumulated = false;
-        param->origin = NULL;
+        status = symc_site_clear(reducer->site, bucket->buffer,
+            bucket->count * symmcoll_dtype_size(bucket->dtype));
+    }
+    for (int i = 0; i < reducer->nparams; i++) {
+        reducer->params[i].has_accumulated = false;
+        reducer->params[i].origin = NULL;
     }
     reducer->zeroing = status;
     if (status != SYMMCOLL_OK)

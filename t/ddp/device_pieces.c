@@ -87,6 +87,29 @@ static int few_for_values(struct symmcoll_group *group, int rank)
     return many_end(&many, right);
 }
 
+/* All gradients of a bucket become zero at once. */
+static int few_for_zeros(struct symmcoll_group *group, int rank)
+{
+    struct many many;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
+    float found = 1;
+    uint64_t before;
+    int right = many_begin(&many, group, rank, NULL);
+
+    many_write(&many, 0);
+    right = right && many_run(&many, &many.device);
+    before = fake_calls("cuMemsetD8Async");
+    symmcoll_reducer_zero(many.device.reducer);
+    right = right &&
+            say(fake_calls("cuMemsetD8Async") == before + 1, "one set") &&
+            symmcoll_reducer_grad(many.device.reducer, MANY / 2, &grad) ==
+                SYMMCOLL_OK;
+    device_wait(many.stream);
+    if (right)
+        device_read(&found, grad.data, sizeof(found));
+    return many_end(&many, say(right && found == 0, "zeros"));
+}
+
 /* ---- graphs ---- */
 
 static int capture(struct many *many, CUgraphExec *exec)
@@ -172,6 +195,8 @@ int main(void)
         "a bucket is written back, and rebuilt, by one launch of 128 gradients");
     ok(ranks_run(2, few_for_values),
         "so are rank 0's values gathered, and written on the others");
+    ok(ranks_run(2, few_for_zeros),
+        "gradients are set to zero bucket by bucket");
     on_both(2, captured, "a pass of many gradients is captured in a graph");
     ok(ranks_run(2, tells_of_a_launch),
         "a launch that fails is an error of finish, and the next pass has none");
