@@ -35,7 +35,8 @@ struct symc_ranks;
 /*
  * What forms with lists of buffers, or with counts of their own for each rank,
  * pass beside an op's other fields.  The arrays have an entry for each rank of
- * the group and are the caller's, until the operation has ended.
+ * the group and are the caller's, until the operation has ended.  Coalesced
+ * kinds have them on devices, with an entry for each buffer.
  */
 struct symc_lists {
     void *const *outs;        /* NULL: one part after another at op->out */
@@ -61,7 +62,8 @@ struct symc_op {
         int buffers; /* how many; of the coalesced kinds */
     };
     size_t count; /* as the call's: elements; coalesced: of all buffers */
-    void *out;    /* coalesced: an array of buffers, the caller's, as in */
+    void *out;    /* coalesced: an array of buffers, the caller's, as in; of a
+                     device: the first one that has a byte, as in */
     const void *in;
     uint16_t elem;   /* bytes of an element; 1 for a barrier */
     bool listed;     /* `lists` is valid, and nothing beside it */
@@ -109,7 +111,13 @@ static inline size_t symc_op_out_nbytes(const struct symc_op *op, int size)
 
 #define SYMC_BUFFERS_MAX INT16_MAX /* of one operation: as a record keeps it */
 
-/* One of several buffers. */
+/* Elements of each of several buffers, in any memory. */
+static inline const size_t *symc_op_counts(const struct symc_op *op)
+{
+    return op->listed ? op->lists->in_counts : op->counts;
+}
+
+/* One of several buffers in host memory. */
 static inline char *symc_op_out_of(const struct symc_op *op, int index)
 {
     return ((void *const *)op->out)[index];
@@ -130,6 +138,21 @@ static inline struct symc_op symc_op_of(const struct symc_op *op, int index)
     one.out = symc_op_out_of(op, index);
     one.in = symc_op_in_of(op, index);
     one.stream = NULL;
+    return one;
+}
+
+/* The same on a device. */
+static inline struct symc_op symc_op_of_listed(
+    const struct symc_op *op, int index)
+{
+    struct symc_op one = *op;
+
+    one.root = 0;
+    one.count = op->lists->in_counts[index];
+    one.out = op->lists->outs[index];
+    one.in = op->lists->ins[index];
+    one.listed = false;
+    one.factor = op->lists->factor;
     return one;
 }
 

@@ -210,14 +210,53 @@ static symmcoll_status_t check_apart(
     return SYMMCOLL_OK;
 }
 
+/* All buffers are in one memory, the operation's; those without a byte are
+ * nowhere. */
+static symmcoll_status_t join(
+    struct symc_op *op, const struct symc_op *one, const struct symc_op *first)
+{
+    char places[2][SYMC_MEMORY_TEXT];
+
+    if (first->count > 0 &&
+        (one->memory != op->memory || one->device != op->device))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected all buffers in one memory, found %s and %s",
+            symc_kind_name(op->kind),
+            symc_memory_format(op->memory, op->device, places[0]),
+            symc_memory_format(one->memory, one->device, places[1]));
+    op->memory = one->memory;
+    op->device = one->device;
+    return SYMMCOLL_OK;
+}
+
+/* On a device the op has the arrays in lists, for it has a stream where it would
+ * have the counts. */
+static void list_buffers(
+    struct symc_op *op, const struct symc_op *first, struct symc_lists *lists)
+{
+    *lists = (struct symc_lists){.outs = op->out,
+        .ins = op->in,
+        .out_counts = op->counts,
+        .in_counts = op->counts,
+        .factor = op->factor};
+    op->listed = true;
+    op->lists = lists;
+    op->stream = NULL;
+    op->out = first->out;
+    op->in = first->in;
+}
+
 /* What there is to say of any buffer, and the elements of all. */
-static symmcoll_status_t check_each(
-    struct symmcoll_group *group, struct symc_op *op)
+static symmcoll_status_t check_each(struct symmcoll_group *group,
+    struct symc_op *op, bool apart, struct symc_lists *lists)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
+    struct symc_op first = {.count = 0}; /* that has a byte */
     symmcoll_status_t status = SYMMCOLL_OK;
 
     op->count = 0;
+    op->memory = SYMC_MEMORY_HOST;
+    op->device = 0;
     for (int i = 0; i < op->buffers; i++) {
         struct symc_op one = symc_op_of(op, i);
 
@@ -227,17 +266,21 @@ static symmcoll_status_t check_each(
         if (status == SYMMCOLL_OK &&
             symc_registry_is_other_present(&group->world->registry))
             status = find_memory(group, info, &one);
-        if (status == SYMMCOLL_OK && one.memory != SYMC_MEMORY_HOST)
-            status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-                "%s: expected buffers in host memory, found %s",
-                symc_kind_name(op->kind), symc_memory_name(one.memory));
+        if (status == SYMMCOLL_OK && one.count > 0)
+            status = join(op, &one, &first);
         if (status != SYMMCOLL_OK)
             return fail_buffer(op, i, status);
+        if (first.count == 0)
+            first = one;
         if (__builtin_add_overflow(op->count, one.count, &op->count))
             op->count = SIZE_MAX;
     }
     status = check_size(group, op);
-    return status == SYMMCOLL_OK ? check_apart(group, op) : status;
+    if (status == SYMMCOLL_OK && !apart)
+        status = check_apart(group, op);
+    if (status == SYMMCOLL_OK && op->memory != SYMC_MEMORY_HOST)
+        list_buffers(op, &first, lists);
+    return status;
 }
 
 /* From the lowest to the highest address, as numbers. */
@@ -259,9 +302,11 @@ static inline bool stretch(struct hull *hull, const void *at, size_t nbytes)
 /*
  * Buffers as most programs pass them, in one look at each, and the elements of
  * all: none is NULL, addresses ascend, and either each pair is in place or what
- * is written is apart from what is read.  False: they may be right as well.
+ * is written is apart from what is read.  False: they may be right as well.  And
+ * whether all are known to be in host memory (out).
  */
-static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
+static bool are_usual(
+    const struct symmcoll_group *group, struct symc_op *op, bool *hosts)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
     size_t size = (size_t)group->size, most = PTRDIFF_MAX / op->elem / size;
@@ -272,6 +317,7 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
     bool ascend = true, in_place = true, known = true;
 
     op->count = 0;
+    *hosts = false;
     for (int i = 0; i < op->buffers && ascend; i++) {
         size_t part = op->counts[i] * op->elem;
         size_t shift = in_parts == out_parts ? 0 : part * (size_t)group->rank;
@@ -288,21 +334,25 @@ static bool are_usual(const struct symmcoll_group *group, struct symc_op *op)
         ascend = stretch(&outs, out, part * out_parts) && ascend;
         ascend = stretch(&ins, in, part * in_parts) && ascend;
     }
-    known = known &&
-            (registry->unserved || !symc_registry_is_other_present(registry));
-    return ascend && known &&
-           (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
+    *hosts = known &&
+             (registry->unserved || !symc_registry_is_other_present(registry));
+    return ascend && (in_place || outs.hi <= ins.lo || ins.hi <= outs.lo);
 }
 
 symmcoll_status_t symc_coll_check_kept(
-    struct symmcoll_group *group, struct symc_op *op)
+    struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists)
 {
-    return are_usual(group, op) ? SYMMCOLL_OK : check_each(group, op);
+    bool hosts;
+    bool usual = are_usual(group, op, &hosts);
+
+    return usual && hosts ? SYMMCOLL_OK : check_each(group, op, usual, lists);
 }
 
 static symmcoll_status_t inspect_each(
     struct symmcoll_group *group, const struct symc_op *op)
 {
+    if (op->memory != SYMC_MEMORY_HOST)
+        return symc_coll_inspect(group, op);
     for (int i = 0; i < op->buffers; i++) {
         struct symc_op one = symc_op_of(op, i);
         symmcoll_status_t status = symc_coll_inspect(group, &one);
@@ -314,7 +364,7 @@ static symmcoll_status_t inspect_each(
 }
 
 symmcoll_status_t symc_coll_check_coalesced(
-    struct symmcoll_group *group, struct symc_op *op)
+    struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -331,7 +381,7 @@ symmcoll_status_t symc_coll_check_coalesced(
     if (symc_kind_has(op->kind, SYMC_REDUCES))
         status = check_reduction(group, op);
     if (status == SYMMCOLL_OK)
-        status = symc_coll_check_kept(group, op);
+        status = symc_coll_check_kept(group, op, lists);
     return status == SYMMCOLL_OK && group->world->inspects
                ? inspect_each(group, op)
                : status;

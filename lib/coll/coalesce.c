@@ -31,6 +31,7 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
 {
     symmcoll_status_t status = check_group(group, "coalesce_end");
     struct symc_region *region;
+    struct symc_lists lists;
     struct symc_op op;
 
     if (status != SYMMCOLL_OK)
@@ -47,7 +48,7 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
         op.out = region->outs;
         op.in = region->ins;
         op.counts = region->counts;
-        status = symc_coll_check_kept(group, &op);
+        status = symc_coll_check_kept(group, &op, &lists);
         if (status == SYMMCOLL_OK)
             status = symc_coll_apply(group, &op, call);
         if (status == SYMMCOLL_OK)

@@ -9,6 +9,7 @@ static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
     void *const *outs, const void *const *ins, size_t n,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
+    struct symc_lists lists;
     symmcoll_status_t status;
 
     if (n > SYMC_BUFFERS_MAX)
@@ -18,7 +19,7 @@ static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
     op->buffers = (int)n;
     op->out = (void *)(uintptr_t)outs;
     op->in = ins;
-    status = symc_coll_check_coalesced(group, op);
+    status = symc_coll_check_coalesced(group, op, &lists);
     if (status == SYMMCOLL_OK &&
         atomic_load_explicit(&group->region, memory_order_relaxed) != NULL &&
         symc_coll_keep(group, op, call, work, &status))

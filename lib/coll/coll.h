@@ -24,13 +24,14 @@ symmcoll_status_t symc_coll_check_own(
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* The same for several buffers. */
+/* The same for several buffers, as they are in host memory; on a device the op has
+ * these lists (out) from then on. */
 symmcoll_status_t symc_coll_check_coalesced(
-    struct symmcoll_group *group, struct symc_op *op);
+    struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists);
 
 /* The same for those of a region, each of which has been checked. */
 symmcoll_status_t symc_coll_check_kept(
-    struct symmcoll_group *group, struct symc_op *op);
+    struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists);
 
 /* errors.nan_check, of an op that has been checked.  Errors: INVALID (it would
  * send what is not a number). */

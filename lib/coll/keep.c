@@ -27,6 +27,7 @@ static symmcoll_status_t compare(
     const struct symc_op *first, const struct symc_op *op)
 {
     const char *name = symc_kind_name(op->kind);
+    char places[2][SYMC_MEMORY_TEXT];
 
     if (op->kind != first->kind)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -46,6 +47,14 @@ static symmcoll_status_t compare(
             "%s: expected the factor %g, as passed first in this region, found "
             "%g",
             name, first->factor, op->factor);
+    /* Those without a byte are nowhere. */
+    if (op->count > 0 && first->count > 0 &&
+        (op->memory != first->memory || op->device != first->device))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a buffer in %s, as passed first in this region, found "
+            "%s",
+            name, symc_memory_format(first->memory, first->device, places[0]),
+            symc_memory_format(op->memory, op->device, places[1]));
     return SYMMCOLL_OK;
 }
 
@@ -66,10 +75,6 @@ static symmcoll_status_t keep(struct symc_region *region,
             "%s: expected %s NULL in a region, which symmcoll_coalesce_end() "
             "is passed",
             name, work != NULL ? "work" : "call");
-    if (op->memory != SYMC_MEMORY_HOST)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected a buffer in host memory in a region, found %s", name,
-            symc_memory_name(op->memory));
     if (region->n == SYMC_BUFFERS_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected at most %d calls in a region", name,

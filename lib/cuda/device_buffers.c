@@ -165,7 +165,7 @@ static symmcoll_status_t check_lists(const struct symc_cuda_group *group,
     return status;
 }
 
-symmcoll_status_t symc_cuda_check_buffers(
+static symmcoll_status_t check_one(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
@@ -179,10 +179,6 @@ symmcoll_status_t symc_cuda_check_buffers(
         receives ? part * symc_parts_count(info->out_parts, group->size) : 0;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    /* What these pass are no buffers. */
-    if ((info->traits &
-            (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED | SYMC_MOVES)) != 0)
-        return SYMMCOLL_OK;
     if (op->listed) {
         status = check_lists(group, op, sends, receives);
         in = sends && op->lists->ins == NULL ? op->lists->in_total * op->elem
@@ -195,4 +191,23 @@ symmcoll_status_t symc_cuda_check_buffers(
         status = check_buffer(group, op, "in", op->in, in);
     return status == SYMMCOLL_OK ? check_buffer(group, op, "out", op->out, out)
                                  : status;
+}
+
+symmcoll_status_t symc_cuda_check_buffers(
+    const struct symc_cuda_group *group, const struct symc_op *op)
+{
+    const unsigned int traits = group->core->kinds[op->kind].traits;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    /* What these pass are no buffers. */
+    if ((traits & (SYMC_PAIR | SYMC_MONITORED | SYMC_MOVES)) != 0)
+        return SYMMCOLL_OK;
+    if ((traits & SYMC_COALESCED) == 0)
+        return check_one(group, op);
+    for (int i = 0; i < op->buffers && status == SYMMCOLL_OK; i++) {
+        struct symc_op one = symc_op_of_listed(op, i);
+
+        status = check_one(group, &one);
+    }
+    return status;
 }

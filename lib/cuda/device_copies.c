@@ -143,7 +143,7 @@ symmcoll_status_t symc_cuda_enqueue_copies(struct symc_cuda_group *group,
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
     bool reduces = (info->traits & SYMC_REDUCES) != 0;
-    uint64_t nbytes = symc_cuda_find_part(op, group->size);
+    uint64_t nbytes = symc_cuda_find_part(info, op, group->size);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (struct stretch stretch = {.from = 0};

@@ -21,7 +21,7 @@
 /* A stretch that is searched, whose count the kernel does not keep. */
 struct symc_cuda_nan {
     uint64_t count; /* elements */
-    int part;       /* of a list; NONE: it is no list */
+    int part;       /* of a list, or of several buffers; NONE: it is neither */
     int next;       /* of the same operation, or that are not in use */
 };
 
@@ -114,6 +114,21 @@ static symmcoll_status_t search(struct symc_cuda_group *group,
         stream, &args);
 }
 
+static symmcoll_status_t search_buffers(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    const size_t parts =
+        symc_parts_count(group->core->kinds[op->kind].in_parts, group->size);
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < op->buffers && status == SYMMCOLL_OK; i++) {
+        struct symc_op one = symc_op_of_listed(op, i);
+
+        status = search(group, op, stream, one.in, one.count * parts, i);
+    }
+    return status;
+}
+
 symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
     const struct symc_op *op, CUstream stream, bool captured)
 {
@@ -132,6 +147,8 @@ symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
             "what is captured in a graph is not searched");
         return SYMMCOLL_OK;
     }
+    if ((info->traits & SYMC_COALESCED) != 0)
+        return search_buffers(group, op, stream);
     if (lists == NULL)
         return search(group, op, stream, op->in,
             op->count * symc_parts_count(info->in_parts, group->size), NONE);

@@ -10,8 +10,7 @@
 
 bool symc_cuda_serves(const struct symc_kind_info *info)
 {
-    return (info->traits & (SYMC_PAIR | SYMC_COALESCED | SYMC_MONITORED)) ==
-               0 &&
+    return (info->traits & (SYMC_PAIR | SYMC_MONITORED)) == 0 &&
            info->counter == SYMC_COUNT_COLLECTIVE;
 }
 
@@ -28,19 +27,13 @@ static symmcoll_status_t launch_piece(struct symc_cuda_group *group,
                : symc_cuda_launch_reduction(group, op, choice, piece, stream);
 }
 
-static symmcoll_status_t enqueue(
+static symmcoll_status_t enqueue_pieces(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
     const struct symc_kind_info *info = &group->core->kinds[op->kind];
     struct symc_cuda_choice choice;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if ((info->traits & SYMC_MOVES) != 0)
-        return symc_cuda_enqueue_moves(group, op, stream);
-    if (symc_cuda_is_by_nccl(group, op)) {
-        group->launching.by_nccl = true;
-        return symc_cuda_enqueue_nccl(group, op, stream);
-    }
     choice = symc_cuda_choose(&group->limits, group->size, info, op);
     if (choice.copies)
         return symc_cuda_enqueue_copies(group, op, &choice, stream);
@@ -57,6 +50,41 @@ static symmcoll_status_t enqueue(
         status = launch_piece(group, op, &choice, piece, stream);
     }
     return status;
+}
+
+/* Of several buffers one after the other, as all members do.  A call that has been
+ * given up, in a group that has failed, has taken its arrays back. */
+static symmcoll_status_t enqueue_buffers(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    const struct symc_core *core = group->core;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < op->buffers && status == SYMMCOLL_OK; i++) {
+        struct symc_op one;
+
+        if (core->failed(core->group, -1))
+            return core->failure(core->group, op, -1);
+        one = symc_op_of_listed(op, i);
+        status = enqueue_pieces(group, &one, stream);
+    }
+    return status;
+}
+
+static symmcoll_status_t enqueue(
+    struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
+{
+    const struct symc_kind_info *info = &group->core->kinds[op->kind];
+
+    if ((info->traits & SYMC_MOVES) != 0)
+        return symc_cuda_enqueue_moves(group, op, stream);
+    if (symc_cuda_is_by_nccl(group, op)) {
+        group->launching.by_nccl = true;
+        return symc_cuda_enqueue_nccl(group, op, stream);
+    }
+    return (info->traits & SYMC_COALESCED) != 0
+               ? enqueue_buffers(group, op, stream)
+               : enqueue_pieces(group, op, stream);
 }
 
 /* ---- one operation ---- */

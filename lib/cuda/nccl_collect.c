@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Collectives of NCCL: which call is which, and how many elements each has.  Parts
- * in buffers of their own take a call each, in one group.
+ * in buffers of their own, and several buffers, take a call each, in one group.
  */
 #include "cuda/nccl_state.h"
 
@@ -10,6 +10,9 @@ struct collective {
     const struct symc_op *op;
     struct symc_cuda_elements elements;
     struct symc_cuda_routine routine;
+    /* Of several buffers: what routine does with each. */
+    enum symc_nccl_result (*each)(const struct symc_cuda_comm *comm,
+        const void *arg, struct CUstream_st *stream);
 };
 
 /* What symc_cuda_routine.call gets. */
@@ -131,7 +134,36 @@ static enum symc_nccl_result broadcast_parts(ARGUMENTS)
     return each_part(comm, arg, stream, broadcast_part);
 }
 
+/* ---- several buffers ---- */
+
+/* In a group of calls, as parts are. */
+static enum symc_nccl_result each_buffer(ARGUMENTS)
+{
+    struct collective it = *(const struct collective *)arg;
+    const struct symc_op *all = it.op;
+    enum symc_nccl_result first = comm->nccl->group_start(), result;
+
+    if (first != SYMC_NCCL_SUCCESS)
+        return first;
+    for (int i = 0; i < all->buffers && first == SYMC_NCCL_SUCCESS; i++) {
+        struct symc_op one = symc_op_of_listed(all, i);
+
+        it.op = &one;
+        if (one.count > 0)
+            first = it.each(comm, &it, stream);
+    }
+    result = comm->nccl->group_end();
+    return first != SYMC_NCCL_SUCCESS ? first : result;
+}
+
 /* ---- which ---- */
+
+/* Whether parts are in buffers of their own. */
+static bool has_list(
+    const struct symc_kind_info *info, const struct symc_op *op)
+{
+    return op->listed && (info->traits & SYMC_COALESCED) == 0;
+}
 
 static struct symc_cuda_routine choose_reduction(
     const struct symc_kind_info *info, const struct symc_op *op)
@@ -140,7 +172,7 @@ static struct symc_cuda_routine choose_reduction(
         return (struct symc_cuda_routine){"ncclReduce", reduce};
     if (info->in_parts != SYMC_ALL_PARTS)
         return (struct symc_cuda_routine){"ncclAllReduce", all_reduce};
-    if (op->listed)
+    if (has_list(info, op))
         return (struct symc_cuda_routine){"ncclReduce", reduce_parts};
     return (struct symc_cuda_routine){"ncclReduceScatter", reduce_scatter};
 }
@@ -168,7 +200,7 @@ static struct symc_cuda_routine choose(const struct symc_nccl *nccl,
         return choose_parts(nccl, info, op);
     if (info->out_parts != SYMC_ALL_PARTS)
         return (struct symc_cuda_routine){"ncclBroadcast", broadcast};
-    if (op->listed)
+    if (has_list(info, op))
         return (struct symc_cuda_routine){"ncclBroadcast", broadcast_parts};
     return (struct symc_cuda_routine){"ncclAllGather", all_gather};
 }
@@ -203,9 +235,15 @@ symmcoll_status_t symc_cuda_comm_collect(struct symc_cuda_comm *comm,
     const struct symc_kind_info *info, const struct symc_op *op,
     struct symc_cuda_elements elements, struct CUstream_st *stream)
 {
-    const struct collective it = {op, elements, choose(comm->nccl, info, op)};
-    struct symc_cuda_routine routine = it.routine;
+    struct collective it = {.op = op,
+        .elements = elements,
+        .routine = choose(comm->nccl, info, op)};
+    struct symc_cuda_routine routine;
 
+    it.each = it.routine.call;
+    if ((info->traits & SYMC_COALESCED) != 0)
+        it.routine.call = each_buffer;
+    routine = it.routine;
     if (elements.scaled)
         routine.call = make_scaled;
     return symc_cuda_comm_enqueue(comm, op, routine, &it, stream);

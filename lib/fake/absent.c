@@ -43,7 +43,7 @@ double symc_fake_cost(
         return 0; /* the library's own */
     if ((info->traits & SYMC_PAIR) != 0)
         return send(fake, 1, part);
-    if (op->listed && size > 0)
+    if (op->listed && (info->traits & SYMC_COALESCED) == 0 && size > 0)
         part = count_listed(op) * op->elem / size;
     if (op->kind == SYMC_ALL_REDUCE || op->kind == SYMC_ALL_REDUCE_COALESCED)
         return send(fake, 2 * (size - 1), part / size);

@@ -13,8 +13,18 @@
 
 #define ROOM_FIRST 16
 
+/* Whether what has failed may still read the arrays: a thread that enqueues for a call
+ * which has given it up. */
+static bool is_lost(
+    const struct symmcoll_group *group, const struct symc_region *region)
+{
+    return region->n > 0 && region->first.memory != SYMC_MEMORY_HOST &&
+           atomic_load(&group->members.stopped) != 0;
+}
+
 /* Under the world's lock: whether a region can be used again. */
-static bool is_free(struct symc_region *region)
+static bool is_free(
+    const struct symmcoll_group *group, struct symc_region *region)
 {
     if (region->work != NULL &&
         atomic_load_explicit(&region->work->ended, memory_order_acquire) != 0) {
@@ -22,7 +32,7 @@ static bool is_free(struct symc_region *region)
         region->work = NULL;
         region->taken = false;
     }
-    return !region->taken;
+    return !region->taken && !is_lost(group, region);
 }
 
 /* Under the world's lock: one that is not in use; NULL: no memory. */
@@ -30,7 +40,7 @@ static struct symc_region *take(struct symmcoll_group *group)
 {
     struct symc_region *region = group->regions;
 
-    while (region != NULL && !is_free(region))
+    while (region != NULL && !is_free(group, region))
         region = region->next;
     if (region != NULL)
         return region;
@@ -120,7 +130,8 @@ symmcoll_status_t symc_region_add(
                 symc_kind_name(op->kind), room);
         region->room = room;
     }
-    if (region->n == 0)
+    /* Where buffers are is known of those that have elements. */
+    if (region->n == 0 || region->first.count == 0)
         region->first = *op;
     region->outs[region->n] = op->out;
     region->ins[region->n] = op->in;

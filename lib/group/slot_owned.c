@@ -27,6 +27,10 @@ symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
     if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
         return symc_fail(status, "%s; backend %s still owns its buffers",
             detail, slot->backend->name);
+    if (symc_kind_has(op->kind, SYMC_COALESCED))
+        return symc_fail(status,
+            "%s; backend %s still owns its %d buffers, and their arrays",
+            detail, slot->backend->name, op->buffers);
     return symc_fail(status,
         "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
         "%p)",

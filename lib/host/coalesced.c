@@ -4,7 +4,8 @@
  * one after another beside its header line, and every rank computes its own
  * results.  One crossing, however many buffers there are.
  *
- * Also what the larger form shares: pieces, and the comparison of counts.
+ * Also what the larger form shares: pieces, and the comparison of counts.  Of
+ * buffers on devices that is all there is to do.
  */
 #include "host/coalesced.h"
 
@@ -36,16 +37,16 @@ struct symc_piece symc_host_piece_at(const struct symc_op *op,
 
 struct symc_listed symc_host_listed(const struct symc_op *op)
 {
+    const size_t *counts = symc_op_counts(op);
     struct symc_listed listed = {.digest = 0};
 
     for (int i = 0; i < op->buffers; i++) {
         listed.digest =
-            (listed.digest ^ op->counts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+            (listed.digest ^ counts[i]) * UINT64_C(0x9e3779b97f4a7c15);
         listed.digest ^= listed.digest >> 32;
         if (i < SYMC_LISTED_COUNTS)
-            listed.counts[i] = op->counts[i] < UINT32_MAX
-                                   ? (uint32_t)op->counts[i]
-                                   : UINT32_MAX;
+            listed.counts[i] =
+                counts[i] < UINT32_MAX ? (uint32_t)counts[i] : UINT32_MAX;
     }
     return listed;
 }
@@ -139,7 +140,8 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
 {
     struct symc_listed listed = symc_host_listed(op);
 
-    put(host, op);
+    if (op->memory == SYMC_MEMORY_HOST)
+        put(host, op);
     return symc_host_publish(host, op, &listed, sizeof(listed));
 }
 
@@ -150,7 +152,9 @@ static symmcoll_status_t finish(
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (symc_kind_has(op->kind, SYMC_REDUCES))
+    if (op->memory != SYMC_MEMORY_HOST)
+        symc_host_keep_told(host, op);
+    else if (symc_kind_has(op->kind, SYMC_REDUCES))
         reduce(host, op);
     else
         gather(host, op);
@@ -175,7 +179,8 @@ symmcoll_status_t symc_host_coalesced(
 
     if (status != SYMMCOLL_OK)
         return status;
-    put(host, op);
+    if (op->memory == SYMC_MEMORY_HOST)
+        put(host, op);
     status = symc_host_synchronise(host, op, &listed, sizeof(listed));
     return status == SYMMCOLL_OK ? finish(host, op) : status;
 }

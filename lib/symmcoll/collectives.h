@@ -272,7 +272,8 @@ symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
  * n       at least 1, at most 32767
  *
  * The arrays, too, are the library's until the operation has ended: nothing is
- * copied.  All buffers are in host memory.
+ * copied.  All buffers with an element are in one memory: the host's, or one
+ * device's, where they are done one after the other.
  * Source: torch.distributed.all_reduce_coalesced,
  * all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced.
  * Manual: symmcoll_all_reduce_coalesced(3).
@@ -299,8 +300,8 @@ symmcoll_status_t symmcoll_reduce_scatter_coalesced(
  * A region: what the calling thread calls on the group until
  * symmcoll_coalesce_end() is checked and kept, and runs there as one operation
  * on several buffers.  All are symmcoll_all_reduce(), or all
- * symmcoll_all_gather() or symmcoll_reduce_scatter(), of one dtype, op and
- * factor, with call and work NULL; other collectives of this thread on the group
+ * symmcoll_all_gather() or symmcoll_reduce_scatter(), of one dtype, op, factor
+ * and memory, with call and work NULL; other collectives of this thread on the group
  * are INVALID.  Sends, receives and calls of other threads and on other groups
  * run as outside.  A group has one region at a time.  One that is open when its
  * group is released ends without an operation.

@@ -204,10 +204,11 @@ static __attribute__((noinline)) uint64_t put_shapes(
         atomic_fetch_add_explicit(&ring->shaped, 1, memory_order_relaxed) + 1;
     struct symc_trace_shapes *shapes =
         &ring->shapes[number % SYMC_TRACE_SHAPES];
+    const size_t *counts = symc_op_counts(op);
 
     atomic_exchange_explicit(&shapes->number, 0, memory_order_acquire);
     for (int i = 0; i < op->buffers && i < SYMC_TRACE_COUNTS; i++)
-        PUT(shapes->counts[i], op->counts[i]);
+        PUT(shapes->counts[i], counts[i]);
     atomic_store_explicit(&shapes->number, number, memory_order_release);
     return number;
 }

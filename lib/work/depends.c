@@ -44,6 +44,8 @@ static __attribute__((noinline)) struct extent extent_of_parts(
         writes ? (const void *const *)lists->outs : lists->ins;
     struct extent all = {UINTPTR_MAX, 0};
 
+    if (op->memory != SYMC_MEMORY_HOST)
+        return all; /* of several buffers the lists have each */
     if (list == NULL) {
         uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
         size_t total = writes ? lists->out_total : lists->in_total;

@@ -133,12 +133,114 @@ static symmcoll_status_t call_listed(struct symmcoll_group *group,
     }
 }
 
+/* ---- several buffers ---- */
+
+struct several {
+    void *outs[SEVERAL_MOST];
+    const void *ins[SEVERAL_MOST];
+    size_t counts[SEVERAL_MOST];
+};
+
+/* Of unlike sizes, some of none. */
+static void cut(struct several *several, const struct collective *one)
+{
+    static const size_t weights[SEVERAL_MOST] = {1, 4, 2, 0, 3, 0, 5, 1, 2};
+    size_t left = one->count, sum = 0;
+
+    for (int i = 0; i < one->several; i++)
+        sum += weights[i];
+    for (int i = one->several - 1; i > 0; i--) {
+        several->counts[i] = one->count * weights[i] / sum;
+        left -= several->counts[i];
+    }
+    several->counts[0] = left;
+}
+
+/* One after the other, or the last one first.  In place the smaller one of a pair is
+ * where this rank's part of the larger one is. */
+static void place_several(struct several *several, const struct collective *one,
+    char *out, const char *in, int rank, int size)
+{
+    const struct symc_kind_info *info = &symc_kinds[one->kind];
+    const size_t elem = symmcoll_dtype_size(one->dtype);
+
+    for (int i = 0; i < one->several; i++) {
+        int at = one->listed ? one->several - 1 - i : i;
+        size_t nbytes = several->counts[at] * elem;
+        size_t shift = info->in_parts == info->out_parts ? 0 : nbytes;
+
+        several->outs[at] = out;
+        several->ins[at] = in;
+        if (one->in_place && info->in_parts == SYMC_ALL_PARTS)
+            several->outs[at] = (char *)(uintptr_t)in + (size_t)rank * shift;
+        else if (one->in_place)
+            several->ins[at] = out + (size_t)rank * shift;
+        out += nbytes * symc_parts_count(info->out_parts, size);
+        in += nbytes * symc_parts_count(info->in_parts, size);
+    }
+}
+
+static symmcoll_status_t call_one_of(struct symmcoll_group *group,
+    const struct collective *one, const struct several *several, int i)
+{
+    switch (one->kind) {
+    case SYMC_ALL_REDUCE_COALESCED:
+        return symmcoll_all_reduce(group, several->outs[i], several->ins[i],
+            several->counts[i], one->dtype, one->op, NULL, NULL);
+    case SYMC_ALL_GATHER_COALESCED:
+        return symmcoll_all_gather(group, several->outs[i], several->ins[i],
+            several->counts[i], one->dtype, NULL, NULL);
+    default:
+        return symmcoll_reduce_scatter(group, several->outs[i], several->ins[i],
+            several->counts[i], one->dtype, one->op, NULL, NULL);
+    }
+}
+
+static symmcoll_status_t call_region(struct symmcoll_group *group,
+    const struct collective *one, const struct several *several,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    symmcoll_status_t status = symmcoll_coalesce_begin(group), last;
+
+    for (int i = 0; i < one->several && status == SYMMCOLL_OK; i++)
+        status = call_one_of(group, one, several, i);
+    last = symmcoll_coalesce_end(group, call, work);
+    return status == SYMMCOLL_OK ? last : status;
+}
+
+static symmcoll_status_t call_several(struct symmcoll_group *group,
+    const struct collective *one, void *out, const void *in,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
+{
+    static _Thread_local struct several several;
+    const size_t n = (size_t)one->several;
+
+    cut(&several, one);
+    place_several(&several, one, out, in, symmcoll_group_rank(group),
+        symmcoll_group_size(group));
+    if (one->region)
+        return call_region(group, one, &several, call, work);
+    switch (one->kind) {
+    case SYMC_ALL_REDUCE_COALESCED:
+        return symmcoll_all_reduce_coalesced(group, several.outs, several.ins,
+            several.counts, n, one->dtype, one->op, call, work);
+    case SYMC_ALL_GATHER_COALESCED:
+        return symmcoll_all_gather_coalesced(group, several.outs, several.ins,
+            several.counts, n, one->dtype, call, work);
+    default:
+        return symmcoll_reduce_scatter_coalesced(group, several.outs,
+            several.ins, several.counts, n, one->dtype, one->op, call, work);
+    }
+}
+
 symmcoll_status_t collective_call(struct symmcoll_group *group,
     const struct collective *one, void *out, const void *in,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
     size_t n = one->count;
 
+    if (one->several > 0)
+        return call_several(group, one, out, in, call, work);
     if (one->listed)
         return call_listed(group, one, out, in, call, work);
     switch (one->kind) {
@@ -211,11 +313,11 @@ static int compare(const struct buffers *buffers, const struct collective *one)
     for (size_t i = 0; i < buffers->nbytes; i++) {
         if (buffers->read[i] == buffers->host[i])
             continue;
-        diag("%s of %zu elements of type %d, op %d, root %d%s%s: byte %td of "
-             "out is %02x and not %02x",
+        diag("%s of %zu elements of type %d, op %d, root %d%s%s, %d buffers: "
+             "byte %td of out is %02x and not %02x",
             symc_kind_name(one->kind), one->count, (int)one->dtype,
             (int)one->op, one->root, one->in_place ? ", in place" : "",
-            one->listed ? ", listed" : "",
+            one->listed ? ", listed" : "", one->several,
             (ptrdiff_t)i - (ptrdiff_t)buffers->out_at,
             (unsigned char)buffers->read[i], (unsigned char)buffers->host[i]);
         return 0;

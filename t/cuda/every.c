@@ -52,6 +52,32 @@ static int lists(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- several buffers in one operation ---- */
+
+static int several(struct symmcoll_group *group, int rank)
+{
+    static const struct collective ones[] = {
+        {.kind = SYMC_ALL_REDUCE_COALESCED, .dtype = F32},
+        {.kind = SYMC_ALL_GATHER_COALESCED, .dtype = SYMMCOLL_INT16},
+        {.kind = SYMC_REDUCE_SCATTER_COALESCED, .dtype = SYMMCOLL_COMPLEX64}};
+    int right = 1;
+
+    for (size_t i = 0; i < sizeof(ones) / sizeof(*ones) && right; i++) {
+        struct collective one = ones[i];
+
+        one.several = 1;
+        right = every_size(group, rank, one);
+        one.several = SEVERAL_MOST;
+        right = right && every_size(group, rank, one);
+        one.region = true;
+        right = right && every_size(group, rank, one);
+        one.listed = true;
+        one.region = i == 1;
+        right = right && every_size(group, rank, one);
+    }
+    return right;
+}
+
 /* ---- types and reductions ---- */
 
 static bool is_defined(enum symmcoll_dtype dtype, symmcoll_op_t op)
@@ -114,6 +140,13 @@ static int factors(struct symmcoll_group *group, int rank)
                     .dtype = types[i],
                     .op = op,
                     .listed = listed});
+        right = right &&
+                every_size(group, rank,
+                    (struct collective){.kind = SYMC_REDUCE_SCATTER_COALESCED,
+                        .dtype = types[i],
+                        .op = op,
+                        .several = 4,
+                        .region = i % 2 == 0});
     }
     return right;
 }
@@ -141,5 +174,6 @@ ON_DEVICE(scatter)
 ON_DEVICE(all_to_all)
 ON_DEVICE(broadcast)
 ON_DEVICE(lists)
+ON_DEVICE(several)
 ON_DEVICE(types_and_reductions)
 ON_DEVICE(factors)

@@ -24,6 +24,7 @@ int every_scatter(struct symmcoll_group *group, int rank);
 int every_all_to_all(struct symmcoll_group *group, int rank);
 int every_broadcast(struct symmcoll_group *group, int rank);
 int every_lists(struct symmcoll_group *group, int rank);
+int every_several(struct symmcoll_group *group, int rank);
 int every_types_and_reductions(struct symmcoll_group *group, int rank);
 int every_factors(struct symmcoll_group *group, int rank);
 int every_graph(struct symmcoll_group *group, int rank);

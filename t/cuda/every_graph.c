@@ -90,7 +90,8 @@ int every_graph(struct symmcoll_group *group, int rank)
 {
     static const enum symc_kind kinds[] = {SYMC_ALL_REDUCE, SYMC_REDUCE,
         SYMC_REDUCE_SCATTER, SYMC_ALL_GATHER, SYMC_GATHER, SYMC_SCATTER,
-        SYMC_ALL_TO_ALL, SYMC_BROADCAST};
+        SYMC_ALL_TO_ALL, SYMC_BROADCAST, SYMC_ALL_REDUCE_COALESCED,
+        SYMC_ALL_GATHER_COALESCED, SYMC_REDUCE_SCATTER_COALESCED};
     struct collective first = {
         .kind = SYMC_ALL_REDUCE, .dtype = F32, .count = 3};
     int right;
@@ -100,6 +101,9 @@ int every_graph(struct symmcoll_group *group, int rank)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && right; i++) {
         struct collective one = {
             .kind = kinds[i], .dtype = F32, .count = GRAPH_COUNT, .root = 1};
+
+        if (kinds[i] >= SYMC_ALL_REDUCE_COALESCED)
+            one.several = 5;
 
         right = capture_one(group, rank, &one);
         one.count = 3 * GRAPH_COUNT * 10;

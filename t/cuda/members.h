@@ -66,8 +66,14 @@ struct collective {
     size_t count;
     int root;
     bool in_place;
-    bool listed; /* parts in buffers of their own, in reverse order */
+    bool listed; /* parts, or several buffers, in reverse order: each in one of
+                    its own */
+    int several; /* buffers of a coalesced kind, whose count is that of all; 0: it
+                    is none */
+    bool region; /* these are called one by one in a region */
 };
+
+#define SEVERAL_MOST 9
 
 /* Call it on buffers of so many parts as the kind has, those of a list one after
  * another.  Lists are read in the call alone if it has no work. */

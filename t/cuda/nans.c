@@ -106,6 +106,7 @@ int main(void)
         "H26: a NaN that a rank sends fails its group with rank, element and "
         "count");
     on_both(2, searched_names_the_part, "H26: of a list with the part");
+    on_both(2, searched_names_the_buffer, "H26: of several with the buffer");
     on_both(2, searched_is_what_is_sent,
         "what is received is not searched, and no integer is");
     setenv("SYMMCOLL_ERRORS_NAN_CHECK", "warn", 1);

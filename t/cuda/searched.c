@@ -134,6 +134,35 @@ int searched_names_the_part(struct symmcoll_group *all, int rank)
     return searched_end(&it, right);
 }
 
+int searched_names_the_buffer(struct symmcoll_group *all, int rank)
+{
+    const size_t counts[3] = {2, 0, SEARCHED_COUNT};
+    struct symmcoll_work *work = NULL;
+    struct searched it;
+    void *outs[3];
+    const void *ins[3];
+    symmcoll_status_t status;
+    int right = 1;
+
+    searched_begin(&it, all, rank);
+    for (int i = 0; i < 3; i++) {
+        outs[i] = it.out + (ptrdiff_t)i * SEARCHED_COUNT;
+        ins[i] = it.in + (ptrdiff_t)i * SEARCHED_COUNT;
+    }
+    /* In its part for the other rank. */
+    if (rank == VICTIM)
+        searched_put_nan(&it, 3 * SEARCHED_COUNT + 9);
+    status = symmcoll_reduce_scatter_coalesced(
+        it.group, outs, ins, counts, 3, F32, SUM, &it.call, &work);
+    status = searched_wait(status, work);
+    if (rank == VICTIM)
+        right = ended(status, SYMMCOLL_ERR_INVALID,
+            "found element 109 of ins[2] NaN (1 element is, of 200)");
+    right =
+        ended(await_error(&it), SYMMCOLL_ERR_INVALID, "of ins[2] NaN") && right;
+    return searched_end(&it, right);
+}
+
 int searched_is_what_is_sent(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_work *work = NULL;

@@ -31,8 +31,9 @@ symmcoll_status_t searched_sum(struct searched *it);
 /* ---- errors.nan_check=error, of two ranks ---- */
 
 int searched_fails_its_group(struct symmcoll_group *all, int rank);
-/* That of a list. */
+/* That of a list, and that of several buffers. */
 int searched_names_the_part(struct symmcoll_group *all, int rank);
+int searched_names_the_buffer(struct symmcoll_group *all, int rank);
 /* Neither what receives, nor bits of integers, nor what a rank does not send. */
 int searched_is_what_is_sent(struct symmcoll_group *all, int rank);
 

@@ -211,6 +211,7 @@ static void run_on(int n)
     on_threads(n, every_all_to_all, "all_to_all has the host's bits");
     on_threads(n, every_broadcast, "broadcast has the host's bits");
     on_threads(n, every_lists, "parts in buffers of their own");
+    on_threads(n, every_several, "several buffers in one operation");
     on_threads(n, every_unlike, "exchanges of parts of unlike sizes");
     on_threads(n, every_types_and_reductions, "all types, all reductions");
     on_threads(n, every_factors, "factors of each rank");

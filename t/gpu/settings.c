@@ -34,6 +34,7 @@ static void search(void (*on_ranks)(int n, rank_fn body, const char *what))
     on_ranks(2, searched_fails_its_group,
         "a NaN that a rank sends fails its group with rank, element and count");
     on_ranks(2, searched_names_the_part, "of a list with the part");
+    on_ranks(2, searched_names_the_buffer, "of several with the buffer");
     on_ranks(2, searched_is_what_is_sent,
         "what is received is not searched, and no integer is");
 }

@@ -59,6 +59,9 @@ static int moves(struct symmcoll_group *group, int rank)
         {.kind = SYMC_REDUCE},
         {.kind = SYMC_REDUCE_SCATTER},
         {.kind = SYMC_REDUCE_SCATTER, .listed = true},
+        {.kind = SYMC_ALL_REDUCE_COALESCED, .several = 4},
+        {.kind = SYMC_ALL_GATHER_COALESCED, .several = 4},
+        {.kind = SYMC_REDUCE_SCATTER_COALESCED, .several = 4, .region = true},
     };
     int right = 1;
 
@@ -292,9 +295,21 @@ static int all_agree_on_the_most(void)
 
 /* ---- captured ---- */
 
-/* Sums of integers, of which rank 1 captures its own. */
-static int sums_captured(
-    struct symmcoll_group *group, int rank, int32_t *at, CUstream stream)
+static symmcoll_status_t reduce_halves(
+    struct symmcoll_group *group, int32_t *at, CUstream stream)
+{
+    const size_t counts[] = {ELEMENTS / 2, ELEMENTS - ELEMENTS / 2};
+    void *outs[] = {at, at + counts[0]};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+
+    call.stream = stream;
+    return symmcoll_all_reduce_coalesced(group, outs, (const void *const *)outs,
+        counts, 2, INT32, SUM, &call, NULL);
+}
+
+/* Sums of integers, of one buffer or two, of which rank 1 captures its own. */
+static int sums_captured(struct symmcoll_group *group, int rank, int32_t *at,
+    bool halves, CUstream stream)
 {
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
@@ -305,9 +320,11 @@ static int sums_captured(
     if (rank == 1)
         right = cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) ==
                 CUDA_SUCCESS;
-    right = say(reduce_at(group, INT32, SUM, at, stream) == SYMMCOLL_OK,
-                "captured by one") &&
-            right;
+    right =
+        say((halves ? reduce_halves(group, at, stream)
+                    : reduce_at(group, INT32, SUM, at, stream)) == SYMMCOLL_OK,
+            "captured by one") &&
+        right;
     if (rank == 1)
         right = cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS &&
                 cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS &&
@@ -333,10 +350,10 @@ static int one_captures(struct symmcoll_group *group, int rank)
     device_use(rank);
     stream = device_stream();
     at = device_alloc(ELEMENTS * sizeof(*at));
-    for (int i = 0; i < 2 && right; i++) {
+    for (int i = 0; i < 4 && right; i++) {
         int before = enqueued();
 
-        right = sums_captured(group, rank, at, stream) &&
+        right = sums_captured(group, rank, at, i % 2 == 1, stream) &&
                 was_by(before, false, "captured") &&
                 right_by(group, rank, &one, true);
     }

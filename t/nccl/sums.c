@@ -27,6 +27,8 @@ static int every_type(
         {.kind = SYMC_REDUCE, .root = 1},
         {.kind = SYMC_REDUCE_SCATTER},
         {.kind = SYMC_REDUCE_SCATTER, .listed = true},
+        {.kind = SYMC_ALL_REDUCE_COALESCED, .several = 4},
+        {.kind = SYMC_REDUCE_SCATTER_COALESCED, .several = 4},
     };
     int right = 1;
 
