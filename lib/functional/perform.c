@@ -244,13 +244,14 @@ static symmcoll_status_t make_ready(
     return status;
 }
 
-/* Whether two tensors of a call are of one operation; on devices each is its own. */
+/* Whether two tensors of a call are of one operation. */
 static bool share(
     const struct symc_f_step *one, const struct symc_f_step *other)
 {
-    return one == other || (one->in.device == SYMMCOLL_HOST &&
-                               other->in.device == SYMMCOLL_HOST &&
-                               one->in.dtype == other->in.dtype);
+    return one->in.device == other->in.device &&
+           (one->in.device == SYMMCOLL_HOST ||
+               one->in.device_index == other->in.device_index) &&
+           one->in.dtype == other->in.dtype;
 }
 
 /* Start the operation on all tensors of one type, of which steps[0] is the

@@ -231,7 +231,7 @@ static int waits_outside_of_others(struct symmcoll_group *group, int rank)
 
 /* ---- lists ---- */
 
-/* Tensors of a list on devices are an operation each. */
+/* Tensors of a list are an operation for each type, as in host memory. */
 static int lists(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out[2] = {
@@ -252,10 +252,21 @@ static int lists(struct symmcoll_group *group, int rank)
             symmcoll_f_wait(group->world, &out[0], 60) == SYMMCOLL_OK &&
             symmcoll_f_wait(group->world, &out[1], 60) == SYMMCOLL_OK &&
             all_are(&out[0], (float)flow.size) && all_are(&out[1], 0) &&
-            symmcoll_group_sequence(group) == before + 2;
+            symmcoll_group_sequence(group) == before + 1;
     symmcoll_f_free(group->world, &out[0]);
     symmcoll_f_free(group->world, &out[1]);
-    right = end(&second, say(right, "a list"));
+    out[0] = out[1] = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    in[1].dtype = SYMMCOLL_INT32;
+    right = say(right, "a list") &&
+            symmcoll_f_all_reduce_coalesced(
+                group, in, 2, SUM, &flow.call, out, NULL) == SYMMCOLL_OK &&
+            symmcoll_f_wait(group->world, &out[0], 60) == SYMMCOLL_OK &&
+            symmcoll_f_wait(group->world, &out[1], 60) == SYMMCOLL_OK &&
+            all_are(&out[0], (float)flow.size) &&
+            symmcoll_group_sequence(group) == before + 3;
+    symmcoll_f_free(group->world, &out[0]);
+    symmcoll_f_free(group->world, &out[1]);
+    right = end(&second, say(right, "a list of two types"));
     return end(&flow, right);
 }
 
@@ -367,7 +378,7 @@ int main(void)
     on_both(2, waits_outside_of_others,
         "so is one on the default stream where a blocking one is captured");
     on_both(2, leaves_results, "results that are not freed end with the world");
-    on_both(2, lists, "a list is an operation for each tensor");
+    on_both(2, lists, "a list is an operation for each type");
     on_both(2, takes_memory, "a result in memory of the caller's");
     on_both(2, refusals, "what is not served says so, and leaves nothing");
     return done_testing();

@@ -13,6 +13,8 @@ int main(void)
         "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28, F29)");
     on_both(3, functional_every_form,
         "every call has the bits of host memory, and its way back (F20, F21, F22, F27, F28, F29)");
+    on_both(2, functional_lists,
+        "lists have the bits of host memory, and as many operations");
     on_both(2, functional_other_orders,
         "channels last, complex, and other strides (F30)");
     return done_testing();

@@ -221,6 +221,82 @@ int functional_every_form(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- lists ---- */
+
+#define LISTED 4
+
+static symmcoll_status_t call_list(struct symmcoll_group *group, enum form form,
+    const struct symmcoll_tensor *in, const struct symmcoll_call *call,
+    struct symmcoll_tensor *out)
+{
+    static const int dims[LISTED] = {0, 1, 0, 1};
+
+    if (form == ALL_REDUCE)
+        return symmcoll_f_all_reduce_coalesced(
+            group, in, LISTED, SUM, call, out, NULL);
+    if (form == ALL_GATHER)
+        return symmcoll_f_all_gather_coalesced(
+            group, in, LISTED, dims, call, out, NULL);
+    return symmcoll_f_reduce_scatter_coalesced(
+        group, in, LISTED, SUM, dims, call, out, NULL);
+}
+
+/* As many operations as in host memory, and the same results. */
+static int lists_agree(struct symmcoll_group *group, enum form form,
+    const struct symmcoll_tensor *host, const struct symmcoll_tensor *device,
+    const struct symmcoll_call *call)
+{
+    struct symmcoll_tensor outs[2][LISTED];
+    uint64_t numbers[3];
+    int right;
+
+    for (int t = 0; t < LISTED; t++)
+        outs[0][t] = outs[1][t] = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    numbers[0] = symmcoll_group_sequence(group);
+    right = call_list(group, form, host, NULL, outs[0]) == SYMMCOLL_OK;
+    for (int t = 0; t < LISTED && right; t++)
+        right = symmcoll_f_wait(group->world, &outs[0][t], 60) == SYMMCOLL_OK;
+    numbers[1] = symmcoll_group_sequence(group);
+    right =
+        right && call_list(group, form, device, call, outs[1]) == SYMMCOLL_OK;
+    for (int t = LISTED - 1; t >= 0 && right; t--)
+        right = symmcoll_f_wait(group->world, &outs[1][t], 60) == SYMMCOLL_OK &&
+                is_same(&outs[1][t], &outs[0][t], device[t].device_index);
+    numbers[2] = symmcoll_group_sequence(group);
+    for (int t = 0; t < LISTED; t++) {
+        symmcoll_f_free(group->world, &outs[0][t]);
+        symmcoll_f_free(group->world, &outs[1][t]);
+    }
+    return say(right, names[form]) &&
+           say(numbers[1] == numbers[0] + 2 && numbers[2] == numbers[1] + 2,
+               "an operation for each type");
+}
+
+int functional_lists(struct symmcoll_group *group, int rank)
+{
+    static const enum symmcoll_dtype types[LISTED] = {
+        SYMMCOLL_FLOAT32, SYMMCOLL_INT16, SYMMCOLL_FLOAT32, SYMMCOLL_INT16};
+    static const enum form forms[] = {ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_tensor host[LISTED], device[LISTED];
+    int index = device_use(rank), right = 1;
+
+    call.stream = device_stream();
+    for (int t = 0; t < LISTED; t++) {
+        host[t] = make_host(types[t], symmcoll_group_size(group), rank + t);
+        device[t] = to_device(&host[t], index);
+    }
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && right; i++)
+        right = lists_agree(group, forms[i], host, device, &call);
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    for (int t = 0; t < LISTED; t++) {
+        device_free(device[t].data);
+        free(host[t].data);
+    }
+    return right;
+}
+
 /* ---- elements in another order ---- */
 
 /* Batch, channels, height, width, with the channels last. */

@@ -10,6 +10,8 @@
 
 /* Every call: of float32 on the group's stream, of others on one of the call's. */
 int functional_every_form(struct symmcoll_group *group, int rank);
+/* Lists of tensors of two types, on a stream of the call's. */
+int functional_lists(struct symmcoll_group *group, int rank);
 /* On the group's stream: channels last, dimensions in the other order. */
 int functional_other_orders(struct symmcoll_group *group, int rank);
 

@@ -42,6 +42,7 @@ int main(void)
     for (int n = 2; n <= gpu_choose(4, 3, 2); n++)
         on_threads(n, every_form,
             "every call has the bits of host memory, and its way back");
+    on_threads(2, functional_lists, "so have lists, in as many operations");
     on_threads(2, other_orders, "so have channels last, and other strides");
     on_processes(2, functional_every_form,
         "every call has the bits of host memory, and its way back");
