@@ -27,12 +27,14 @@ bool symc_cuda_is_exchange(const struct symc_kind_info *info)
 uint64_t symc_cuda_find_part(
     const struct symc_kind_info *info, const struct symc_op *op, int size)
 {
+    bool reduces = (info->traits & SYMC_REDUCES) != 0;
     uint64_t most = 0;
 
     if ((info->traits & SYMC_COALESCED) != 0)
         return op->count * op->elem;
     for (int r = 0; r < size; r++) {
-        uint64_t count = symc_op_out_count(op, r);
+        uint64_t count =
+            reduces ? symc_op_in_count(op, r) : symc_op_out_count(op, r);
 
         most = count > most ? count : most;
     }

@@ -27,8 +27,8 @@ struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
  * what it is cut into has no `count` before it is started. */
 bool symc_cuda_is_exchange(const struct symc_kind_info *info);
 
-/* Bytes of the largest part of an operation that a member receives; of several
- * buffers those of all. */
+/* Bytes of the largest part of an operation that a member receives, of a reduction
+ * that any does; of several buffers those of all. */
 uint64_t symc_cuda_find_part(
     const struct symc_kind_info *info, const struct symc_op *op, int size);
 

@@ -7,21 +7,6 @@
  */
 #include "cuda/device_launch.h"
 
-/* What all members know alike: sizes that each of them passes. */
-symmcoll_status_t symc_cuda_check_lists(
-    const struct symc_cuda_group *group, const struct symc_op *op)
-{
-    const struct symc_kind_info *info = &group->core->kinds[op->kind];
-
-    if (!op->listed || !op->lists->in_unlike ||
-        (info->traits & SYMC_REDUCES) == 0)
-        return SYMMCOLL_OK;
-    return group->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "%s: expected equal counts for all ranks in device memory, found "
-        "others",
-        info->name);
-}
-
 /* ---- copies ---- */
 
 /* A stretch of each part. */

@@ -91,10 +91,10 @@ static struct symc_move_args make_move(const struct symc_cuda_group *group,
         .sources = receives ? sources : 0};
 }
 
-/* The bytes of a piece that a part of so many has. */
-static uint64_t bytes_in(struct symc_cuda_piece piece, uint64_t nbytes)
+/* The units of a piece that a part of so many has. */
+static uint64_t units_in(struct symc_cuda_piece piece, uint64_t units)
 {
-    uint64_t left = nbytes > piece.from ? nbytes - piece.from : 0;
+    uint64_t left = units > piece.from ? units - piece.from : 0;
 
     return left < piece.count ? left : piece.count;
 }
@@ -113,8 +113,8 @@ static void place_parts(struct symc_exchange_args *args,
     const unsigned char *in = NULL, *out = NULL;
 
     for (int r = 0; r < size; r++) {
-        args->send_nbytes[r] = bytes_in(piece, parts[r].in_nbytes);
-        args->receive_nbytes[r] = bytes_in(piece, parts[r].out_nbytes);
+        args->send_nbytes[r] = units_in(piece, parts[r].in_nbytes);
+        args->receive_nbytes[r] = units_in(piece, parts[r].out_nbytes);
         if (args->send_nbytes[r] > 0)
             in = lower(in, parts[r].in);
         if (args->receive_nbytes[r] > 0)
@@ -150,6 +150,7 @@ symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
 {
     uint64_t at = piece.from * choice->unit, elements;
     enum symmcoll_dtype type = symc_cuda_reduced_type(op->dtype, &elements);
+    uint64_t own = symc_op_in_count(op, group->rank) * op->elem / choice->unit;
     struct symc_reduce_args args =
         symc_cuda_reduce_args(group, op, make_staging(group));
 
@@ -157,7 +158,7 @@ symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
     args.in_pitch = choice->count * choice->unit;
     args.in = choice->copies ? NULL : in_at(op, at);
     args.out = out_at(op, at);
-    args.count = piece.count;
+    args.count = units_in(piece, own);
     return symc_kernel_launch(&group->kernels, choice->kernel, type,
         symc_cuda_grid(&group->limits, choice->kernel, group->size,
             piece.count * choice->unit),

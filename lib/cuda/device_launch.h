@@ -25,7 +25,8 @@ struct symc_cuda_piece {
     uint64_t count;
 };
 
-/* Where copies serve the operation, the elements are in the staging already. */
+/* Where copies serve the operation, the elements are in the staging already; of unlike
+ * parts a member reduces what its own has of a piece. */
 symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,
     struct symc_cuda_piece piece, CUstream stream);
@@ -47,11 +48,6 @@ symmcoll_status_t symc_cuda_launch_barrier(
 /* Nothing where there are no bytes. */
 symmcoll_status_t symc_cuda_enqueue_copy(const struct symc_cuda_group *group,
     CUdeviceptr to, CUdeviceptr from, uint64_t nbytes, CUstream stream);
-
-/* Errors: UNSUPPORTED (counts that differ in a reduction), alike on all
- * members. */
-symmcoll_status_t symc_cuda_check_lists(
-    const struct symc_cuda_group *group, const struct symc_op *op);
 
 symmcoll_status_t symc_cuda_enqueue_copies(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,

@@ -222,10 +222,8 @@ symmcoll_status_t symc_cuda_start(
     struct symc_cuda_group *group = state;
     struct symc_cuda_entered entered;
     struct symc_cuda_token *started = NULL;
-    symmcoll_status_t status = symc_cuda_check_lists(group, op);
+    symmcoll_status_t status = symc_cuda_check_moves(group, op);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_moves(group, op);
     if (status == SYMMCOLL_OK && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
     if (status == SYMMCOLL_OK)

@@ -123,10 +123,6 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
     if ((info->traits & SYMC_MOVES) != 0 || info->in_parts == SYMC_NO_PART ||
         size < 2)
         return SYMC_NEED_NONE;
-    /* Refused by all at the start; and each rank knows another largest part. */
-    if ((info->traits & SYMC_REDUCES) != 0 && op->listed &&
-        op->lists->in_unlike)
-        return SYMC_NEED_NONE;
     nbytes = symc_cuda_find_part(info, op, size);
     /* Without elements ranks wait for each other all the same. */
     if (nbytes == 0 || nbytes < limits->nccl_min)

@@ -49,6 +49,12 @@ static int lists(struct symmcoll_group *group, int rank)
         right = every_size(group, rank,
             (struct collective){
                 .kind = kinds[i], .dtype = SYMMCOLL_INT32, .listed = true});
+    for (size_t i = 2; i < sizeof(kinds) / sizeof(*kinds) && right; i++)
+        right = every_size(group, rank,
+            (struct collective){.kind = kinds[i],
+                .dtype = SYMMCOLL_COMPLEX64,
+                .listed = true,
+                .unlike = true});
     return right;
 }
 
@@ -133,13 +139,14 @@ static int factors(struct symmcoll_group *group, int rank)
         right = say(symmcoll_op_create_premul(
                         group->world, 0.5 + 0.25 * rank, &op) == SYMMCOLL_OK,
             "a factor");
-        for (int listed = 0; listed < 2 && right; listed++)
+        for (int listed = 0; listed < 3 && right; listed++)
             right = every_size(group, rank,
                 (struct collective){
                     .kind = listed ? SYMC_REDUCE_SCATTER : SYMC_ALL_REDUCE,
                     .dtype = types[i],
                     .op = op,
-                    .listed = listed});
+                    .listed = listed,
+                    .unlike = listed == 2});
         right = right &&
                 every_size(group, rank,
                     (struct collective){.kind = SYMC_REDUCE_SCATTER_COALESCED,

@@ -86,6 +86,19 @@ static int capture_one(
     return right;
 }
 
+static int unlike_parts(struct symmcoll_group *group, int rank)
+{
+    struct collective one = {.kind = SYMC_REDUCE_SCATTER,
+        .dtype = F32,
+        .count = GRAPH_COUNT,
+        .listed = true,
+        .unlike = true};
+    int right = capture_one(group, rank, &one);
+
+    one.count = 3 * GRAPH_COUNT * 10;
+    return right && capture_one(group, rank, &one);
+}
+
 int every_graph(struct symmcoll_group *group, int rank)
 {
     static const enum symc_kind kinds[] = {SYMC_ALL_REDUCE, SYMC_REDUCE,
@@ -111,5 +124,5 @@ int every_graph(struct symmcoll_group *group, int rank)
         one.count = 3;
         right = right && capture_one(group, rank, &one);
     }
-    return right;
+    return right && unlike_parts(group, rank);
 }

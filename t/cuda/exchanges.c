@@ -80,6 +80,53 @@ static int counts_differ(struct symmcoll_group *group, int rank)
     return unlike_same_as_host(group, rank, &one) && right;
 }
 
+/* ---- reductions ---- */
+
+/* Of unlike parts, in place; then rank 1 has one element more for rank 2 than that
+ * expects, no byte is touched, and the group goes on. */
+static int reduces_in_place(struct symmcoll_group *group, int rank)
+{
+    size_t counts[SIZE] = {5, 0, 700};
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    float host[SIZE * 1024], found[SIZE * 1024];
+    const void *ins[SIZE];
+    float *at;
+    int right;
+
+    device_use(rank);
+    call.stream = device_stream();
+    at = device_alloc(sizeof(host));
+    for (int i = 0; i < SIZE * 1024; i++)
+        host[i] = (float)(rank + i);
+    device_write(at, host, sizeof(host));
+    for (int r = 0; r < SIZE; r++)
+        ins[r] = at + (ptrdiff_t)r * 1024;
+    right = say(
+        symmcoll_reduce_scatter_list(group, at + (ptrdiff_t)rank * 1024,
+            counts[rank], ins, counts, F32, SUM, &call, NULL) == SYMMCOLL_OK,
+        "in place");
+    for (size_t i = 0; i < counts[rank]; i++)
+        host[(size_t)rank * 1024 + i] =
+            (float)(SIZE * (rank * 1024 + (int)i) + SIZE * (SIZE - 1) / 2);
+    device_wait(call.stream);
+    counts[2] += rank == 1;
+    right =
+        ended(symmcoll_reduce_scatter_list(group, at + (ptrdiff_t)rank * 1024,
+                  counts[rank], ins, counts, F32, SUM, &call, NULL),
+            SYMMCOLL_ERR_MISMATCH,
+            "reduce_scatter_list: counts differ: rank 1 passed 701 elements "
+            "for rank 2, which expected 700 (group ") &&
+        right;
+    device_wait(call.stream);
+    device_read(found, at, sizeof(found));
+    right = say(memcmp(found, host, sizeof(host)) == 0, "the sums") && right;
+    device_end_stream(call.stream);
+    device_free(at);
+    return say(symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK,
+               "a barrier") &&
+           right;
+}
+
 /* ---- nothing ---- */
 
 /* After a first operation a rank without a part needs no buffer. */
@@ -146,6 +193,8 @@ int main(void)
         "each rank makes as many launches as the largest part of all takes");
     on_both(SIZE, counts_differ,
         "counts that differ are told with both, and no byte is touched");
+    on_both(SIZE, reduces_in_place,
+        "so they are of reductions, whose unlike parts may be in place");
     on_both(SIZE, has_no_buffer, "a rank without a part needs no buffer");
     setenv("SYMMCOLL_CUDA_COPY_ENGINE", "on", 1);
     on_both(SIZE, is_no_copy, "cuda.copy_engine leaves them to the kernel");

@@ -71,6 +71,7 @@ struct collective {
     int several; /* buffers of a coalesced kind, whose count is that of all; 0: it
                     is none */
     bool region; /* these are called one by one in a region */
+    bool unlike; /* parts of a list have up to `count` elements, some none */
 };
 
 #define SEVERAL_MOST 9

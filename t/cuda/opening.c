@@ -403,32 +403,6 @@ static int begins_on_another_devices_stream(
            right;
 }
 
-/* A reduction of parts that are not alike. */
-static int lacks(struct symmcoll_group *group, int rank)
-{
-    const void *ins[8];
-    size_t counts[8];
-    int size = symmcoll_group_size(group), right;
-    float *out, *in;
-
-    device_use(rank);
-    right = works_on_devices(group, rank);
-    out = device_alloc(COUNT * sizeof(float));
-    in = device_alloc((size_t)size * COUNT * sizeof(float));
-    for (int r = 0; r < size; r++) {
-        ins[r] = in + (size_t)r * COUNT;
-        counts[r] = (size_t)(COUNT - r);
-    }
-    right = ended(symmcoll_reduce_scatter_list(group, out, counts[rank], ins,
-                      counts, F32, SUM, NULL, NULL),
-                SYMMCOLL_ERR_UNSUPPORTED,
-                "expected equal counts for all ranks in device memory") &&
-            right;
-    device_free(out);
-    device_free(in);
-    return works_on_devices(group, rank) && right;
-}
-
 int main(void)
 {
     device_begin();
@@ -460,6 +434,5 @@ int main(void)
         "the default stream of a thread there fails the group");
     on_both(2, begins_on_another_devices_stream,
         "so does a stream of another device, and its error says so");
-    on_both(2, lacks, "an operation that devices do not have");
     return done_testing();
 }

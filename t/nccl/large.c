@@ -382,27 +382,20 @@ static int nothing_is_by_kernels(struct symmcoll_group *group, int rank)
            right_by(group, rank, &one, true);
 }
 
-/* Each rank knows another part of its own: all refuse it, none goes to NCCL. */
-static int unlike_counts(struct symmcoll_group *group, int rank)
+/* The largest part of all, which is of rank 2, is large, and then is not. */
+static int unlike_parts(struct symmcoll_group *group, int rank)
 {
-    static const size_t counts[SIZE] = {ELEMENTS, 1, 1};
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    int32_t *at;
-    const void *ins[SIZE];
+    struct collective one = {.kind = SYMC_REDUCE_SCATTER,
+        .dtype = SYMMCOLL_UINT8,
+        .count = MIN * 4 / 3 + 1,
+        .listed = true,
+        .unlike = true};
     int right;
 
     device_use(rank);
-    call.stream = device_stream();
-    at = device_alloc(3 * ELEMENTS * sizeof(*at));
-    for (int r = 0; r < SIZE; r++)
-        ins[r] = at + (r > 0 ? 2 * ELEMENTS + r : ELEMENTS);
-    right = ended(symmcoll_reduce_scatter_list(group, at, counts[rank], ins,
-                      counts, INT32, SUM, &call, NULL),
-        SYMMCOLL_ERR_UNSUPPORTED, "");
-    device_wait(call.stream);
-    device_end_stream(call.stream);
-    device_free(at);
-    return right_by(group, rank, &sum, true) && right;
+    right = right_by(group, rank, &one, true);
+    one.count = MIN * 4 / 3 - 1;
+    return right_by(group, rank, &one, false) && right;
 }
 
 static void test_without(void)
@@ -438,8 +431,8 @@ int main(void)
     name_nccl_of("t/nccl/few");
     on_both(SIZE, parts_without, "so it is by NCCL before 2.28");
     name_nccl();
-    on_both(SIZE, unlike_counts,
-        "what all ranks refuse, with unlike parts, none takes to NCCL");
+    on_both(SIZE, unlike_parts,
+        "of unlike parts the largest of all ranks counts, which all know");
     on_both(SIZE, reductions, "so are reductions of integers, and no others");
     on_both(SIZE, floats_keep_their_order,
         "floats are added in the order of ranks, and keep NaN");
