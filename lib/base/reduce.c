@@ -104,6 +104,36 @@ void symc_reduce(const struct symc_reduction *reduction, void *out,
     reduce(reduction, out, mirror, src, nsrc, count, streaming);
 }
 
+bool symc_is_convertible(enum symmcoll_dtype from, enum symmcoll_dtype to)
+{
+    const bool narrows = from == SYMMCOLL_FLOAT32;
+    const enum symmcoll_dtype other = narrows ? to : from;
+
+    return (narrows || to == SYMMCOLL_FLOAT32) &&
+           (other == SYMMCOLL_FLOAT16 || other == SYMMCOLL_BFLOAT16);
+}
+
+/* Each level that has not all itself leaves them to the others. */
+void symc_convert_at(
+    enum symc_simd simd, const struct symc_conversion *conversion)
+{
+    const struct symc_reduce_level *level = get_level(simd);
+    symc_convert_fn convert;
+
+    if (level->others != NULL)
+        level = level->others;
+    convert = conversion->from == SYMMCOLL_FLOAT32
+                  ? level->narrow[conversion->to]
+                  : level->widen[conversion->from];
+    convert(conversion->out, conversion->in, conversion->count,
+        (float)conversion->factor);
+}
+
+void symc_convert(const struct symc_conversion *conversion)
+{
+    symc_convert_at(symc_simd_level(), conversion);
+}
+
 void symc_copy_at(enum symc_simd level, void *out, const void *in,
     size_t nbytes, bool streaming)
 {

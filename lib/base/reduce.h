@@ -10,6 +10,8 @@
 #ifndef SYMC_BASE_REDUCE_H
 #define SYMC_BASE_REDUCE_H
 
+#include "base/conversion.h"
+
 #include <symmcoll/types.h>
 
 #include <stdbool.h>
@@ -61,6 +63,13 @@ symc_reduce_fn symc_reduce_find(enum symmcoll_dtype dtype, symmcoll_op_t op);
 void symc_copy(void *out, const void *in, size_t nbytes, bool streaming);
 void symc_stream_fence(void);
 
+/* Whether there is a conversion of two types. */
+bool symc_is_convertible(enum symmcoll_dtype from, enum symmcoll_dtype to);
+
+/* Multiplied in float, and then rounded to 16 bits where these are the result's; a NaN
+ * becomes the type's positive quiet one without payload. */
+void symc_convert(const struct symc_conversion *conversion);
+
 /* What the processor must support; each level computes the same bits. */
 enum symc_simd {
     SYMC_SIMD_BASELINE, /* what every processor of the architecture has */
@@ -76,10 +85,12 @@ enum symc_simd symc_simd_level(void);
 /* "avx512_bf16", "avx512", "avx2", "baseline": the name of that level. */
 const char *symc_simd_name(void);
 
-/* symc_reduce_find() and symc_copy() at a level up to symc_simd_level(), for
- * tests. */
+/* symc_reduce_find(), symc_convert() and symc_copy() at a level up to
+ * symc_simd_level(), for tests. */
 symc_reduce_fn symc_reduce_find_at(
     enum symc_simd level, enum symmcoll_dtype dtype, symmcoll_op_t op);
+void symc_convert_at(
+    enum symc_simd level, const struct symc_conversion *conversion);
 void symc_copy_at(enum symc_simd level, void *out, const void *in,
     size_t nbytes, bool streaming);
 

@@ -8,11 +8,18 @@
 
 #include "base/reduce.h"
 
+/* out[i] = factor * in[i]. */
+typedef void (*symc_convert_fn)(
+    void *out, const void *in, size_t count, float factor);
+
 struct symc_reduce_level {
     const char *name;
     /* NULL where the operation is not defined for the type, or is to be looked
      * for in the level of the others */
     symc_reduce_fn reduce[SYMMCOLL_DTYPE_COUNT][SYMMCOLL_OP_COUNT];
+    /* from float32 to a type, and back; NULL as above */
+    symc_convert_fn narrow[SYMMCOLL_DTYPE_COUNT];
+    symc_convert_fn widen[SYMMCOLL_DTYPE_COUNT];
     /* memcpy() with non-temporal stores */
     void (*copy)(void *out, const void *in, size_t nbytes);
     const struct symc_reduce_level *others; /* NULL: it has all itself */

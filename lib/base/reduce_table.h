@@ -4,6 +4,7 @@
  * of reduce_kernels.h; included after it.
  */
 
+#include "base/reduce_convert.h"
 #include "base/reduce_define.h"
 
 #define SUM_KERNELS(T, nbytes)                                        \
@@ -98,5 +99,9 @@ const struct symc_reduce_level LEVEL = {
             [SYMMCOLL_UINT32] = INTEGER_ROW(u32, u32, 4),
             [SYMMCOLL_UINT64] = INTEGER_ROW(u64, u64, 8),
         },
+    .narrow = {[SYMMCOLL_FLOAT16] = narrow_to_f16,
+        [SYMMCOLL_BFLOAT16] = narrow_to_bf16},
+    .widen = {[SYMMCOLL_FLOAT16] = widen_from_f16,
+        [SYMMCOLL_BFLOAT16] = widen_from_bf16},
     .copy = copy_streaming,
 };

@@ -193,9 +193,120 @@ static int kernels_convert_alike(
     return 1;
 }
 
+/* ---- arrays between them and float ---- */
+
+#define NUMBERS 65536
+#define FLOATS ((size_t)NUMBERS * 6)
+static const double conversion_factors[] = {1.0, 1 / 3.0, 0x1p-3, -7e4, 1e-5};
+#define NFACTORS (sizeof(conversion_factors) / sizeof(conversion_factors[0]))
+
+static uint32_t converted_bits(
+    const struct format *format, float value, bool narrows)
+{
+    if (isnan(value))
+        return narrows ? format->from_float(NAN) & 0x7fff : 0x7fc00000;
+    return narrows ? format->from_float(value) : to_bits(value);
+}
+
+static int widens_alike(const struct format *format, enum symmcoll_dtype dtype,
+    enum symc_simd level, double factor)
+{
+    static uint16_t in[NUMBERS];
+    static float out[NUMBERS];
+    const struct symc_conversion conversion = {
+        dtype, SYMMCOLL_FLOAT32, out, in, NUMBERS, factor};
+
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        in[i] = (uint16_t)i;
+    symc_convert_at(level, &conversion);
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        float value = format->to_float(in[i]) * (float)factor;
+
+        if (to_bits(out[i]) == converted_bits(format, value, false))
+            continue;
+        diag("level %d, %04x times %a: expected %a, found %a", (int)level,
+            in[i], factor, value, out[i]);
+        return 0;
+    }
+    return 1;
+}
+
+/* Each number, the middle to the next, and one bit to each side of both. */
+static int narrows_alike(const struct format *format, enum symmcoll_dtype dtype,
+    enum symc_simd level, double factor)
+{
+    static float in[FLOATS];
+    static uint16_t out[FLOATS];
+    const struct symc_conversion conversion = {
+        SYMMCOLL_FLOAT32, dtype, out, in, FLOATS, factor};
+    const uint32_t middle = 1u << (22 - format->bits);
+
+    for (uint32_t i = 0; i < FLOATS; i++)
+        in[i] = from_bits(to_bits(format->to_float((uint16_t)(i / 6))) +
+                          i % 6 / 3 * (middle - 1) + i % 3);
+    symc_convert_at(level, &conversion);
+    for (uint32_t i = 0; i < FLOATS; i++) {
+        float value = in[i] * (float)factor;
+
+        if (out[i] == converted_bits(format, value, true))
+            continue;
+        diag("level %d, %a times %a: found %04x", (int)level, in[i], factor,
+            out[i]);
+        return 0;
+    }
+    return 1;
+}
+
+/* Any count at any address, and nothing else is written. */
+static int converts_any_count(
+    enum symmcoll_dtype dtype, enum symc_simd level, bool narrows)
+{
+    const size_t from = narrows ? 4 : 2, to = narrows ? 2 : 4;
+    unsigned char in[400], whole[400], part[400];
+    struct symc_conversion conversion = {narrows ? SYMMCOLL_FLOAT32 : dtype,
+        narrows ? dtype : SYMMCOLL_FLOAT32, whole, in, 90, 0.3};
+
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (unsigned char)(i * 37 + i / 7);
+    symc_convert_at(level, &conversion);
+    for (size_t count = 0; count < 70; count++) {
+        size_t first = count % 17;
+
+        memset(part, 0x55, sizeof(part));
+        conversion.in = in + first * from;
+        conversion.out = part + first * to;
+        conversion.count = count;
+        symc_convert_at(level, &conversion);
+        if (memcmp(part + first * to, whole + first * to, count * to) != 0)
+            return 0;
+        for (size_t i = 0; i < sizeof(part); i++)
+            if ((i < first * to || i >= (first + count) * to) &&
+                part[i] != 0x55)
+                return 0;
+    }
+    return 1;
+}
+
+static int arrays_convert_alike(
+    const struct format *format, enum symmcoll_dtype dtype)
+{
+    for (int i = 0; i <= (int)symc_simd_level(); i++) {
+        enum symc_simd level = (enum symc_simd)i;
+
+        for (size_t f = 0; f < NFACTORS; f++)
+            if (!widens_alike(format, dtype, level, conversion_factors[f]) ||
+                !narrows_alike(format, dtype, level, conversion_factors[f]))
+                return 0;
+        if (!converts_any_count(dtype, level, true) ||
+            !converts_any_count(dtype, level, false))
+            return 0;
+    }
+    return 1;
+}
+
 int main(void)
 {
-    plan(10);
+    plan(12);
     ok(every_number_is_decoded(&half), "every half has its value");
     ok(every_number_comes_back(&half), "every half comes back from float");
     ok(floats_around_every_number_are_rounded(&half),
@@ -203,6 +314,8 @@ int main(void)
     ok(extremes_are_rounded(&half), "the largest and least floats too");
     ok(kernels_convert_alike(&half, SYMMCOLL_FLOAT16),
         "vectors of halves are converted as single ones, at every SIMD level");
+    ok(arrays_convert_alike(&half, SYMMCOLL_FLOAT16),
+        "so are arrays of halves to and from float, of any length");
     ok(every_number_is_decoded(&bfloat), "every bfloat16 has its value");
     ok(every_number_comes_back(&bfloat),
         "every bfloat16 comes back from float");
@@ -211,5 +324,7 @@ int main(void)
     ok(extremes_are_rounded(&bfloat), "the largest and least floats too");
     ok(kernels_convert_alike(&bfloat, SYMMCOLL_BFLOAT16),
         "vectors of bfloat16 are converted as single ones, at every SIMD level");
+    ok(arrays_convert_alike(&bfloat, SYMMCOLL_BFLOAT16),
+        "so are arrays of bfloat16 to and from float, of any length");
     return done_testing();
 }
