@@ -248,7 +248,7 @@ struct symc_push_args {
 /* Elements converted and multiplied by a factor. */
 struct symc_convert_args {
     const void *in;
-    void *out; /* may be in where the sizes of the types are equal */
+    void *out;
     uint64_t count;
     float factor;
 };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements converted between float16, bfloat16 and float32, and multiplied by a
- * factor: for hooks that compress gradients.
+ * Elements converted between float32 and float16 or bfloat16, and multiplied by a
+ * factor: for hooks that compress gradients, and for products.
  *
  * Grid        any
  * Alignment   that of the elements; 16 bytes make it fast
  * Bytes       N read and M written
  * Order       none: one rank's memory
- * Reference   the conversions of lib/base/half.c, but a NaN is the quiet one
- *             without sign or payload
+ * Reference   symc_convert()
  */
 #ifndef SYMC_KERNELS_CONVERT_H
 #define SYMC_KERNELS_CONVERT_H
@@ -75,12 +74,9 @@ DEVICE void convert_from_to(const struct symc_convert_args *args,
     }                                                                \
     KERNEL(symc_convert_##name, struct symc_convert_args, convert_##name)
 
-CONVERSION(f32_f32, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT32)
 CONVERSION(f32_f16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16)
 CONVERSION(f32_bf16, SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16)
 CONVERSION(f16_f32, SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT32)
-CONVERSION(f16_f16, SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT16)
 CONVERSION(bf16_f32, SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32)
-CONVERSION(bf16_bf16, SYMMCOLL_BFLOAT16, SYMMCOLL_BFLOAT16)
 
 #endif
