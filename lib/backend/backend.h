@@ -349,7 +349,7 @@ struct symc_memory_request {
     int device;
     bool threads;  /* all ranks are of one process: no other maps it */
     bool words;    /* it is for words, and needs no multicast address */
-    bool sums;     /* of one rank: there are kernels for add(), move() */
+    bool sums;     /* of one rank: add(), convert(), move() have kernels */
     size_t nbytes; /* 1 or more */
     /* Where that is, whatever thread asks; NULL: nobody knows.  A stream and a buffer
      * that are of it, and, of the backend's, the state of a group there. */

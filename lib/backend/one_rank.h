@@ -8,6 +8,7 @@
 #define SYMC_BACKEND_ONE_RANK_H
 
 #include "base/base.h"
+#include "base/conversion.h"
 #include "base/product.h"
 
 struct symc_memory_request;
@@ -84,6 +85,9 @@ struct symc_local_ops {
     /* Addresses are multiples of what the type's parts have bytes. */
     symmcoll_status_t (*add)(
         void *local, void *stream, const struct symc_local_sum *sum);
+    /* As symc_convert(); addresses are multiples of the elements'. */
+    symmcoll_status_t (*convert)(
+        void *local, void *stream, const struct symc_conversion *conversion);
     /* What comes later in the stream is done after what has come in another one. */
     symmcoll_status_t (*follow)(void *local, void *stream, void *other);
     /* IN_PROGRESS: the stream has work left. */

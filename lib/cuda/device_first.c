@@ -94,6 +94,8 @@ static void make_args(
     switch (kernel) {
     case SYMC_KERNEL_TO_F16:
     case SYMC_KERNEL_TO_BF16:
+    case SYMC_KERNEL_FROM_F16:
+    case SYMC_KERNEL_FROM_BF16:
     case SYMC_KERNEL_FLATTEN:
     case SYMC_KERNEL_UNFLATTEN:
     case SYMC_KERNEL_NAN_SCAN:

@@ -34,6 +34,8 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_NAN_SCAN] = "symc_nan_scan",
     [SYMC_KERNEL_TO_F16] = "symc_convert_f32_f16",
     [SYMC_KERNEL_TO_BF16] = "symc_convert_f32_bf16",
+    [SYMC_KERNEL_FROM_F16] = "symc_convert_f16_f32",
+    [SYMC_KERNEL_FROM_BF16] = "symc_convert_bf16_f32",
     [SYMC_KERNEL_FLATTEN] = "symc_flatten",
     [SYMC_KERNEL_UNFLATTEN] = "symc_unflatten"};
 

@@ -2,8 +2,8 @@
 /*
  * Memory of one rank and copies there, in the order of a stream of the caller's.
  * No kernel is needed for it, so nothing is loaded while a kernel of this rank
- * waits for another, and no call waits for the device.  Sums and pieces of a buffer have
- * kernels, which are loaded when a device is opened for sums.
+ * waits for another, and no call waits for the device.  Sums, conversions and pieces of a
+ * buffer have kernels, which are loaded when a device is opened for them.
  */
 #include "cuda/local.h"
 #include "cuda/device_group.h"
@@ -367,6 +367,7 @@ const struct symc_local_ops symc_cuda_local_ops = {.open = open_local,
     .clear = clear,
     .move = symc_cuda_local_move,
     .add = symc_cuda_local_add,
+    .convert = symc_cuda_local_convert,
     .follow = follow,
     .query = query,
     .ask_captured = ask_captured,

@@ -20,7 +20,7 @@ struct symc_cuda_called symc_cuda_copy_strided(const struct symc_cuda *cuda,
 struct symc_cuda_local {
     struct symc_cuda_context context;
     symc_cuda_fail_fn fail;
-    struct symc_kernels *kernels; /* of sums and pieces; NULL: none */
+    struct symc_kernels *kernels; /* see local_sum.c; NULL: none */
     uint32_t blocks;              /* of a kernel, at most */
 };
 
@@ -34,6 +34,12 @@ static inline symmcoll_status_t symc_cuda_local_enter(
 {
     return symc_cuda_enter_or_fail(&local->context, local->fail, entered);
 }
+
+/* ---- local_convert.c ---- */
+
+/* As convert() of struct symc_local_ops. */
+symmcoll_status_t symc_cuda_local_convert(
+    void *local, void *stream, const struct symc_conversion *conversion);
 
 /* ---- local_pool.c ---- */
 

@@ -13,8 +13,9 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Those that are started for one rank. */
-static const enum symc_kernel kinds[] = {
-    SYMC_KERNEL_REDUCE_ROWS, SYMC_KERNEL_FLATTEN, SYMC_KERNEL_UNFLATTEN};
+static const enum symc_kernel kinds[] = {SYMC_KERNEL_REDUCE_ROWS,
+    SYMC_KERNEL_TO_F16, SYMC_KERNEL_TO_BF16, SYMC_KERNEL_FROM_F16,
+    SYMC_KERNEL_FROM_BF16, SYMC_KERNEL_FLATTEN, SYMC_KERNEL_UNFLATTEN};
 
 symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
 {

@@ -389,3 +389,14 @@ symmcoll_status_t symc_site_add(
                      site, sum->out, sum->in[0], sum->count * sum->elem)
                : symc_site_add_on(site, symc_site_stream(site), sum);
 }
+
+symmcoll_status_t symc_site_convert(const struct symc_site *site, void *stream,
+    const struct symc_conversion *conversion)
+{
+    if (conversion->count == 0)
+        return SYMMCOLL_OK;
+    if (site != NULL)
+        return site->ops->convert(site->local, stream, conversion);
+    symc_convert(conversion);
+    return SYMMCOLL_OK;
+}

@@ -25,8 +25,8 @@ symmcoll_status_t symc_site_check(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_tensor *tensor);
 
 /* A device of a group (out), until its last use is closed, where a stream and some
- * memory on it are, whatever thread asks; sums: symc_site_add() will be called, and
- * symc_site_move_pieces() where a kernel is to do it.
+ * memory on it are, whatever thread asks; sums: symc_site_add() or symc_site_convert()
+ * will be called, or symc_site_move_pieces() where a kernel is to do it.
  * Errors: those of symc_registry_open_device(), NO_MEMORY. */
 symmcoll_status_t symc_site_open(const char *where,
     const struct symmcoll_group *group, int device, void *stream,
@@ -99,5 +99,9 @@ symmcoll_status_t symc_site_add(
 /* The same on another stream there. */
 symmcoll_status_t symc_site_add_on(const struct symc_site *site, void *stream,
     const struct symc_local_sum *sum);
+
+/* As symc_convert(), on such a stream. */
+symmcoll_status_t symc_site_convert(const struct symc_site *site, void *stream,
+    const struct symc_conversion *conversion);
 
 #endif

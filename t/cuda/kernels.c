@@ -57,6 +57,8 @@ void symc_convert_f32_f16(const void *args);
 void symc_convert_f32_bf16(const void *args);
 void symc_flatten(const void *args);
 void symc_unflatten(const void *args);
+void symc_convert_f16_f32(const void *args);
+void symc_convert_bf16_f32(const void *args);
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,
     uint32_t threads, uint64_t seed)
@@ -123,5 +125,7 @@ void kernels_register(void)
     REGISTER(symc_convert_f32_bf16, struct symc_convert_args);
     REGISTER(symc_flatten, struct symc_bucket_args);
     REGISTER(symc_unflatten, struct symc_bucket_args);
+    REGISTER(symc_convert_f16_f32, struct symc_convert_args);
+    REGISTER(symc_convert_bf16_f32, struct symc_convert_args);
     fake_set_engine(run);
 }

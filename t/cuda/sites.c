@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one rank does alone with memory of its device, beside the same in host memory:
- * sums of all types that have averages, at all alignments; elements with gaps, and pieces
- * of a buffer, both ways; and the order of two streams.
+ * sums of all types that have averages, at all alignments; conversions; elements with
+ * gaps, and pieces of a buffer, both ways; and the order of two streams.
  */
 #include "t/cuda/members.h"
 
+#include "base/reduce.h"
 #include "group/site.h"
 #include "kernels/args.h"
 
@@ -119,6 +120,66 @@ static int sums_of_both_memories(struct symmcoll_group *group, int rank)
         "a site");
     for (uint64_t seed = 0; right && seed < 240; seed++)
         right = sums_agree(site, &arrays, seed);
+    symc_site_close(site);
+    device_end_stream(stream);
+    device_free(arrays.device);
+    free(arrays.host);
+    return right;
+}
+
+/* ---- conversions ---- */
+
+static int conversions_agree(
+    struct symc_site *site, struct arrays *arrays, uint64_t seed)
+{
+    static const size_t counts[] = {0, 1, 7, 9, 257, MOST};
+    const enum symmcoll_dtype half =
+        seed % 2 == 0 ? SYMMCOLL_FLOAT16 : SYMMCOLL_BFLOAT16;
+    const bool narrows = seed / 2 % 2 == 0;
+    uint64_t state = seed * 977 + 5;
+    struct symc_conversion on_host = {narrows ? SYMMCOLL_FLOAT32 : half,
+        narrows ? half : SYMMCOLL_FLOAT32, arrays->host + ROOM, arrays->host,
+        counts[draw(&state, 6)], draw(&state, 2) == 0 ? 1.0 : 1.0 / 3};
+    struct symc_conversion on_device = on_host;
+    size_t from = 4 * draw(&state, 16), to = 4 * draw(&state, 16);
+    char *found = malloc(2 * ROOM);
+    int right;
+
+    fill(on_host.from, arrays->host, MOST, seed);
+    memmove(arrays->host + from, arrays->host,
+        MOST * symmcoll_dtype_size(on_host.from));
+    memset(arrays->host + ROOM, 0x55, ROOM);
+    device_write(arrays->device, arrays->host, 2 * ROOM);
+    on_host.in = arrays->host + from;
+    on_host.out = arrays->host + ROOM + to;
+    on_device.in = arrays->device + from;
+    on_device.out = arrays->device + ROOM + to;
+    right = say(symc_site_convert(NULL, NULL, &on_host) == SYMMCOLL_OK &&
+                    symc_site_convert(site, symc_site_stream(site),
+                        &on_device) == SYMMCOLL_OK,
+        "conversions");
+    device_wait(symc_site_stream(site));
+    device_read(found, arrays->device, 2 * ROOM);
+    right = right && memcmp(found, arrays->host, 2 * ROOM) == 0;
+    if (!right)
+        diag("seed %llu", (unsigned long long)seed);
+    free(found);
+    return right;
+}
+
+static int conversions_of_both_memories(struct symmcoll_group *group, int rank)
+{
+    struct arrays arrays = {.host = calloc(2, ROOM)};
+    struct symc_site *site = NULL;
+    int device = device_use(rank), right;
+    CUstream stream = device_stream();
+
+    arrays.device = device_alloc(2 * ROOM);
+    right = say(symc_site_open("t", group, device, stream, NULL, true, &site) ==
+                    SYMMCOLL_OK,
+        "a site");
+    for (uint64_t seed = 0; right && seed < 100; seed++)
+        right = conversions_agree(site, &arrays, seed);
     symc_site_close(site);
     device_end_stream(stream);
     device_free(arrays.device);
@@ -393,6 +454,8 @@ int main(void)
     device_begin();
     on_both(1, sums_of_both_memories,
         "sums of one rank have the bits of host memory, at all alignments");
+    on_both(1, conversions_of_both_memories,
+        "so have conversions, and nothing else is written");
     on_both(1, elements_go_back, "elements with gaps are packed and spread");
     on_both(1, pieces_of_both_memories,
         "pieces of a buffer have the bytes of host memory, 128 with a launch");
