@@ -129,24 +129,44 @@ static symmcoll_status_t scale(const struct symmcoll_group *group,
                : status;
 }
 
+symmcoll_status_t symc_hook_read(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    struct symmcoll_work *const *work, struct symmcoll_bucket *bucket)
+{
+    if (group == NULL || given == NULL || work == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a group, a bucket and a work, found NULL", where);
+    return symc_sized_read(&symc_bucket_kind, where, given, bucket);
+}
+
+symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, bool captured,
+    struct symmcoll_work **work)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    char label[SYMC_BUCKET_TEXT];
+
+    if (captured)
+        *work = NULL;
+    call.label = symc_bucket_text(bucket->index, label);
+    if (bucket->device == SYMMCOLL_CUDA)
+        call.stream = bucket->stream;
+    return symmcoll_all_reduce(group, bucket->buffer, bucket->buffer,
+        bucket->count, bucket->dtype, SYMMCOLL_SUM, &call,
+        captured ? NULL : work);
+}
+
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_bucket *given, void *arg, struct symmcoll_work **work)
 {
     struct symmcoll_bucket bucket;
     struct symc_local_sum scaling = {.n = 1};
-    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    char label[SYMC_BUCKET_TEXT];
     bool captured = false;
     const struct symc_dtype *dtype;
     symmcoll_status_t status;
 
     (void)arg;
-    if (group == NULL || given == NULL || work == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "hook_all_reduce: expected a group, a bucket and a work, found "
-            "NULL");
-    status =
-        symc_sized_read(&symc_bucket_kind, "hook_all_reduce", given, &bucket);
+    status = symc_hook_read("hook_all_reduce", group, given, work, &bucket);
     if (status != SYMMCOLL_OK)
         return status;
     dtype = symc_dtype_find(bucket.dtype);
@@ -161,14 +181,6 @@ symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     scaling.count = bucket.count;
     scaling.factor = 1.0 / symmcoll_group_size(group);
     status = scale(group, &bucket, &scaling, &captured);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (captured)
-        *work = NULL;
-    call.label = symc_bucket_text(bucket.index, label);
-    if (bucket.device == SYMMCOLL_CUDA)
-        call.stream = bucket.stream;
-    return symmcoll_all_reduce(group, bucket.buffer, bucket.buffer,
-        bucket.count, bucket.dtype, SYMMCOLL_SUM, &call,
-        captured ? NULL : work);
+    return status == SYMMCOLL_OK ? symc_hook_sum(group, &bucket, captured, work)
+                                 : status;
 }

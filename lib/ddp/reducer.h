@@ -201,6 +201,18 @@ extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
+/* ---- hook.c ---- */
+
+/* Check the arguments of a hook of the library, and copy the bucket. */
+symmcoll_status_t symc_hook_read(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    struct symmcoll_work *const *work, struct symmcoll_bucket *bucket);
+
+/* Sum a bucket over the ranks, with its label; where it is captured without a work. */
+symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, bool captured,
+    struct symmcoll_work **work);
+
 /* ---- stream.c ---- */
 
 /* What comes from now on is on the group's current stream: before a pass; where
