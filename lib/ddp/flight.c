@@ -46,7 +46,10 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status =
+    symmcoll_status_t status;
+
+    bucket->packing = SYMC_PACKING_NONE;
+    status =
         reducer->hook(reducer->group, seen, reducer->hook_arg, &bucket->work);
 
     symc_cancel_restore(cancel);
@@ -80,6 +83,7 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
         struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
         symmcoll_status_t status;
 
+        seen.reducer = reducer;
         bucket->stream = symc_site_stream(reducer->site);
         if (index == 0)
             symc_times_note(reducer, SYMC_MOMENT_LAUNCH);
@@ -136,19 +140,23 @@ static void return_averages(struct symmcoll_reducer *reducer, int index)
         symc_keep_failure(reducer, index, status, symmcoll_last_error());
 }
 
-/* Wait for a bucket, or have the stream wait; last_error() is the reason where that
- * fails. */
+/* Wait for a bucket, or have the stream wait, until its elements are in it; last_error()
+ * is the reason where that fails. */
 static symmcoll_status_t await_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (bucket->work == NULL || bucket->awaited)
+    if (bucket->awaited ||
+        (bucket->work == NULL && bucket->packing != SYMC_PACKING_DONE))
         return SYMMCOLL_OK;
-    status = symmcoll_work_wait(bucket->work, -1.0);
+    if (bucket->work != NULL)
+        status = symmcoll_work_wait(bucket->work, -1.0);
+    if (status == SYMMCOLL_OK)
+        status = symc_unpack_bucket(reducer, bucket);
     if (status == SYMMCOLL_OK)
         status = symc_follow_stream(reducer, bucket->stream);
-    bucket->awaited = status == SYMMCOLL_OK;
+    bucket->awaited = status == SYMMCOLL_OK && bucket->work != NULL;
     return status;
 }
 
@@ -165,6 +173,7 @@ static void release_work(struct symc_ddp_bucket *bucket)
     symmcoll_work_free(bucket->work);
     bucket->work = NULL;
     bucket->awaited = false;
+    bucket->packing = SYMC_PACKING_NONE;
 }
 
 symmcoll_status_t symc_drain_buckets(
@@ -220,7 +229,7 @@ void symc_abandon_buckets(struct symmcoll_reducer *reducer)
         if (is_loose(bucket) &&
             symmcoll_work_wait(bucket->work, INFINITY) != SYMMCOLL_OK &&
             is_loose(bucket))
-            bucket->buffer = NULL;
+            bucket->buffer = bucket->packed = NULL;
         release_work(bucket);
     }
 }

@@ -41,7 +41,10 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
     if (status != SYMMCOLL_OK)
         return status;
     bucket->buffer = at;
-    return symc_site_clear(reducer->site, at, nbytes);
+    status = symc_site_clear(reducer->site, at, nbytes);
+    return status == SYMMCOLL_OK && reducer->packs
+               ? symc_packed_alloc(reducer, bucket)
+               : status;
 }
 
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
@@ -76,8 +79,10 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout)
 {
-    for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++)
+    for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++) {
         symc_site_release(reducer->site, layout->buckets[b].buffer);
+        symc_site_release(reducer->site, layout->buckets[b].packed);
+    }
     free(layout->buckets);
     free(layout->params);
     *layout = (struct symc_layout){0};

@@ -175,6 +175,7 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made->write_back = args.write_back != 0;
     made->hook = args.hook;
     made->hook_arg = args.hook_arg;
+    made->packs = symc_hook_packs(args.hook);
     made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
     set_limits(made, &args, symc_group_config(group));
     status = take_params(made, params, nparams, args.names);

@@ -3,8 +3,9 @@
  * What the sources of the reducer share: parameters (param.c, overlap.c), what
  * is compared and broadcast at creation (verify.c), failures of one rank there
  * (failure.c), the buckets' memory (layout.c), rebuilding them once (rebuild.c),
- * buckets from their start to their end (flight.c), times (times.c), streams
- * (stream.c), a backward pass (step.c).
+ * buckets from their start to their end (flight.c), and in 16 bits (pack.c), times
+ * (times.c), streams (stream.c), a backward pass (step.c).  Hooks (hook.c,
+ * hook_compress.c) have a part of it.
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -36,6 +37,12 @@ struct symc_param {
                              been averaged yet; NULL: none */
 };
 
+enum symc_packing {
+    SYMC_PACKING_NONE,
+    SYMC_PACKING_BEGUN, /* the bucket's elements in 16 bits are a hook's */
+    SYMC_PACKING_DONE   /* what they are at the end becomes the bucket's */
+};
+
 /* One bucket.  Its members are contiguous, in the order of params. */
 struct symc_ddp_bucket {
     char *buffer;
@@ -47,6 +54,9 @@ struct symc_ddp_bucket {
     struct symmcoll_work *work; /* in flight, or NULL */
     void *stream;               /* on a device: on which it was started */
     bool awaited;               /* on a device: the stream waits for the work */
+    void *packed; /* its elements in 16 bits; NULL: never so far */
+    enum symmcoll_dtype packed_dtype;
+    enum symc_packing packing; /* in this backward */
 };
 
 /* All buckets of a reducer. */
@@ -102,6 +112,7 @@ struct symmcoll_reducer {
     bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
     void *hook_arg;
+    bool packs; /* buckets of float32 are made with memory for 16 bits, too */
     struct symc_layout layout;
 
     enum symc_rebuild rebuild;
@@ -201,6 +212,27 @@ extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
+/* ---- pack.c ---- */
+
+/* Memory for a bucket's elements in 16 bits, where it may be packed, until the layout
+ * is freed.  Errors: those of symc_site_alloc(). */
+symmcoll_status_t symc_packed_alloc(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
+
+/* The bucket of a hook's call (seen) with its elements, multiplied, in such a type
+ * (packed), for that hook alone.  Errors: those of symmcoll_hook_fp16_compress(). */
+symmcoll_status_t symc_pack_bucket(const char *where,
+    const struct symmcoll_bucket *seen, enum symmcoll_dtype dtype,
+    double factor, struct symmcoll_bucket *packed);
+
+/* What is there at the end of the hook's work is the bucket's. */
+void symc_keep_packed(const struct symmcoll_bucket *seen);
+
+/* Write it into the bucket, in the order of the bucket's stream, unless the backward
+ * has failed. */
+symmcoll_status_t symc_unpack_bucket(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
+
 /* ---- hook.c ---- */
 
 /* Check the arguments of a hook of the library, and copy the bucket. */
@@ -212,6 +244,11 @@ symmcoll_status_t symc_hook_read(const char *where,
 symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, bool captured,
     struct symmcoll_work **work);
+
+/* ---- hook_compress.c ---- */
+
+/* Whether a hook packs buckets. */
+bool symc_hook_packs(symmcoll_bucket_fn hook);
 
 /* ---- stream.c ---- */
 

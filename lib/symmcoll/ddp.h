@@ -34,11 +34,14 @@ struct symmcoll_bucket {
     enum symmcoll_device device; /* where the buffer is */
     int device_index;
     void *stream; /* on a device: the gradients are complete in its order */
+    struct symmcoll_reducer
+        *reducer; /* whose it is, where its hook is called, for
+                                         hooks of the library; else NULL */
 };
 #define SYMMCOLL_BUCKET_INIT                                              \
     {                                                                     \
         sizeof(struct symmcoll_bucket), 0, 0, NULL, 0, SYMMCOLL_UINT8, 0, \
-            NULL, SYMMCOLL_HOST, 0, NULL                                  \
+            NULL, SYMMCOLL_HOST, 0, NULL, NULL                            \
     }
 
 /*
@@ -204,6 +207,62 @@ symmcoll_status_t symmcoll_reducer_get_times(
  * it. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+
+/*
+ * Hooks that send half as many bytes: float32 is divided by the number of ranks and
+ * rounded to 16 bits, in one pass, then summed; symmcoll_reducer_finish() converts the
+ * sum back into the bucket.  A bucket that has the 16-bit type already is reduced as by
+ * symmcoll_hook_all_reduce().  Other hooks may call one of them, once, with the bucket
+ * that they were called with; *work ends with the sum.
+ *
+ * The reducer has the memory for it, half of a bucket's, until it is released: from the
+ * beginning where it is made with one of these hooks.
+ *
+ * Errors: INVALID (a NULL; not the bucket of a hook's call, or twice), UNSUPPORTED (of
+ * another element type; the first time in a pass that is captured), NO_MEMORY, and
+ * those of symmcoll_all_reduce().
+ * Source: default_hooks.fp16_compress_hook, bf16_compress_hook.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_fp16_compress(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_bf16_compress(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+
+/* Another hook in 16 bits. */
+struct symmcoll_hook_wrapped {
+    size_t size; /* sizeof(struct symmcoll_hook_wrapped) */
+    symmcoll_bucket_fn hook;
+    void *arg; /* borrowed */
+};
+#define SYMMCOLL_HOOK_WRAPPED_INIT                       \
+    {                                                    \
+        sizeof(struct symmcoll_hook_wrapped), NULL, NULL \
+    }
+
+/*
+ * Hooks that call another one with a bucket of 16-bit elements, rounded from float32 and
+ * not divided; finish converts what that leaves in it back into the bucket itself.
+ *
+ * arg  a struct symmcoll_hook_wrapped
+ *
+ * arg is read in each pass.  A bucket of the 16-bit type already is passed on as it is;
+ * the 16-bit buffer is valid until this bucket's part of finish.
+ *
+ * Errors: as above, and those of the other hook.
+ * Source: default_hooks.fp16_compress_wrapper, bf16_compress_wrapper.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_fp16_wrapper(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_bf16_wrapper(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 

@@ -184,6 +184,30 @@ static symmcoll_status_t use_reducer_args(void *given)
     return status;
 }
 
+/* One backward in 16 bits, by the hook that it has. */
+static symmcoll_status_t use_hook_wrapped(void *given)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_tensor param =
+        SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32);
+    struct symmcoll_reducer *made = NULL;
+    float grad[6] = {0};
+    symmcoll_status_t status;
+
+    args.hook = symmcoll_hook_fp16_wrapper;
+    args.hook_arg = given;
+    status = symmcoll_reducer_create(
+        symmcoll_world_group(world), &param, 1, &args, &made);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_reducer_begin(made, 1);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_reducer_ready(made, 0, grad);
+    if (status == SYMMCOLL_OK)
+        status = symmcoll_reducer_finish(made);
+    symmcoll_reducer_free(made);
+    return status;
+}
+
 static symmcoll_status_t use_bucket(void *given)
 {
     return symmcoll_reducer_bucket(reducer, 0, given);
@@ -413,6 +437,9 @@ int main(void)
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),
+        STRUCT(hook_wrapped, sizeof(struct symmcoll_hook_wrapped),
+            {.size = sizeof(struct symmcoll_hook_wrapped),
+                .hook = symmcoll_hook_all_reduce}),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
         STRUCT(rendezvous_functions,
             sizeof(struct symmcoll_rendezvous_functions),

@@ -115,6 +115,49 @@ static int captured_hook(struct symmcoll_group *group, int rank)
     return capture_with(group, rank, symmcoll_hook_all_reduce);
 }
 
+static int captured_compression(struct symmcoll_group *group, int rank)
+{
+    return capture_with(group, rank, symmcoll_hook_fp16_compress);
+}
+
+static symmcoll_status_t wrap(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    struct symmcoll_hook_wrapped wrapped = SYMMCOLL_HOOK_WRAPPED_INIT;
+
+    (void)arg;
+    wrapped.hook = symmcoll_hook_all_reduce;
+    return symmcoll_hook_fp16_wrapper(group, bucket, &wrapped, work);
+}
+
+/* By a hook that asks for its memory in the first pass. */
+static int captured_wrapper(struct symmcoll_group *group, int rank)
+{
+    return capture_with(group, rank, wrap);
+}
+
+/* The pass that has rebuilt the buckets called no hook. */
+static int captured_after_local(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct alone alone;
+    CUgraphExec exec = NULL;
+    int right;
+
+    args.write_back = 1;
+    args.hook = wrap;
+    right = alone_begin(&alone, group, rank, &args) && alone_run(&alone) &&
+            symmcoll_reducer_begin(alone.reducer, 0) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(alone.reducer) == SYMMCOLL_OK &&
+            begin_capture(group, alone.stream) && alone_run(&alone);
+    right = end_capture(alone.stream, &exec) && right &&
+            launch_steps(&alone, rank, exec);
+    if (exec != NULL)
+        cuGraphExecDestroy(exec);
+    return alone_end(&alone, right);
+}
+
 /* The passes before were on another stream, for which a graph cannot wait; zero and
  * begin leave the capture as it is. */
 static int capture_after(
@@ -287,6 +330,34 @@ static int refuses_to_leave(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* A hook that has compressed nothing before. */
+static symmcoll_status_t compress_captured(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    CUstreamCaptureStatus captured = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    cuStreamIsCapturing(bucket->stream, &captured);
+    return captured == CU_STREAM_CAPTURE_STATUS_NONE
+               ? symmcoll_hook_all_reduce(group, bucket, arg, work)
+               : symmcoll_hook_bf16_compress(group, bucket, arg, work);
+}
+
+static int refuses_first_compression(struct symmcoll_group *group, int rank)
+{
+    struct alone alone;
+    int right = begin_trained(&alone, group, rank, compress_captured);
+
+    right = right && begin_capture(group, alone.stream) &&
+            symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK &&
+            ended(symmcoll_reducer_ready(alone.reducer, 0, alone.grad),
+                SYMMCOLL_ERR_UNSUPPORTED,
+                "reducer: bucket 0 of 1: reducer: a bucket in 16 bits: ") &&
+            symmcoll_reducer_finish(alone.reducer) == SYMMCOLL_ERR_UNSUPPORTED;
+    right = end_capture(alone.stream, NULL) && right;
+    return alone_end(&alone, right && runs_again(&alone, rank));
+}
+
 /* What zero could not do is told by begin, once. */
 static int tells_of_zero(struct symmcoll_group *group, int rank)
 {
@@ -308,6 +379,10 @@ int main(void)
     on_both(2, captured,
         "a backward that is captured is done each time the graph is started");
     on_both(2, captured_hook, "so is one with the all_reduce hook");
+    on_both(2, captured_compression, "so is one with a hook that compresses");
+    on_both(2, captured_wrapper, "so is one with a hook in 16 bits");
+    on_both(2, captured_after_local,
+        "so is one after a backward that did not synchronise");
     on_both(2, captured_elsewhere,
         "so is one on another stream than the passes before");
     on_both(2, captured_after_default,
@@ -320,6 +395,8 @@ int main(void)
         "a stream that is captured is refused in a pass that is not");
     on_both(2, refuses_to_leave,
         "a stream that is not captured is refused in a pass that is");
+    on_both(2, refuses_first_compression,
+        "memory to compress is refused in a capture, if there is none yet");
     ok(ranks_run(2, tells_of_zero),
         "gradients that cannot be set to zero are an error of begin");
     return done_testing();

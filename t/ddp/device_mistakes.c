@@ -272,7 +272,8 @@ static int asked_once(struct symmcoll_group *group, int rank)
 /* ---- the driver refuses ---- */
 
 /* Each of the allocations of a reducer, and of its rebuilding. */
-static int no_memory(struct symmcoll_group *group, int rank)
+static int no_memory_with(struct symmcoll_group *group, int rank,
+    symmcoll_bucket_fn hook, const char *setting, const char *text)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer *reducer = NULL;
@@ -281,21 +282,23 @@ static int no_memory(struct symmcoll_group *group, int rank)
 
     make_model(&model, rank);
     args.no_init_sync = 1;
+    args.hook = hook;
     live = fake_live(FAKE_ALLOCATED);
-    fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
-    right = ended(symmcoll_reducer_create(
-                      group, model.params, PARAMS, &args, &reducer),
-                SYMMCOLL_ERR_NO_MEMORY,
-                "reducer: a bucket: cuMemAllocFromPoolAsync") &&
+    fake_configure(setting);
+    right = ended(
+        symmcoll_reducer_create(group, model.params, PARAMS, &args, &reducer),
+        SYMMCOLL_ERR_NO_MEMORY, text);
+    device_wait(NULL);
+    right = right &&
             say(fake_live(FAKE_ALLOCATED) == live, "nothing is left") &&
             symmcoll_reducer_create(
                 group, model.params, PARAMS, &args, &reducer) == SYMMCOLL_OK &&
             symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
             symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
-    fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
+    fake_configure(setting);
     right = right &&
             ended(symmcoll_reducer_begin(reducer, 1), SYMMCOLL_ERR_NO_MEMORY,
-                "reducer: a bucket: cuMemAllocFromPoolAsync") &&
+                text) &&
             say(symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
                     symmcoll_reducer_finish(reducer) == SYMMCOLL_OK,
                 "a second attempt");
@@ -304,6 +307,15 @@ static int no_memory(struct symmcoll_group *group, int rank)
     right = right && say(fake_live(FAKE_ALLOCATED) == live, "all is freed");
     free_model(&model);
     return right;
+}
+
+static int no_memory(struct symmcoll_group *group, int rank)
+{
+    return no_memory_with(group, rank, NULL, "fail=cuMemAllocFromPoolAsync:1:2",
+               "reducer: a bucket: cuMemAllocFromPoolAsync") &&
+           no_memory_with(group, rank, symmcoll_hook_fp16_compress,
+               "fail=cuMemAllocFromPoolAsync:2:2",
+               "reducer: a bucket in 16 bits: cuMemAllocFromPoolAsync");
 }
 
 /* One rank has none: all are told, none has a reducer, or other buckets than before,

@@ -17,9 +17,17 @@ int main(void)
     on_both(
         2, reducer_written_back, "D15: so have averages that are written back");
     on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
+    on_both(2, reducer_compress_hooks,
+        "D64 D66 D68: so have the hooks that compress");
+    on_both(3, reducer_compress_hooks,
+        "D64 D66 D68: so have the hooks that compress");
+    on_both(2, reducer_wrapped_hooks,
+        "D67: so have hooks in 16 bits, with averages that are written back");
     on_both(2, reducer_own_hook,
         "D60 D61: a hook has the bucket's device and stream");
     on_both(
         2, reducer_many_streams, "each call is on the group's current stream");
+    on_both(2, reducer_compressed_on_many_streams,
+        "so is it where a hook compresses");
     return done_testing();
 }

@@ -221,7 +221,8 @@ static int labels_with(
 static int buckets_have_labels(struct symmcoll_group *group, int rank)
 {
     return labels_with(group, rank, NULL) &&
-           labels_with(group, rank, symmcoll_hook_all_reduce);
+           labels_with(group, rank, symmcoll_hook_all_reduce) &&
+           labels_with(group, rank, symmcoll_hook_bf16_compress);
 }
 
 static const struct model_point points[] = {

@@ -89,6 +89,54 @@ int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
+/* Of what the twins have, that of float32, by one hook or the other; a half's bucket is
+ * reduced as it is. */
+static symmcoll_status_t compress_floats(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    symmcoll_bucket_fn hook = symmcoll_hook_all_reduce;
+
+    if (bucket->dtype == SYMMCOLL_FLOAT32)
+        hook = bucket->index % 2 == 0 ? symmcoll_hook_fp16_compress
+                                      : symmcoll_hook_bf16_compress;
+    else if (bucket->dtype == SYMMCOLL_FLOAT16)
+        hook = symmcoll_hook_fp16_compress;
+    return hook(group, bucket, arg, work);
+}
+
+int reducer_compress_hooks(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+
+    args.hook = compress_floats;
+    return run_twins(group, rank, &args, NULL);
+}
+
+static symmcoll_status_t wrap_floats(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    struct symmcoll_hook_wrapped wrapped = SYMMCOLL_HOOK_WRAPPED_INIT;
+
+    (void)arg;
+    wrapped.hook = symmcoll_hook_all_reduce;
+    if (bucket->dtype != SYMMCOLL_FLOAT32)
+        return symmcoll_hook_all_reduce(group, bucket, NULL, work);
+    return bucket->index % 2 == 0
+               ? symmcoll_hook_fp16_wrapper(group, bucket, &wrapped, work)
+               : symmcoll_hook_bf16_wrapper(group, bucket, &wrapped, work);
+}
+
+int reducer_wrapped_hooks(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+
+    args.write_back = 1;
+    args.hook = wrap_floats;
+    return run_twins(group, rank, &args, NULL);
+}
+
 /* One bits in all elements of a bucket, and no communication. */
 static symmcoll_status_t put_ones(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
@@ -142,12 +190,14 @@ static void next_stream(struct twins *twins)
     twins_use(twins, streams[(i + 1) % STREAMS]);
 }
 
-int reducer_many_streams(struct symmcoll_group *group, int rank)
+static int run_on_many_streams(
+    struct symmcoll_group *group, int rank, symmcoll_bucket_fn hook)
 {
     struct symmcoll_reducer_args args = make_args();
     struct twins twins;
     int right;
 
+    args.hook = hook;
     device_use(rank);
     streams[0] = NULL; /* the default one */
     for (int i = 1; i < STREAMS; i++)
@@ -160,4 +210,14 @@ int reducer_many_streams(struct symmcoll_group *group, int rank)
         device_end_stream(streams[i]);
     }
     return right;
+}
+
+int reducer_many_streams(struct symmcoll_group *group, int rank)
+{
+    return run_on_many_streams(group, rank, NULL);
+}
+
+int reducer_compressed_on_many_streams(struct symmcoll_group *group, int rank)
+{
+    return run_on_many_streams(group, rank, compress_floats);
 }

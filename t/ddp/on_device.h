@@ -13,10 +13,14 @@ int reducer_averages(struct symmcoll_group *group, int rank);
 int reducer_views(struct symmcoll_group *group, int rank);
 int reducer_written_back(struct symmcoll_group *group, int rank);
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
+/* Buckets of float32 in 16 bits. */
+int reducer_compress_hooks(struct symmcoll_group *group, int rank);
+int reducer_wrapped_hooks(struct symmcoll_group *group, int rank);
 /* A hook that writes on the bucket's stream, and does not communicate. */
 int reducer_own_hook(struct symmcoll_group *group, int rank);
 /* Another stream for each call, the default one, too, which threads that share a
  * device share. */
 int reducer_many_streams(struct symmcoll_group *group, int rank);
+int reducer_compressed_on_many_streams(struct symmcoll_group *group, int rank);
 
 #endif

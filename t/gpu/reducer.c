@@ -19,10 +19,13 @@ int main(void)
         2, reducer_written_back, "so have averages that are written back");
     on_threads(2, many_written_back, "so have those of 300 gradients");
     on_threads(2, reducer_all_reduce_hook, "so has the all_reduce hook");
+    on_threads(3, reducer_compress_hooks, "so have the hooks that compress");
+    on_threads(2, reducer_wrapped_hooks, "so have hooks in 16 bits");
     on_threads(
         2, reducer_own_hook, "a hook has the bucket's device and stream");
     on_processes(2, reducer_averages,
         "averages have the bits of host memory, accumulated or not");
+    on_processes(2, reducer_compress_hooks, "so have the hooks that compress");
     /* Threads would share the default stream, in which one waits for the other. */
     on_processes(2, reducer_many_streams,
         "each call is on the group's current stream, also the default one");

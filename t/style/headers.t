@@ -56,6 +56,7 @@ int main(void)
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
     struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
+    struct symmcoll_hook_wrapped wrapped = SYMMCOLL_HOOK_WRAPPED_INIT;
     struct symmcoll_pair_op pair = SYMMCOLL_PAIR_OP_INIT;
     struct symmcoll_tensor none = SYMMCOLL_TENSOR_INIT;
     struct symmcoll_scaled_matrix scaled = SYMMCOLL_SCALED_MATRIX_INIT;
@@ -70,7 +71,8 @@ int main(void)
              shrink.size == sizeof(shrink) && info.size == sizeof(info) &&
              init.size == sizeof(init) && pair.size == sizeof(pair) &&
              args.size == sizeof(args) && times.size == sizeof(times) &&
-             bucket.size == sizeof(bucket) && none.ndim == 0 &&
+             bucket.size == sizeof(bucket) && wrapped.size == sizeof(wrapped) &&
+             none.ndim == 0 &&
              scaled.size == sizeof(scaled) &&
              tensors[0].shape[0] == 6 && tensors[1].strides[0] == 3 &&
              tensors[1].size == sizeof(none) && tensors[2].ndim == 8 && tensors[2].strides[6] == 9);

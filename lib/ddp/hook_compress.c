@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hooks that reduce buckets of float32 in 16 bits, by themselves or by another hook.
+ * What the work leaves there is converted back where the reducer waits for it (pack.c),
+ * so that no hook has to wait.
+ */
+#include "ddp/reducer.h"
+
+#include <symmcoll/group.h>
+
+/* One of them, for messages. */
+struct form {
+    const char *where;
+    enum symmcoll_dtype dtype;
+};
+
+/* ---- their own sum ---- */
+
+/* Divided while it is rounded, so that the sum does not overflow where the average does
+ * not. */
+static symmcoll_status_t compress(const struct form *form,
+    struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    struct symmcoll_work **work)
+{
+    struct symmcoll_bucket bucket, packed;
+    symmcoll_status_t status =
+        symc_hook_read(form->where, group, given, work, &bucket);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (bucket.dtype == form->dtype)
+        return symmcoll_hook_all_reduce(group, &bucket, NULL, work);
+    status = symc_pack_bucket(form->where, &bucket, form->dtype,
+        1.0 / symmcoll_group_size(group), &packed);
+    if (status == SYMMCOLL_OK)
+        status = symc_hook_sum(group, &packed, bucket.reducer->captured, work);
+    if (status == SYMMCOLL_OK)
+        symc_keep_packed(&bucket);
+    return status;
+}
+
+symmcoll_status_t symmcoll_hook_fp16_compress(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    static const struct form form = {"hook_fp16_compress", SYMMCOLL_FLOAT16};
+
+    (void)arg;
+    return compress(&form, group, bucket, work);
+}
+
+symmcoll_status_t symmcoll_hook_bf16_compress(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    static const struct form form = {"hook_bf16_compress", SYMMCOLL_BFLOAT16};
+
+    (void)arg;
+    return compress(&form, group, bucket, work);
+}
+
+/* ---- another hook's ---- */
+
+static const struct symmcoll_hook_wrapped default_wrapped =
+    SYMMCOLL_HOOK_WRAPPED_INIT;
+static const struct symc_sized wrapped_kind = {.name = "arg",
+    .macro = "SYMMCOLL_HOOK_WRAPPED_INIT",
+    .defaults = &default_wrapped,
+    .nbytes = sizeof(default_wrapped),
+    .least = sizeof(default_wrapped)};
+
+static symmcoll_status_t wrap(const struct form *form,
+    struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    const void *arg, struct symmcoll_work **work)
+{
+    struct symmcoll_hook_wrapped wrapped;
+    struct symmcoll_bucket bucket, packed;
+    symmcoll_status_t status =
+        symc_hook_read(form->where, group, given, work, &bucket);
+
+    if (status == SYMMCOLL_OK)
+        status = symc_sized_read(&wrapped_kind, form->where, arg, &wrapped);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (wrapped.hook == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a struct symmcoll_hook_wrapped with a hook, found "
+            "NULL",
+            form->where);
+    if (bucket.dtype == form->dtype)
+        return wrapped.hook(group, &bucket, wrapped.arg, work);
+    status = symc_pack_bucket(form->where, &bucket, form->dtype, 1.0, &packed);
+    if (status == SYMMCOLL_OK)
+        status = wrapped.hook(group, &packed, wrapped.arg, work);
+    if (status == SYMMCOLL_OK)
+        symc_keep_packed(&bucket);
+    return status;
+}
+
+symmcoll_status_t symmcoll_hook_fp16_wrapper(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    static const struct form form = {"hook_fp16_wrapper", SYMMCOLL_FLOAT16};
+
+    return wrap(&form, group, bucket, arg, work);
+}
+
+symmcoll_status_t symmcoll_hook_bf16_wrapper(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    static const struct form form = {"hook_bf16_wrapper", SYMMCOLL_BFLOAT16};
+
+    return wrap(&form, group, bucket, arg, work);
+}
+
+bool symc_hook_packs(symmcoll_bucket_fn hook)
+{
+    return hook == symmcoll_hook_fp16_compress ||
+           hook == symmcoll_hook_bf16_compress ||
+           hook == symmcoll_hook_fp16_wrapper ||
+           hook == symmcoll_hook_bf16_wrapper;
+}
