@@ -74,9 +74,10 @@ symmcoll_status_t symc_cuda_comm_judge(
 
     if (status >= 0)
         return status;
-    /* What it is made with is the library's, and the same the next time: no mistake in a
-     * member's call. */
-    if (result == SYMC_NCCL_INVALID_ARGUMENT && !comm->ready)
+    /* What it is made with is the library's, the settings' and the machine's, as devices
+     * that members share or versions that differ, which NCCL calls usage, and the same the
+     * next time: no mistake in a member's call. */
+    if (status == SYMMCOLL_ERR_INVALID && !comm->ready)
         status = SYMMCOLL_ERR_DEVICE;
     symc_cuda_comm_describe(comm, result, text);
     return comm->core->fail(status, "%s", text);

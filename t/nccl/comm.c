@@ -114,7 +114,7 @@ static int an_error_of_one_is_everybodys(void *unused)
     if (!load(SIZE))
         return 0;
     members[2].nccl.comm_init_rank_config = fail_init;
-    return refused(SIZE, SYMMCOLL_ERR_INVALID,
+    return refused(SIZE, SYMMCOLL_ERR_DEVICE,
                "ncclCommInitRankConfig on rank 2: NCCL error 5, invalid "
                "usage") &&
            ended(0, SIZE - 1);

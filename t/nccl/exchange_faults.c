@@ -357,7 +357,7 @@ static void test_making(void)
         "a rank 0 that dies while it draws one: the others are told who and "
         "why");
     test_refusal(&(struct plan){.timeout = -1, .init_result = INVALID_USAGE},
-        SYMMCOLL_ERR_INVALID,
+        SYMMCOLL_ERR_DEVICE,
         "ncclCommInitRankConfig on rank 1: NCCL error 5, invalid usage",
         "a rank that cannot begin one: all go on without");
     test_death(&(struct plan){.timeout = -1},

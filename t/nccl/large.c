@@ -246,19 +246,32 @@ static int one_makes_no_communicator(struct symmcoll_group *group, int rank)
     return goes_without(group, rank);
 }
 
-/* An argument of the library's would be refused again, so nothing is tried. */
-static int one_has_a_wrong_argument(struct symmcoll_group *group, int rank)
+/* What would be refused again: nothing is tried, also where it would be made now. */
+static int refused_for_good(struct symmcoll_group *group, int rank,
+    enum symc_nccl_result result, const char *text)
 {
-    const char *text = "ncclCommInitRankConfig on rank 1: NCCL error 4";
     int right;
 
     device_use(rank);
     if (rank == 1)
-        atomic_store(&find_nccl()->init_result, SYMC_NCCL_INVALID_ARGUMENT);
+        atomic_store(&find_nccl()->init_result, result);
     right = exchanges_without(group, SYMMCOLL_ERR_DEVICE, text);
     if (rank == 1)
         atomic_store(&find_nccl()->init_result, SYMC_NCCL_SUCCESS);
     return exchanges_without(group, SYMMCOLL_ERR_DEVICE, text) && right;
+}
+
+static int one_has_a_wrong_argument(struct symmcoll_group *group, int rank)
+{
+    return refused_for_good(group, rank, SYMC_NCCL_INVALID_ARGUMENT,
+        "ncclCommInitRankConfig on rank 1: NCCL error 4");
+}
+
+/* As NCCL says of a device that two ranks have, and of versions that differ. */
+static int one_is_used_wrongly(struct symmcoll_group *group, int rank)
+{
+    return refused_for_good(group, rank, SYMC_NCCL_INVALID_USAGE,
+        "ncclCommInitRankConfig on rank 1: NCCL error 5");
 }
 
 /* A rank of its own wants more, or none: the most of all holds. */
@@ -414,6 +427,8 @@ static void test_without(void)
         "where one rank makes no communicator they do on all");
     ok(ranks_run(SIZE, one_has_a_wrong_argument),
         "where NCCL refuses an argument none is made any more");
+    ok(ranks_run(SIZE, one_is_used_wrongly),
+        "nor where NCCL calls it invalid usage");
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     fake_configure("devices=2");
     on_both(SIZE, goes_without, "where ranks share a device they do, too");
