@@ -2,7 +2,7 @@
 /*
  * The thread that copies messages of device memory.
  */
-#include "host/copier.h"
+#include "host/copying.h"
 
 #include "base/cancel.h"
 #include "base/thread.h"
@@ -16,13 +16,6 @@
 
 #define NAP_NS (INT64_C(50) * 1000)           /* between two looks */
 #define CLOSE_NS (INT64_C(2) * SYMC_NS_PER_S) /* for what a device does */
-
-/* What copies on one device. */
-struct symc_copier_device {
-    struct symc_copier_device *next;
-    const struct symc_transfer_ops *ops;
-    void *transfer;
-};
 
 struct symc_copier {
     const struct symc_waiting *waiting;
@@ -50,171 +43,14 @@ static void ask(struct symc_copier *copier)
     pthread_mutex_unlock(&copier->lock);
 }
 
-/* ---- one message, by the thread ---- */
-
-/* With the first reason. */
-static void fail(struct symc_copying *copying, symmcoll_status_t status)
-{
-    if (atomic_load(&copying->failed))
-        return;
-    copying->status = status;
-    snprintf(
-        copying->detail, sizeof(copying->detail), "%s", symmcoll_last_error());
-    atomic_store_explicit(&copying->failed, true, memory_order_release);
-}
-
-/* Whether the caller's stream has been reached. */
-static bool is_due(struct symc_copying *copying)
-{
-    const struct symc_copier_device *device = copying->device;
-    symmcoll_status_t status;
-
-    if (copying->mark == NULL)
-        return true;
-    status = device->ops->reached(device->transfer, copying->mark);
-    if (status == SYMMCOLL_IN_PROGRESS)
-        return false;
-    device->ops->unmark(device->transfer, copying->mark);
-    copying->mark = NULL;
-    atomic_store(&copying->waits, false);
-    if (status != SYMMCOLL_OK)
-        fail(copying, status);
-    return status == SYMMCOLL_OK;
-}
-
-/* The area of the staging. */
-static symmcoll_status_t find_staging(struct symc_copying *copying)
-{
-    const struct symc_copier_device *device = copying->device;
-    void *at = (void *)(uintptr_t)copying->place.staging.at;
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    if (copying->staging != NULL)
-        return status;
-    if (!copying->sends)
-        status = device->ops->reach(
-            device->transfer, &copying->place.staging, copying->threads, &at);
-    if (status == SYMMCOLL_OK)
-        copying->staging = (char *)at + copying->area * SYMC_COPIES *
-                                            (size_t)copying->place.chunk;
-    return status;
-}
-
-static symmcoll_status_t begin_chunk(struct symc_copying *copying)
-{
-    const struct symc_copier_device *device = copying->device;
-    const size_t chunk = (size_t)copying->place.chunk;
-    const size_t from = (size_t)copying->begun * chunk;
-    const size_t left = copying->nbytes - from;
-    char *mine = copying->at + from;
-    char *staging;
-    symmcoll_status_t status = find_staging(copying);
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    staging = copying->staging + copying->begun % SYMC_COPIES * chunk;
-    status =
-        device->ops->copy(device->transfer, copying->sends ? staging : mine,
-            copying->sends ? mine : staging, left < chunk ? left : chunk,
-            &copying->marks[copying->begun % SYMC_COPIES]);
-    if (status == SYMMCOLL_OK)
-        copying->begun++;
-    return status;
-}
-
-/* Count what has been copied; whether there was any. */
-static bool end_chunks(struct symc_copying *copying)
-{
-    const struct symc_copier_device *device = copying->device;
-    uint64_t copied = symc_copying_copied(copying), before = copied;
-
-    while (copied < copying->begun) {
-        void *mark = copying->marks[copied % SYMC_COPIES];
-        symmcoll_status_t status = device->ops->reached(device->transfer, mark);
-
-        if (status == SYMMCOLL_IN_PROGRESS)
-            break;
-        device->ops->unmark(device->transfer, mark);
-        if (status != SYMMCOLL_OK) {
-            /* Its context is broken: nothing runs there. */
-            while (++copied < copying->begun)
-                device->ops->unmark(
-                    device->transfer, copying->marks[copied % SYMC_COPIES]);
-            copying->begun = before;
-            fail(copying, status);
-            return false;
-        }
-        copied++;
-    }
-    atomic_store_explicit(&copying->copied, copied, memory_order_release);
-    return copied > before;
-}
-
-/* How far one got. */
-struct step {
-    bool moved;   /* something to tell */
-    bool settled; /* one has failed or stopped: who waits for that is to look */
-    bool runs;    /* to be looked at again, without being asked */
-};
-
-static bool is_ending(const struct symc_copying *copying)
-{
-    return atomic_load(&copying->stopping) || atomic_load(&copying->failed);
-}
-
-static void begin_chunks(struct symc_copying *copying, struct step *step)
-{
-    const bool waited = atomic_load(&copying->waits);
-    symmcoll_status_t status = SYMMCOLL_OK;
-    uint64_t granted =
-        atomic_load_explicit(&copying->granted, memory_order_acquire);
-
-    if (!is_due(copying))
-        return;
-    step->moved = step->moved || waited;
-    while (status == SYMMCOLL_OK && copying->begun < granted &&
-           copying->begun - symc_copying_copied(copying) < SYMC_COPIES)
-        status = begin_chunk(copying);
-    if (status != SYMMCOLL_OK)
-        fail(copying, status);
-}
-
-static void advance(struct symc_copying *copying, struct step *step)
-{
-    const bool failed = atomic_load(&copying->failed);
-    bool runs;
-
-    if (end_chunks(copying))
-        step->moved = true;
-    if (!is_ending(copying))
-        begin_chunks(copying, step);
-    runs = copying->begun > symc_copying_copied(copying);
-    step->runs =
-        step->runs || runs || (copying->mark != NULL && !is_ending(copying));
-    if ((atomic_load(&copying->failed) && !failed) ||
-        (is_ending(copying) && !runs &&
-            !atomic_exchange(&copying->idle, true) &&
-            !atomic_load(&copying->released)))
-        step->settled = true;
-}
-
-static void discard(struct symc_copying *copying)
-{
-    const struct symc_copier_device *device = copying->device;
-
-    if (copying->mark != NULL)
-        device->ops->unmark(device->transfer, copying->mark);
-    free(copying);
-}
-
 /* ---- the thread ---- */
 
 /* Take what has been added, and advance all. */
-static struct step advance_all(
+static struct symc_copying_step advance_all(
     struct symc_copier *copier, struct symc_copying *added)
 {
     struct symc_copying **at = &copier->all;
-    struct step step = {.runs = false};
+    struct symc_copying_step step = {.runs = false};
 
     while (*at != NULL)
         at = &(*at)->next;
@@ -223,11 +59,11 @@ static struct step advance_all(
     while (*at != NULL) {
         struct symc_copying *copying = *at;
 
-        advance(copying, &step);
+        symc_copying_advance(copying, &step);
         if (atomic_load_explicit(&copying->released, memory_order_acquire) &&
             copying->begun == symc_copying_copied(copying)) {
             *at = copying->next;
-            discard(copying);
+            symc_copying_discard(copying);
         } else {
             at = &copying->next;
         }
@@ -250,7 +86,7 @@ static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
 static void *run(void *arg)
 {
     struct symc_copier *copier = arg;
-    struct step step = {.runs = false};
+    struct symc_copying_step step = {.runs = false};
     int64_t moved_ns = symc_now_ns();
 
     for (;;) {
