@@ -18,6 +18,7 @@
 #define CLOSE_NS (INT64_C(2) * SYMC_NS_PER_S) /* for what a device does */
 
 struct symc_copier {
+    struct symc_copier *next_kept;
     const struct symc_waiting *waiting;
     void (*moved)(void *arg, bool settled);
     void *arg;
@@ -31,9 +32,17 @@ struct symc_copier {
     struct symc_copying *added; /* that the thread is to take */
     bool asked;                 /* there is something to do */
     bool stopping;
+    pthread_cond_t ended;              /* it is over */
+    const struct symc_copying *inside; /* in the driver, for this message */
+    int64_t inside_ns;                 /* since when */
+    bool left;                         /* nothing but this is there any more */
+    bool over;
 
     struct symc_copying *all; /* the thread's */
 };
+
+/* Those that a device or a driver may still use. */
+static struct symc_copier *_Atomic kept;
 
 static void ask(struct symc_copier *copier)
 {
@@ -45,13 +54,28 @@ static void ask(struct symc_copier *copier)
 
 /* ---- the thread ---- */
 
-/* Take what has been added, and advance all. */
-static struct symc_copying_step advance_all(
-    struct symc_copier *copier, struct symc_copying *added)
+/* It is in the driver for this message from now on, and uses what is the copier's alone;
+ * NULL: for none.  False: it was left there, and all else of the rank is gone. */
+static bool enter(
+    struct symc_copier *copier, const struct symc_copying *copying)
+{
+    bool left;
+
+    pthread_mutex_lock(&copier->lock);
+    left = copier->left;
+    copier->inside = copying;
+    copier->inside_ns = copying != NULL ? symc_now_ns() : 0;
+    pthread_mutex_unlock(&copier->lock);
+    return !left;
+}
+
+/* Take what has been added, and advance all; false: it was left. */
+static bool advance_all(struct symc_copier *copier, struct symc_copying *added,
+    struct symc_copying_step *step)
 {
     struct symc_copying **at = &copier->all;
-    struct symc_copying_step step = {.runs = false};
 
+    *step = (struct symc_copying_step){.runs = false};
     while (*at != NULL)
         at = &(*at)->next;
     *at = added;
@@ -59,7 +83,11 @@ static struct symc_copying_step advance_all(
     while (*at != NULL) {
         struct symc_copying *copying = *at;
 
-        symc_copying_advance(copying, &step);
+        if (!enter(copier, copying))
+            return false;
+        symc_copying_advance(copying, step);
+        if (!enter(copier, NULL))
+            return false;
         if (atomic_load_explicit(&copying->released, memory_order_acquire) &&
             copying->begun == symc_copying_copied(copying)) {
             *at = copying->next;
@@ -68,7 +96,7 @@ static struct symc_copying_step advance_all(
             at = &copying->next;
         }
     }
-    return step;
+    return true;
 }
 
 /* Poll for a moment after something has moved, for then more soon does. */
@@ -83,9 +111,9 @@ static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
         nanosleep(&nap, NULL);
 }
 
-static void *run(void *arg)
+/* Until it is to stop, and no device copies, or it is left. */
+static void serve(struct symc_copier *copier)
 {
-    struct symc_copier *copier = arg;
     struct symc_copying_step step = {.runs = false};
     int64_t moved_ns = symc_now_ns();
 
@@ -103,9 +131,10 @@ static void *run(void *arg)
         copier->added = NULL;
         stopping = copier->stopping;
         pthread_mutex_unlock(&copier->lock);
-        step = advance_all(copier, added);
+        if (!advance_all(copier, added, &step))
+            return;
         if (stopping && (!step.runs || symc_now_ns() - moved_ns > CLOSE_NS))
-            break;
+            return;
         if (step.moved || step.settled) {
             moved_ns = symc_now_ns();
             copier->moved(copier->arg, step.settled);
@@ -113,7 +142,27 @@ static void *run(void *arg)
         if (step.runs && !step.moved)
             pause_briefly(copier, moved_ns);
     }
+}
+
+static void *run(void *arg)
+{
+    struct symc_copier *copier = arg;
+
+    serve(copier);
+    pthread_mutex_lock(&copier->lock);
+    copier->over = true;
+    pthread_cond_signal(&copier->ended);
+    pthread_mutex_unlock(&copier->lock);
     return NULL;
+}
+
+static void destroy(struct symc_copier *copier)
+{
+    pthread_cond_destroy(&copier->ended);
+    pthread_cond_destroy(&copier->changed);
+    pthread_mutex_destroy(&copier->lock);
+    pthread_mutex_destroy(&copier->adding);
+    free(copier);
 }
 
 symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
@@ -121,6 +170,7 @@ symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
     struct symc_copier **copier)
 {
     struct symc_copier *made = symc_alloc(1, sizeof(*made));
+    pthread_condattr_t monotonic;
     symmcoll_status_t status;
 
     if (made == NULL)
@@ -131,29 +181,84 @@ symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
     pthread_mutex_init(&made->adding, NULL);
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     status = symc_thread_start(&made->thread, "symc-copier", 0, run, made);
     if (status == SYMMCOLL_OK) {
         *copier = made;
         return status;
     }
-    pthread_cond_destroy(&made->changed);
-    pthread_mutex_destroy(&made->lock);
-    pthread_mutex_destroy(&made->adding);
-    free(made);
+    destroy(made);
     return status;
 }
 
-bool symc_copier_leave(struct symc_copier *copier)
+/* With the lock: the thread has not come back. */
+static void tell_inside(const struct symc_copier *copier, char *text)
 {
-    if (copier == NULL)
-        return true;
+    const struct symc_copying *copying = copier->inside;
+
+    snprintf(text, SYMC_DETAIL_MAX,
+        "the driver of device %d has not returned for %.3g s to the thread "
+        "symc-copier, which copies %zu bytes at %p to %s: it is left there, and may "
+        "still use them",
+        copying->device->number,
+        (double)(symc_now_ns() - copier->inside_ns) / (double)SYMC_NS_PER_S,
+        copying->nbytes, (void *)copying->at,
+        copying->sends ? "send them" : "receive them");
+}
+
+/* Until the thread is over; false, with a text: it is in the driver after that time. */
+static bool await_thread(
+    struct symc_copier *copier, int64_t until_ns, char *text)
+{
+    bool over;
+
     pthread_mutex_lock(&copier->lock);
     copier->stopping = true;
     pthread_cond_signal(&copier->changed);
+    while (!copier->over && !copier->left) {
+        const int64_t now = symc_now_ns();
+        const int64_t wake = now < until_ns ? until_ns : now + NAP_NS;
+        const struct timespec at = {wake / SYMC_NS_PER_S, wake % SYMC_NS_PER_S};
+
+        copier->left = now >= until_ns && copier->inside != NULL;
+        if (!copier->left)
+            (void)pthread_cond_timedwait(&copier->ended, &copier->lock, &at);
+    }
+    over = copier->over;
+    if (!over)
+        tell_inside(copier, text);
     pthread_mutex_unlock(&copier->lock);
-    pthread_join(copier->thread, NULL);
-    if (copier->all != NULL)
+    return over;
+}
+
+static void keep_for_good(struct symc_copier *copier)
+{
+    copier->next_kept = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &copier->next_kept, copier))
+        continue;
+}
+
+bool symc_copier_leave(
+    struct symc_copier *copier, int64_t timeout_ns, char *text)
+{
+    bool over;
+
+    text[0] = '\0';
+    if (copier == NULL)
+        return true;
+    over = await_thread(
+        copier, symc_deadline_ns(symc_now_ns() + CLOSE_NS, timeout_ns), text);
+    if (over)
+        pthread_join(copier->thread, NULL);
+    else
+        pthread_detach(copier->thread);
+    if (!over || copier->all != NULL) {
+        keep_for_good(copier);
         return false;
+    }
     for (struct symc_copier_device *at = copier->devices; at != NULL;
          at = at->next)
         at->ops->leave(at->transfer);
@@ -162,8 +267,8 @@ bool symc_copier_leave(struct symc_copier *copier)
 
 void symc_copier_close(struct symc_copier *copier, bool keep)
 {
-    if (copier == NULL || copier->all != NULL)
-        return; /* a device uses it still */
+    if (copier == NULL)
+        return;
     while (copier->devices != NULL) {
         struct symc_copier_device *first = copier->devices;
 
@@ -171,10 +276,7 @@ void symc_copier_close(struct symc_copier *copier, bool keep)
         first->ops->close(first->transfer, keep);
         free(first);
     }
-    pthread_cond_destroy(&copier->changed);
-    pthread_mutex_destroy(&copier->lock);
-    pthread_mutex_destroy(&copier->adding);
-    free(copier);
+    destroy(copier);
 }
 
 /* ---- by callers ---- */
@@ -200,6 +302,7 @@ static symmcoll_status_t find_device(struct symc_copier *copier,
         free(found);
         return status;
     }
+    found->number = request->device;
     found->next = copier->devices;
     copier->devices = found;
     *device = found;

@@ -76,10 +76,12 @@ symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
     void (*moved)(void *arg, bool settled), void *arg,
     struct symc_copier **copier);
 /* Nothing is granted any more: staging of others is left; false where a device uses some
- * still.  NULL: true. */
-bool symc_copier_leave(struct symc_copier *copier);
-/* Then release it; keep: others may use its staging still.  What a device does not
- * end remains open. */
+ * still, or the driver has not returned to the thread after that time, which text (out,
+ * SYMC_DETAIL_MAX bytes; else empty) says: then all that is the copier's remains, and the thread
+ * uses nothing else when it comes back.  NULL: true. */
+bool symc_copier_leave(
+    struct symc_copier *copier, int64_t timeout_ns, char *text);
+/* Where that is true release it; keep: others may use its staging still. */
 void symc_copier_close(struct symc_copier *copier, bool keep);
 
 /*

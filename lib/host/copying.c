@@ -122,7 +122,9 @@ static void begin_chunks(
     if (!is_due(copying))
         return;
     step->moved = step->moved || waited;
-    while (status == SYMMCOLL_OK && copying->begun < granted &&
+    /* Each call may last, and the message be given up meanwhile. */
+    while (status == SYMMCOLL_OK && !is_ending(copying) &&
+           copying->begun < granted &&
            copying->begun - symc_copying_copied(copying) < SYMC_COPIES)
         status = begin_chunk(copying);
     if (status != SYMMCOLL_OK)

@@ -12,6 +12,7 @@ struct symc_copier_device {
     struct symc_copier_device *next;
     const struct symc_transfer_ops *ops;
     void *transfer;
+    int number;
 };
 
 /* How far one got. */

@@ -40,11 +40,12 @@ symmcoll_status_t symc_pairs_open(
     return SYMMCOLL_OK;
 }
 
-void symc_pairs_close(struct symc_pairs *pairs)
+void symc_pairs_close(struct symc_pairs *pairs, int64_t timeout_ns, char *text)
 {
+    text[0] = '\0';
     if (pairs == NULL)
         return;
-    if (symc_copier_leave(pairs->copier))
+    if (symc_copier_leave(pairs->copier, timeout_ns, text))
         symc_copier_close(pairs->copier, !symc_pair_leave_staging(pairs));
     for (int r = 0; pairs->peers != NULL && r < pairs->setup.size; r++) {
         while (pairs->peers[r].kept != NULL) {

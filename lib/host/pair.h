@@ -166,8 +166,9 @@ symmcoll_status_t symc_pairs_open(
 /* Stop the thread; nothing waits any more. */
 void symc_pairs_stop(struct symc_pairs *pairs);
 
-/* Release it; NULL is fine. */
-void symc_pairs_close(struct symc_pairs *pairs);
+/* Release it; NULL is fine.  text (out, SYMC_DETAIL_MAX bytes): what is left in a driver that
+ * has not returned in that time; else empty. */
+void symc_pairs_close(struct symc_pairs *pairs, int64_t timeout_ns, char *text);
 
 /* ---- the lock ---- */
 

@@ -347,6 +347,15 @@ static symmcoll_status_t open_pairs(struct symmcoll_world *world)
     return symc_pairs_open(&setup, &world->pairs);
 }
 
+static void close_pairs(struct symmcoll_world *world)
+{
+    char text[SYMC_DETAIL_MAX];
+
+    symc_pairs_close(world->pairs, world->config->timeouts_finalize, text);
+    if (text[0] != '\0')
+        symc_logf(&world->log, SYMC_LOG_WARN, "finalize: %s", text);
+}
+
 symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     struct symc_fake *fake, struct symmcoll_world **world)
 {
@@ -394,7 +403,7 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
 
 leave:
     symc_liveness_give_up(&made->own.block->liveness);
-    symc_pairs_close(made->pairs);
+    close_pairs(made);
     pthread_mutex_destroy(&made->lock);
     symc_bootstrap_inbox_close(&made->inbox);
     symc_segments_close(&made->segments);
@@ -422,7 +431,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     symc_pool_stop(&world->origin->pool);
     symc_pairs_stop(world->pairs);
     symc_monitor_stop(world, orderly);
-    symc_pairs_close(world->pairs);
+    close_pairs(world);
     pthread_cond_destroy(&world->claimed);
     pthread_mutex_destroy(&world->lock);
     symc_bootstrap_inbox_close(&world->inbox);
