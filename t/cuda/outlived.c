@@ -34,6 +34,7 @@ static bool begin(struct faults_rank *self, struct message *message)
 struct plan {
     bool receives;    /* the victim does */
     const char *call; /* of its driver, that does not return; NULL: none */
+    bool late;        /* its device ends its copy late, and else none */
     double timeout;
 };
 
@@ -44,14 +45,15 @@ static bool exchange(struct faults_rank *self, const struct message *message,
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     struct symmcoll_work *work = NULL;
     const int peer = !self->rank;
+    const size_t nbytes = plan->late ? MESSAGE_CHUNK : NBYTES; /* one copy */
     symmcoll_status_t status;
 
     call.stream = message->stream;
     call.timeout = plan->timeout;
     status = (self->rank == VICTIM) != plan->receives
-                 ? symmcoll_send(self->group, message->at, NBYTES,
+                 ? symmcoll_send(self->group, message->at, nbytes,
                        SYMMCOLL_UINT8, peer, 0, &call, &work)
-                 : symmcoll_recv(self->group, message->at, NBYTES,
+                 : symmcoll_recv(self->group, message->at, nbytes,
                        SYMMCOLL_UINT8, peer, 0, NULL, &call, &work);
     if (status != SYMMCOLL_OK)
         return false;
@@ -138,14 +140,131 @@ static void test_outlived(bool receives, const char *call, const char *what)
     ok(faults_finish(&job, 0) && told, "%s", what);
 }
 
+/* ---- what does not end ---- */
+
+#define GREATEST (-5)   /* the priority of streams that the copier's has */
+#define NEVER_MS 600000 /* longer than any test */
+#define LATE_MS \
+    600 /* after the message's time; less than a copy is waited for */
+
+/* The victim's device ends no copy, or ends it late.  Its message is given up after a
+ * while, and finalize releases nothing that the copy uses, and waits for it no more. */
+static int hold_a_copy(struct faults_rank *self)
+{
+    const struct plan *plan = self->arg;
+    struct message message;
+    struct logged logged;
+    char said[4096], expected[64];
+    bool right;
+
+    if (!begin(self, &message))
+        return 1;
+    if (self->rank == VICTIM)
+        fake_hold_back(VICTIM, GREATEST,
+            plan->late ? (int)(plan->timeout * 1000) + LATE_MS : NEVER_MS);
+    logged_begin(&logged);
+    if (!exchange(self, &message, plan))
+        return 1;
+    right = faults_finalize(self) == 0;
+    (void)logged_end(&logged, said, sizeof(said));
+    snprintf(expected, sizeof(expected),
+        "a copy on device %d has not ended: it may still use", VICTIM);
+    if ((strstr(said, expected) != NULL) ==
+        (self->rank == VICTIM && !plan->late))
+        return !right;
+    diag("a copy of rank %d ends %s, and rank %d said: %s", VICTIM,
+        plan->late ? "late" : "never", self->rank, said);
+    return 1;
+}
+
+/* The time of its own message has passed, or that of the other rank's. */
+static bool is_told(const struct faults_note *note)
+{
+    if (note->status != SYMMCOLL_OK &&
+        strstr(note->detail, "timed out") != NULL)
+        return true;
+    diag("expected that time has passed, found %s: %s",
+        symmcoll_status_name(note->status), note->detail);
+    return false;
+}
+
+static bool is_held(double seconds, void *arg)
+{
+    const struct plan *given = arg;
+    struct plan plan = *given;
+    struct faults_job job;
+    bool told = true;
+
+    plan.timeout = seconds;
+    faults_start(&job, 2, hold_a_copy, &plan);
+    for (int r = 0; r < 2; r++) {
+        faults_reap(&job, r);
+        told = is_told(faults_told(&job, r, 0)) && told;
+    }
+    return faults_finish(&job, 0) && told;
+}
+
+/* ---- a peer that leaves late ---- */
+
+/* Rank 0 finalizes while its peer may still read its staging, which remains; its own of the
+ * peer's it has left, so the peer frees that, and does not wait.  1: rank 0 has. */
+static int leave_one_by_one(struct faults_rank *self)
+{
+    struct message message;
+    int left;
+    bool right;
+
+    if (!begin(self, &message))
+        return 1;
+    right =
+        message_fine(self->rank == 0
+                         ? message_send(self->group, &message, NBYTES, 1, 0)
+                         : message_recv(self->group, &message, NBYTES, 0, 0)) &&
+        message_fine(self->rank == 0
+                         ? message_recv(self->group, &message, NBYTES, 1, 0)
+                         : message_send(self->group, &message, NBYTES, 0, 0));
+    message_end(&message);
+    if (self->rank != 0)
+        faults_pass(self, 1);
+    right = faults_finalize(self) == 0 && right;
+    faults_reach(self, 1);
+    left = fake_live(FAKE_ALLOCATED);
+    if (left == (self->rank == 0))
+        return !right;
+    diag("rank %d has %d allocations after finalize", self->rank, left);
+    return 1;
+}
+
+static void test_leaving(void)
+{
+    struct faults_job job;
+    bool left;
+
+    faults_start(&job, 2, leave_one_by_one, NULL);
+    left = faults_await(&job, 0, 1);
+    faults_open(&job, 1);
+    ok(faults_finish(&job, 0) && left,
+        "finalize keeps what a peer that has not left may read, and frees what "
+        "nobody does");
+}
+
 int main(void)
 {
+    struct plan sends = {.receives = false}, receives = {.receives = true},
+                late = {.late = true};
+
     device_begin();
     setenv("SYMMCOLL_CUDA_MESSAGE_CHUNK", "64KiB", 1);
     faults_begin();
     test_outlived(false, "cuMemcpyAsync",
         "finalize leaves a thread to which a copy's call does not return");
     test_outlived(true, "cuEventQuery", "so it does in another call");
+    ok(attempts_hold(is_held, 0.5, &sends),
+        "a send is given up whose copy does not end, and finalize goes on");
+    ok(attempts_hold(is_held, 0.5, &receives), "so is a receive");
+    ok(attempts_hold(is_held, 0.5, &late),
+        "a copy that ends late is waited for, and nothing is said");
+    test_leaving();
     faults_end();
     return done_testing();
 }
