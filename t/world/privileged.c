@@ -10,6 +10,8 @@
 
 #include "backend/module.h"
 #include "config/config.h"
+#include "config/option.h"
+#include "registry/registry.h"
 #include "rendezvous/launcher.h"
 #include "rendezvous/rendezvous.h"
 
@@ -26,6 +28,8 @@
 #include <unistd.h>
 
 #define CALLER 65534
+#define TEXTS_LEAST 10 /* settings that are text */
+#define VARIABLE_MAX (PATH_MAX + 128)
 
 static const struct symc_trace_format format = {
     .version = "2.10", .backend_name = "nccl"};
@@ -99,6 +103,37 @@ static bool reads_no_settings(void)
     return good && strcmp(symc_module_folder(), SYMC_MODULE_DIR) == 0;
 }
 
+/* Names of files, folders and libraries, each of which would be opened or loaded with the
+ * rights that the caller lacks: whatever they are, as long as they are text. */
+static bool takes_no_names(void)
+{
+    struct symc_config *config;
+    bool good = symc_config_load(&config, NULL, NULL) == SYMMCOLL_OK;
+    int texts = 0;
+
+    for (int i = 0; good && symc_options[i].key != NULL; i++) {
+        const char *found;
+
+        if (symc_options[i].type != SYMC_OPTION_TEXT)
+            continue;
+        texts++;
+        found = symc_config_get_text(config, symc_options[i].key);
+        good = strstr(found, base) == NULL;
+        if (!good)
+            diag("%s is %s", symc_options[i].key, found);
+    }
+    return good && texts > TEXTS_LEAST;
+}
+
+/* What NCCL's own variables name is not looked into, nor where NCCL finds it. */
+static bool looks_for_no_files_of_nccl(void)
+{
+    const struct symc_settings settings = symc_registry_settings(NULL);
+
+    return settings.get_variable("NCCL_CONF_FILE") == NULL &&
+           settings.get_variable("HOME") == NULL;
+}
+
 static bool has_no_cache(void)
 {
     char path[PATH_MAX], none[] = "";
@@ -170,6 +205,8 @@ static const struct {
     {"a setuid program reads no launcher's variable", reads_no_launcher},
     {"init says that it reads no environment", init_says_why},
     {"a setuid program reads no setting from its caller", reads_no_settings},
+    {"nor a name of a file, a folder or a library", takes_no_names},
+    {"nor looks where NCCL's variables say", looks_for_no_files_of_nccl},
     {"a setuid program takes no cache folder from its caller", has_no_cache},
     {"a setuid program writes through no folder that its caller can change",
         dumps_nowhere_of_the_callers},
@@ -181,6 +218,7 @@ static const struct {
 };
 
 #define POINTS (sizeof(points) / sizeof(points[0]))
+#define NAMES 3 /* the number of that about names */
 
 enum {
     HOLDS = 0,
@@ -224,6 +262,17 @@ static bool make_link(const char *target, const char *name, uid_t owner)
            lchown(buffer, owner, (gid_t)-1) == 0;
 }
 
+/* A file of settings that the caller would have read. */
+static bool make_settings(void)
+{
+    FILE *file = fopen(within("caller/conf"), "w");
+
+    return file != NULL &&
+           fprintf(file, "fused: { blas = \"%s/caller/blas\"; };\n", base) >
+               0 &&
+           fclose(file) == 0;
+}
+
 static bool make_folders(void)
 {
     int fd;
@@ -238,34 +287,60 @@ static bool make_folders(void)
         !make_folder("sticky/caller", 0755, CALLER))
         return false;
     fd = open(within("sticky/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    return fd >= 0 && fchown(fd, CALLER, (gid_t)-1) == 0 && close(fd) == 0;
+    return fd >= 0 && fchown(fd, CALLER, (gid_t)-1) == 0 && close(fd) == 0 &&
+           make_settings();
 }
 
-/* Run a point in the copy as the caller would. */
-static int run_copy(size_t point)
+/* The caller's environment: a file of settings, and of each setting that is text something of
+ * the caller's own. */
+static char **make_environment(void)
 {
-    char number[24], program[PATH_MAX + 64], home[PATH_MAX + 64];
-    char dumps[PATH_MAX + 128];
-    char *arguments[] = {program, number, base, NULL};
-    char *environment[] = {home, dumps, "XDG_CACHE_HOME=/tmp", "RANK=0",
+    static char *const plain[] = {"XDG_CACHE_HOME=/tmp", "RANK=0",
         "WORLD_SIZE=1", "LOCAL_RANK=0", "SYMMCOLL_HUB=x", "MASTER_ADDR=x",
-        "MASTER_PORT=1", "SYMMCOLL_CONF=/nonexistent",
-        "SYMMCOLL_MODULE_DIR=/tmp", NULL};
+        "MASTER_PORT=1", "SYMMCOLL_MODULE_DIR=/tmp"};
+    static const char *const named[] = {
+        "HOME", "SYMMCOLL_CONF", "NCCL_CONF_FILE"};
+    const size_t plains = sizeof(plain) / sizeof(*plain);
+    const size_t names = sizeof(named) / sizeof(*named);
+    char **made =
+        calloc(plains + names + (size_t)symc_option_count() + 1, sizeof(*made));
+    size_t n = plains;
+
+    memcpy(made, plain, sizeof(plain));
+    for (size_t i = 0; i < names; i++) {
+        made[n] = malloc(VARIABLE_MAX);
+        snprintf(made[n++], VARIABLE_MAX, "%s=%s/caller%s", named[i], base,
+            i == 0 ? "" : "/conf");
+    }
+    for (int i = 0; symc_options[i].key != NULL; i++) {
+        char variable[SYMC_KEY_MAX];
+
+        if (symc_options[i].type != SYMC_OPTION_TEXT)
+            continue;
+        made[n] = malloc(VARIABLE_MAX);
+        snprintf(made[n++], VARIABLE_MAX, "%s=%s/caller/t",
+            symc_option_variable(&symc_options[i], variable), base);
+    }
+    return made;
+}
+
+/* Run a point in the copy as the caller would; or as root, whose rights it then has. */
+static int run_copy(size_t point, bool by_caller)
+{
+    char number[24], program[PATH_MAX + 64];
+    char *arguments[] = {program, number, base, NULL};
     int status = -1;
     pid_t child;
 
     snprintf(number, sizeof(number), "%zu", point);
     snprintf(program, sizeof(program), "%s/copy", base);
-    snprintf(home, sizeof(home), "HOME=%s/caller", base);
-    snprintf(
-        dumps, sizeof(dumps), "SYMMCOLL_TRACE_DUMP_FILE=%s/caller/t", base);
     fflush(NULL);
     child = fork();
     if (child == 0) {
-        if (setgroups(0, NULL) != 0 || setgid(CALLER) != 0 ||
-            setuid(CALLER) != 0)
+        if (by_caller && (setgroups(0, NULL) != 0 || setgid(CALLER) != 0 ||
+                             setuid(CALLER) != 0))
             _exit(NOT_PRIVILEGED);
-        execve(program, arguments, environment);
+        execve(program, arguments, make_environment());
         diag("exec of %s: %s", program, strerror(errno));
         _exit(HOLDS_NOT);
     }
@@ -299,16 +374,18 @@ int main(int argc, char **argv)
         skip_all("only root can make a program that is setuid root");
     if (mkdtemp(base) == NULL || chmod(base, 0755) != 0)
         return 1;
-    plan(POINTS + 3);
+    plan(POINTS + 4);
     ok(make_folders() && copy_program(within("copy")), "a copy is setuid root");
     for (size_t i = 0; i < POINTS; i++) {
-        int found = run_copy(i);
+        int found = run_copy(i, true);
 
         if (found == NOT_PRIVILEGED)
             skip(1, "%s: programs cannot be setuid here", points[i].sentence);
         else
             ok(found == HOLDS, "%s", points[i].sentence);
     }
+    ok(run_copy(NAMES, false) == HOLDS_NOT,
+        "else the environment names files and libraries");
     ok(refuses("sticky/caller/trace_0") && refuses("sticky/link/trace_0") &&
             !exists("sticky/caller/trace_0") && !exists("roots/trace_9"),
         "another user's folder or link in a shared folder is not gone through");
