@@ -253,6 +253,11 @@ struct symc_coll_ops {
      * called at any time; not before the backend is open: start() then fails
      * the group. */
     symmcoll_status_t (*check)(void *state, const struct symc_op *op);
+    /* Optional, of a device: whether what is enqueued there reaches an address of its
+     * memory, which another part of the program may have for itself.  where, what: of the
+     * message, "send" and "the buffer".  As check().  Errors: INVALID. */
+    symmcoll_status_t (*reach)(
+        void *state, const char *where, const char *what, const void *at);
     /* Optional, of a device: the name of the library, other than the driver, in which
      * a call that enqueues is now; NULL: in the driver.  Any thread may call it at
      * any time, beside any other call. */

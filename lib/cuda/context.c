@@ -232,6 +232,48 @@ symmcoll_status_t symc_cuda_check_stream(
         where, expected, (void *)stream);
 }
 
+bool symc_cuda_context_reaches(
+    const struct symc_cuda_context *context, CUcontext owner, const void *at)
+{
+    CUpointer_attribute names[] = {
+        CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+    unsigned int managed = 0;
+    CUmemoryPool pool = NULL;
+    void *values[] = {&managed, &pool};
+    CUresult result;
+
+    if (owner == NULL || owner == context->context)
+        return true;
+    result = context->cuda->pointer_get_attributes(
+        2, names, values, (CUdeviceptr)(uintptr_t)at);
+    return result != CUDA_SUCCESS || managed != 0 || pool != NULL;
+}
+
+symmcoll_status_t symc_cuda_refuse_reach(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    const char *where, const char *what, CUcontext owner, const void *at)
+{
+    return fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected %s in memory of context %p, in which the group has begun on "
+        "device %d, found %p of context %p",
+        where, what, (void *)context->context, (int)context->device, at,
+        (void *)owner);
+}
+
+symmcoll_status_t symc_cuda_check_reach(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, const char *where, const char *what, const void *at)
+{
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_CONTEXT;
+    CUcontext owner = NULL;
+    void *value = &owner;
+
+    if (context->cuda->pointer_get_attributes(
+            1, &name, &value, (CUdeviceptr)(uintptr_t)at) != CUDA_SUCCESS ||
+        symc_cuda_context_reaches(context, owner, at))
+        return SYMMCOLL_OK;
+    return symc_cuda_refuse_reach(context, fail, where, what, owner, at);
+}
+
 bool symc_cuda_stream_is_captured(void *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

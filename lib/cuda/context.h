@@ -68,6 +68,19 @@ symmcoll_status_t symc_cuda_enter_or_fail(
     struct symc_cuda_entered *entered);
 void symc_cuda_leave(struct symc_cuda_entered *entered);
 
+/* Whether work of the context reaches memory that was allocated in another one (owner;
+ * NULL: in none): what is of a pool, or managed, that of all does. */
+bool symc_cuda_context_reaches(
+    const struct symc_cuda_context *context, CUcontext owner, const void *at);
+/* The error where it does not; and the check of memory of the context's device, whose owner
+ * is asked for.  where, what: "send", "the buffer".  Errors: INVALID. */
+symmcoll_status_t symc_cuda_refuse_reach(
+    const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
+    const char *where, const char *what, CUcontext owner, const void *at);
+symmcoll_status_t symc_cuda_check_reach(const struct symc_cuda_context *context,
+    symc_cuda_fail_fn fail, const char *where, const char *what,
+    const void *at);
+
 /*
  * Whether a caller's stream is one of this context; NULL and the default streams
  * are of whatever context is current.

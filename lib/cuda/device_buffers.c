@@ -72,37 +72,6 @@ static CUresult find_place(
         4, names, values, (CUdeviceptr)(uintptr_t)at);
 }
 
-/* Whether kernels of the group's context reach it: what is of a pool, or managed, those of
- * all do. */
-static bool is_reached(const struct symc_cuda_group *group,
-    const struct buffer *buffer, const struct place *place)
-{
-    CUpointer_attribute names[] = {
-        CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    unsigned int managed = 0;
-    CUmemoryPool pool = NULL;
-    void *values[] = {&managed, &pool};
-    CUresult result;
-
-    if (place->context == NULL || place->context == group->context.context)
-        return true;
-    result = group->cuda->pointer_get_attributes(
-        2, names, values, (CUdeviceptr)(uintptr_t)buffer->at);
-    return result != CUDA_SUCCESS || managed != 0 || pool != NULL;
-}
-
-static symmcoll_status_t refuse_context(const struct symc_cuda_group *group,
-    const struct symc_op *op, const struct buffer *buffer,
-    const struct place *place)
-{
-    return group->core->fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected %s in memory of context %p, in which the group has begun on "
-        "device %d, found %p of context %p",
-        group->core->kinds[op->kind].name, buffer->name,
-        (void *)group->context.context, group->device, (const void *)buffer->at,
-        (void *)place->context);
-}
-
 static symmcoll_status_t refuse_odd(const struct symc_cuda_group *group,
     const struct symc_op *op, const struct buffer *buffer)
 {
@@ -136,8 +105,10 @@ static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
             "before it");
     if (place.type != CU_MEMORYTYPE_DEVICE)
         return refuse(group, op, &buffer, "in memory of the host");
-    if (place.device == group->device && !is_reached(group, &buffer, &place))
-        return refuse_context(group, op, &buffer, &place);
+    if (place.device == group->device &&
+        !symc_cuda_context_reaches(&group->context, place.context, at))
+        return symc_cuda_refuse_reach(&group->context, group->core->fail,
+            group->core->kinds[op->kind].name, name, place.context, at);
     if (place.device == group->device)
         return place.begin <= (CUdeviceptr)(uintptr_t)at
                    ? SYMMCOLL_OK
@@ -210,4 +181,13 @@ symmcoll_status_t symc_cuda_check_buffers(
         status = check_one(group, &one);
     }
     return status;
+}
+
+symmcoll_status_t symc_cuda_reach(
+    void *state, const char *where, const char *what, const void *at)
+{
+    const struct symc_cuda_group *group = state;
+
+    return symc_cuda_check_reach(
+        &group->context, group->core->fail, where, what, at);
 }

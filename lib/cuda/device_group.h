@@ -349,6 +349,10 @@ symmcoll_status_t symc_cuda_order_after(
 symmcoll_status_t symc_cuda_check_buffers(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
+/* See struct symc_coll_ops. */
+symmcoll_status_t symc_cuda_reach(
+    void *state, const char *where, const char *what, const void *at);
+
 /* ---- device_run.c: enqueuing ---- */
 
 bool symc_cuda_serves(const struct symc_kind_info *info);

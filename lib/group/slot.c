@@ -109,6 +109,17 @@ symmcoll_status_t symc_slot_check(
     return slot->backend->coll->check(slot->state, op);
 }
 
+symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
+    const char *where, const char *what, const void *at)
+{
+    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
+        slot->backend->coll->reach == NULL)
+        return SYMMCOLL_OK;
+    return slot->backend->coll->reach(slot->state, where, what, at);
+}
+
 void *symc_slot_device_state(const struct symmcoll_group *group)
 {
     const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];

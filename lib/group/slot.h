@@ -205,6 +205,11 @@ void *symc_slot_device_state(const struct symmcoll_group *group);
 symmcoll_status_t symc_slot_check(
     struct symmcoll_group *group, const struct symc_op *op);
 
+/* The same of an address of the device that the group is on, beside other operations: whether
+ * the backend reaches it; OK where none is open. */
+symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
+    const char *where, const char *what, const void *at);
+
 /* At a call, without the ticket: what the backend has marked for it, or NULL. */
 void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op);
 /* It will not be started; mark may be NULL. */

@@ -143,6 +143,55 @@ static int refuses_others(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Messages of it, which fail alone: neither has a number, and the group goes on. */
+static int refuses_messages(struct symmcoll_group *group, int rank)
+{
+    const int peer = !rank;
+    CUcontext own = NULL, popped;
+    CUdeviceptr pooled = 0;
+    float *at, *others;
+    char text[96];
+    int right;
+
+    device_use(rank);
+    at = device_alloc(COUNT * sizeof(float));
+    right = say(symmcoll_all_reduce(
+                    group, at, at, COUNT, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
+                "a sum") &&
+            say(cuCtxCreate(&own, NULL, 0, rank) == CUDA_SUCCESS, "a context");
+    others = device_alloc(COUNT * sizeof(float));
+    right = say(cuMemAllocAsync(&pooled, COUNT * sizeof(float), NULL) ==
+                    CUDA_SUCCESS,
+                "memory of a pool") &&
+            right;
+    device_wait(NULL);
+    (void)cuCtxPopCurrent(&popped);
+    (void)snprintf(text, sizeof(text), "device %d, found %p of context %p",
+        rank, (void *)others, (void *)own);
+    right =
+        right &&
+        ended(symmcoll_send(group, others, COUNT, F32, peer, 0, NULL, NULL),
+            SYMMCOLL_ERR_INVALID, "send: expected in in memory of context") &&
+        ended(SYMMCOLL_ERR_INVALID, SYMMCOLL_ERR_INVALID, text) &&
+        ended(
+            symmcoll_recv(group, others, COUNT, F32, peer, 0, NULL, NULL, NULL),
+            SYMMCOLL_ERR_INVALID, "recv: expected out in memory of context") &&
+        ended(SYMMCOLL_ERR_INVALID, SYMMCOLL_ERR_INVALID, text) &&
+        say((rank == 0 ? symmcoll_send(group, (void *)(uintptr_t)pooled, COUNT,
+                             F32, peer, 0, NULL, NULL)
+                       : symmcoll_recv(group, (void *)(uintptr_t)pooled, COUNT,
+                             F32, peer, 0, NULL, NULL, NULL)) == SYMMCOLL_OK,
+            "a message in a pool");
+    device_wait(NULL);
+    device_free(at);
+    (void)cuCtxPushCurrent(own);
+    device_free(others);
+    right =
+        say(cuMemFreeAsync(pooled, NULL) == CUDA_SUCCESS, "its end") && right;
+    device_wait(NULL);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -151,5 +200,6 @@ int main(void)
     on_both(2, joins_none, "it joins no memory of another context");
     on_both(
         2, refuses_others, "nor are there buffers of operations, but of pools");
+    on_both(2, refuses_messages, "nor of messages, which fail alone");
     return done_testing();
 }
