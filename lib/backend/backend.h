@@ -40,6 +40,10 @@ struct symc_peers {
      * NULL. */
     void *stream;
     const void *buffer;
+    /* The same: what allocate() or import() of a backend has returned, which is to be
+     * joined; or NULL. */
+    const struct symc_backend *owner;
+    const void *memory;
     struct symc_doorbell *const *doorbells;
     void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
     void *const *staging;  /* address space, see core->reserve */
@@ -357,10 +361,12 @@ struct symc_memory_request {
     bool sums;     /* of one rank: add(), convert(), move() have kernels */
     size_t nbytes; /* 1 or more */
     /* Where that is, whatever thread asks; NULL: nobody knows.  A stream and a buffer
-     * that are of it, and, of the backend's, the state of a group there. */
+     * that are of it, and, of the backend's, the state of a group there, and memory that
+     * allocate() or import() has returned. */
     void *stream;
     const void *buffer;
     void *state;
+    const void *memory;
     /* Optional, of memory: for what free() and leave() cannot release, with `of`. */
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);

@@ -118,6 +118,23 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
     return status == SYMMCOLL_OK ? symc_cuda_segment_open(group) : status;
 }
 
+SYMMCOLL_API
+extern const struct symc_backend symmcoll_backend;
+
+/* The context of what it is opened for.  Of memory that was mapped the driver says none: it
+ * is where that was made.  NULL: nobody knows. */
+static CUcontext find_wanted(
+    const struct symc_cuda *cuda, const struct symc_peers *peers)
+{
+    const struct symc_cuda_memory *memory = peers->memory;
+    CUcontext found =
+        symc_cuda_context_find(cuda, peers->stream, peers->buffer);
+
+    return found == NULL && memory != NULL && peers->owner == &symmcoll_backend
+               ? memory->context.context
+               : found;
+}
+
 /* A group of so many ranks, on a machine that has the device. */
 static symmcoll_status_t open_context(struct symc_cuda_group *group,
     const struct symc_peers *peers, struct symc_cuda_entered *entered)
@@ -133,8 +150,7 @@ static symmcoll_status_t open_context(struct symc_cuda_group *group,
     status = symc_cuda_load(core->fail, &group->cuda);
     if (status == SYMMCOLL_OK)
         status = symc_cuda_context_open(group->cuda, core->fail, group->device,
-            symc_cuda_context_find(group->cuda, peers->stream, peers->buffer),
-            &group->context);
+            find_wanted(group->cuda, peers), &group->context);
     return status == SYMMCOLL_OK ? symc_cuda_group_enter(group, entered)
                                  : status;
 }
@@ -217,8 +233,6 @@ static const struct symc_admin_ops admin = {.can_split = symc_cuda_can_split,
     .hand_on = symc_cuda_hand_on,
     .drop = symc_cuda_drop};
 
-SYMMCOLL_API
-extern const struct symc_backend symmcoll_backend;
 const struct symc_backend symmcoll_backend = {
     .interface = SYMC_BACKEND_INTERFACE,
     .name = "cuda",

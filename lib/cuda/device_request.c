@@ -4,6 +4,7 @@
  * is for, and not that of the thread, which may have none, or another one.
  */
 #include "cuda/device_group.h"
+#include "cuda/memory.h"
 
 /* A group stays where it is; memory is longer somewhere than a stream.  NULL: nobody
  * knows. */
@@ -11,13 +12,15 @@ static CUcontext find_wanted(
     const struct symc_cuda *cuda, const struct symc_memory_request *request)
 {
     const struct symc_cuda_group *group = request->state;
+    const struct symc_cuda_memory *memory = request->memory;
     CUcontext wanted;
 
     if (group != NULL && group->device == request->device)
         return group->context.context;
     wanted = symc_cuda_context_find(cuda, NULL, request->buffer);
-    return wanted != NULL ? wanted
-                          : symc_cuda_context_find(cuda, request->stream, NULL);
+    if (wanted == NULL)
+        wanted = symc_cuda_context_find(cuda, request->stream, NULL);
+    return wanted == NULL && memory != NULL ? memory->context.context : wanted;
 }
 
 symmcoll_status_t symc_cuda_request_open(

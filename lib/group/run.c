@@ -194,7 +194,7 @@ static __attribute__((noinline)) symmcoll_status_t prepare_device(
     symmcoll_status_t status)
 {
     if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
-        status = symc_slot_open(group, op);
+        status = symc_slot_open(group, op, NULL);
     if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
         status = symc_slot_prepare(group, op);
     if (status != SYMMCOLL_OK)

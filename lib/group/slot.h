@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 struct symmcoll_group;
+struct symc_slot_memory;
 
 /* For how long a backend is asked to let go of buffers before they are given up,
  * and the pause between two times. */
@@ -64,11 +65,13 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 
 /* Open that of an operation's memory where it is not: all members are here, for
  * they have compared it.  It may take timeouts.init, where that is longer than the
- * operation's timeout.  The group is on the operation's device from then on.
+ * operation's timeout.  joins: memory that is joined next, whose context the backend
+ * takes where the stream is a default one; or NULL.  The group is on the operation's device
+ * from then on.
  * Errors: the same on all members: also INVALID (a member is on another device by
  * now), after which it can be tried again. */
-symmcoll_status_t symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op);
+symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_slot_memory *joins);
 
 /* The group is on this device of this rank from now on, and was on none before
  * (first, out); false: it is on another one, whose number is found (out). */

@@ -193,8 +193,8 @@ symmcoll_status_t symc_slot_end_rounds(
 
 /* The same on all members, or on none; own: not OK where this one cannot. */
 static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
-    const struct symc_op *op, symmcoll_status_t own, int64_t timeout_ns,
-    void **state)
+    const struct symc_op *op, const struct symc_slot_memory *joins,
+    symmcoll_status_t own, int64_t timeout_ns, void **state)
 {
     struct symc_peers peers = group->peers;
     symmcoll_status_t status;
@@ -206,6 +206,8 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
     if (op->memory == SYMC_MEMORY_DEVICE) {
         peers.stream = op->stream;
         peers.buffer = op->out != NULL ? op->out : op->in;
+        peers.owner = joins != NULL ? joins->backend : NULL;
+        peers.memory = joins != NULL ? joins->memory : NULL;
     }
     symc_slot_begin_rounds(
         group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
@@ -319,8 +321,8 @@ symmcoll_status_t symc_slot_tell_refusal(const struct symmcoll_group *group,
         refusal->call, refusal->reason, group->name);
 }
 
-symmcoll_status_t symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op)
+symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_slot_memory *joins)
 {
     struct symc_slot *slot = &group->slots[op->memory];
     int64_t init_ns = group->world->config->timeouts_init;
@@ -334,7 +336,7 @@ symmcoll_status_t symc_slot_open(
         return symc_slot_tell_refusal(
             group, op, &slot->refusal, symc_memory_name(op->memory));
     own = take_device(group, op, &first);
-    status = open_everywhere(group, op, own,
+    status = open_everywhere(group, op, joins, own,
         init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
     if (status != SYMMCOLL_OK)
         return refuse_open(group, op, status, first);

@@ -84,6 +84,7 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .nbytes = nbytes,
         .stream = stream,
         .buffer = find_buffer(allocation),
+        .memory = words ? allocation->memory : NULL,
         .state = group != NULL ? symc_slot_device_state(group) : NULL,
         .log = symc_symm_log,
         .of = world};

@@ -80,15 +80,14 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
         .in = near.memory != NULL ? near.memory : allocation->data,
         .timeout_ns = symc_symm_time_left(offer->deadline_ns)};
     struct symc_share *share = rendezvous->share;
+    const struct symc_slot_memory own = {
+        .backend = allocation->backend, .memory = allocation->memory};
     struct symc_joined *joined = NULL, *pads = NULL;
-    symmcoll_status_t status = symc_slot_open(group, &op);
+    symmcoll_status_t status = symc_slot_open(group, &op, &own);
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_slot_join(group, &op,
-        (struct symc_slot_memory){
-            .backend = allocation->backend, .memory = allocation->memory},
-        offer->deadline_ns, &joined);
+    status = symc_slot_join(group, &op, own, offer->deadline_ns, &joined);
     if (status == SYMMCOLL_OK)
         status = symc_slot_join(group, &op,
             (struct symc_slot_memory){.backend = allocation->backend,

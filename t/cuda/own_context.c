@@ -143,6 +143,42 @@ static int refuses_others(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* A rendezvous is a group's first use of its device, by a thread in which another context is
+ * current, and its memory is of the program's own. */
+static int follows_joined_memory(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_symm *handle = NULL;
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    CUcontext own = NULL, popped;
+    void *data = NULL;
+    int right;
+
+    if (cuInit(0) != CUDA_SUCCESS ||
+        cuCtxCreate(&own, NULL, 0, rank) != CUDA_SUCCESS)
+        return 0;
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = rank;
+    right = say(symmcoll_symm_alloc(
+                    world, COUNT * sizeof(float), &args, &data) == SYMMCOLL_OK,
+        "memory");
+    call.stream = device_stream();
+    (void)cuCtxPopCurrent(&popped);
+    right =
+        right &&
+        say(symmcoll_symm_rendezvous(group, data, NULL, &handle) == SYMMCOLL_OK,
+            "a rendezvous") &&
+        say(symmcoll_all_reduce(
+                group, data, data, COUNT, F32, SUM, &call, NULL) == SYMMCOLL_OK,
+            "a sum in its context") &&
+        is_primary_unused(rank);
+    (void)cuCtxPushCurrent(own);
+    device_wait(call.stream);
+    device_end_stream(call.stream);
+    return right;
+}
+
 /* Messages of it, which fail alone: neither has a number, and the group goes on. */
 static int refuses_messages(struct symmcoll_group *group, int rank)
 {
@@ -201,5 +237,7 @@ int main(void)
     on_both(
         2, refuses_others, "nor are there buffers of operations, but of pools");
     on_both(2, refuses_messages, "nor of messages, which fail alone");
+    on_both(2, follows_joined_memory,
+        "a group that is begun by a rendezvous is in the context of the memory");
     return done_testing();
 }

@@ -307,17 +307,17 @@ static int tells_who_has_no_pads(struct symmcoll_group *group, int rank)
 
 #define ELSEWHERE 2 /* of rank 0, which has memory of device 0 */
 
-symmcoll_status_t __real_symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op);
-symmcoll_status_t __wrap_symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op);
+symmcoll_status_t __real_symc_slot_open(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_slot_memory *joins);
+symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_slot_memory *joins);
 
 /* The group of rank 0, before its backend of devices is opened. */
 static _Atomic(struct symmcoll_group *) disturbed;
 
 /* As the call of a collective does, which then waits for the ticket. */
-symmcoll_status_t __wrap_symc_slot_open(
-    struct symmcoll_group *group, const struct symc_op *op)
+symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
+    const struct symc_op *op, const struct symc_slot_memory *joins)
 {
     struct symmcoll_group *expected = group;
     bool first;
@@ -326,7 +326,7 @@ symmcoll_status_t __wrap_symc_slot_open(
     if (atomic_compare_exchange_strong(&disturbed, &expected, NULL) &&
         !symc_slot_take_device(group, ELSEWHERE, &found, &first))
         diag("the group is on device %d", found);
-    return __real_symc_slot_open(group, op);
+    return __real_symc_slot_open(group, op, joins);
 }
 
 static symmcoll_status_t sum_on(struct symmcoll_group *group, int device)
