@@ -171,6 +171,10 @@ struct symc_compute_ops {
         const void *compute, const struct symc_memory_request *request);
     /* What has been enqueued may run still; plans are forgotten before. */
     void (*close)(void *compute);
+    /* Whether products reach an address of the device's memory, which another part of the
+     * program may have for itself; where, what: of the message.  Errors: INVALID. */
+    symmcoll_status_t (*reach)(
+        void *compute, const char *where, const char *what, const void *at);
     /* A plan (out) for products of a shape, and how many bytes of workspace they
      * need (out), no more than those of the product.
      * Errors: UNSUPPORTED (types or shapes that are not multiplied), NO_MEMORY,

@@ -109,6 +109,15 @@ static bool serves(const void *state, const struct symc_memory_request *request)
     return symc_cuda_request_serves(request, &compute->context);
 }
 
+static symmcoll_status_t reach(
+    void *state, const char *where, const char *what, const void *at)
+{
+    const struct symc_cuda_compute *compute = state;
+
+    return symc_cuda_check_reach(
+        &compute->context, compute->fail, where, what, at);
+}
+
 static void close_compute(void *state)
 {
     struct symc_cuda_compute *compute = state;
@@ -319,6 +328,7 @@ static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
 const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
     .serves = serves,
     .close = close_compute,
+    .reach = reach,
     .plan = make_plan,
     .forget = forget_plan,
     .load = load_plan,

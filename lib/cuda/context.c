@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/context.h"
+#include "cuda/find.h"
 
 #include <stdint.h>
 

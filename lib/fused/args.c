@@ -3,7 +3,7 @@
  * The checks of arguments.
  */
 #include "base/tensor.h"
-#include "fused/fused.h"
+#include "fused/device.h"
 #include "group/site.h"
 
 #include <stdio.h>
@@ -218,4 +218,30 @@ symmcoll_status_t symc_fused_check_memory(const char *where,
         "%s: %s: expected elements of %s at a multiple of %zu bytes, found %p",
         where, name_tensor(named, name), symmcoll_dtype_name(tensor->dtype),
         elem, tensor->data);
+}
+
+/* What multiplies is there since the call began; in a group that has failed it may be of a
+ * context that no call is in any more. */
+symmcoll_status_t symc_fused_check_reach(const char *where,
+    const struct symc_fused *fused, const struct symc_fused_named *named)
+{
+    const struct symmcoll_tensor *tensor = named->tensor;
+    const struct symc_fused_device *device = fused->device;
+    char name[32];
+
+    if (tensor->device != SYMMCOLL_CUDA || symc_tensor_span(tensor).end == 0 ||
+        symc_members_failed(&fused->group->members))
+        return SYMMCOLL_OK;
+    return device->ops->reach(
+        device->compute, where, name_tensor(named, name), tensor->data);
+}
+
+symmcoll_status_t symc_fused_check_tensor(const char *where,
+    const struct symc_fused *fused, const struct symc_fused_named *named)
+{
+    symmcoll_status_t status =
+        symc_fused_check_memory(where, fused->group, named);
+
+    return status == SYMMCOLL_OK ? symc_fused_check_reach(where, fused, named)
+                                 : status;
 }

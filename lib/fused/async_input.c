@@ -81,14 +81,13 @@ static symmcoll_status_t shape_result(
 /* Whether a and b are where they say; of a on a device that has been asked. */
 static symmcoll_status_t check_memory(const struct async_input *it)
 {
-    const struct symmcoll_group *group = it->out.group;
     const struct symc_fused_named b = {"b", -1, &it->b}, a = {"a", -1, &it->a};
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (it->a.device == SYMMCOLL_HOST)
-        status = symc_fused_check_memory(name, group, &a);
+        status = symc_fused_check_tensor(name, it->out.fused, &a);
     if (status == SYMMCOLL_OK && it->a.device != SYMMCOLL_META)
-        status = symc_fused_check_memory(name, group, &b);
+        status = symc_fused_check_tensor(name, it->out.fused, &b);
     return status;
 }
 
@@ -201,7 +200,7 @@ symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
     it.rank = info.rank;
     it.ranks = info.nranks;
     it.timeout = begun.options.timeout;
-    it.out.group = info.group;
+    it.out.fused = begun.fused;
     status = read_args(&info, a, b, &it);
     if (status == SYMMCOLL_OK)
         status = begin_on_device(&begun, &it, &on);

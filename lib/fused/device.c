@@ -71,6 +71,9 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     if (status == SYMMCOLL_OK)
         status = symc_fused_device_site(
             fused, name, on->index, on->stream, a->data, &on->site);
+    if (status == SYMMCOLL_OK)
+        status = symc_fused_check_reach(
+            name, fused, &(struct symc_fused_named){"a", -1, a});
     on->checked = symc_slot_device_state(fused->group) != NULL;
     if (status == SYMMCOLL_OK)
         status = symc_slot_check(fused->group, &op);

@@ -96,7 +96,7 @@ static symmcoll_status_t check_scaled(const struct device_gather *op)
 {
     const struct gather_matmul *it = op->it;
     const struct symc_fused_eighths eighths = {
-        it->name, it->fused->group, &it->a, &it->scale};
+        it->name, it->fused, &it->a, &it->scale};
     symmcoll_status_t status = symc_fused_check_eighths(&eighths);
 
     if (status == SYMMCOLL_OK && it->wanted)

@@ -30,7 +30,7 @@ symmcoll_status_t symc_fused_check_eighths(const struct symc_fused_eighths *it)
     if (it->a_scale->mode == SYMC_FUSED_SCALE_BLOCKS)
         return refuse(it->name, "scales of matrices, rows or columns",
             "scales of blocks");
-    return symc_fused_check_memory(it->name, it->group,
+    return symc_fused_check_tensor(it->name, it->fused,
         &(struct symc_fused_named){"a_scale", -1, &it->a_scale->tensor});
 }
 
@@ -78,7 +78,7 @@ symmcoll_status_t symc_fused_check_eighths_b(
     if (status == SYMMCOLL_OK)
         status = check_length(it->name, index, "columns of a part", columns);
     return status == SYMMCOLL_OK
-               ? symc_fused_check_memory(it->name, it->group, &named)
+               ? symc_fused_check_tensor(it->name, it->fused, &named)
                : status;
 }
 

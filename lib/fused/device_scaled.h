@@ -15,7 +15,7 @@
 /* What is multiplied, for checks. */
 struct symc_fused_eighths {
     const char *name; /* of the operation */
-    const struct symmcoll_group *group;
+    const struct symc_fused *fused;
     const struct symmcoll_tensor *a;
     const struct symc_fused_scale *a_scale;
 };

@@ -87,7 +87,7 @@ static symmcoll_status_t check_scaled(const struct device_scatter *op)
 {
     const struct matmul_scatter *it = op->it;
     const struct symc_fused_eighths eighths = {
-        it->name, it->fused->group, &it->a, &it->scale};
+        it->name, it->fused, &it->a, &it->scale};
     symmcoll_status_t status = symc_fused_check_eighths(&eighths);
 
     return status == SYMMCOLL_OK ? symc_fused_check_eighths_b(&eighths, 0,

@@ -248,8 +248,8 @@ void symc_fused_stride_first(struct symmcoll_tensor *tensor, int dim);
 struct symc_fused_result {
     struct symmcoll_tensor tensor;
     bool made;
-    struct symmcoll_group *group; /* NULL: whose memory it is is not asked */
-    struct symc_site *site;       /* NULL: host memory */
+    struct symc_fused *fused; /* NULL: whose memory it is is not asked */
+    struct symc_site *site;   /* NULL: host memory */
 };
 symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     const struct symmcoll_tensor *place, struct symc_fused_result *result);
@@ -313,6 +313,13 @@ symmcoll_status_t symc_fused_check_beside(const char *where,
  * symc_site_check(), with its name. */
 symmcoll_status_t symc_fused_check_memory(const char *where,
     const struct symmcoll_group *group, const struct symc_fused_named *named);
+
+/* Whether what multiplies on a device, which is open, reaches it; and both.  Errors: INVALID
+ * (its name, and the contexts). */
+symmcoll_status_t symc_fused_check_reach(const char *where,
+    const struct symc_fused *fused, const struct symc_fused_named *named);
+symmcoll_status_t symc_fused_check_tensor(const char *where,
+    const struct symc_fused *fused, const struct symc_fused_named *named);
 
 /* Whether what is written shares no byte, from the first to the last, with
  * another tensor.  Errors: INVALID. */

@@ -29,7 +29,7 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
         return status;
     symc_fused_stride_first(&whole, it->last ? 0 : it->dim);
     it->gathered.tensor = whole;
-    it->gathered.group = group;
+    it->gathered.fused = it->fused;
     it->gathered.site = it->on.site;
     it->wanted = a_place != NULL;
     if (it->wanted)
@@ -51,7 +51,7 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
             status = symc_fused_check_lengths(it->name, "a @ b", out);
         if (status == SYMMCOLL_OK)
             symc_fused_stride_first(out, it->last ? 0 : it->dim);
-        it->products[i].out.group = group;
+        it->products[i].out.fused = it->fused;
         it->products[i].out.site = it->on.site;
         if (status == SYMMCOLL_OK)
             status = symc_fused_result_make(
@@ -95,7 +95,7 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
                      : symc_fused_read_b(
                            it->name, bs, i, i, &it->a, depth, &product->b);
         if (status == SYMMCOLL_OK)
-            status = symc_fused_check_memory(it->name, group,
+            status = symc_fused_check_tensor(it->name, it->fused,
                 &(struct symc_fused_named){"b", i, &product->b});
     }
     return status;

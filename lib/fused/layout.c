@@ -132,14 +132,15 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     tensor->data = place->data;
     if (place->data != NULL) {
         status = check_place(where, name, place, tensor);
-        return status == SYMMCOLL_OK && result->group != NULL
-                   ? symc_fused_check_memory(where, result->group, &named)
+        return status == SYMMCOLL_OK && result->fused != NULL
+                   ? symc_fused_check_tensor(where, result->fused, &named)
                    : status;
     }
     status = symc_site_alloc(where, result->site, count,
         symmcoll_dtype_size(tensor->dtype), &tensor->data);
     if (status == SYMMCOLL_OK && result->site != NULL) {
-        status = symc_f_own(result->group->world, tensor->data, result->site);
+        status =
+            symc_f_own(result->fused->group->world, tensor->data, result->site);
         if (status != SYMMCOLL_OK)
             symc_site_release(result->site, tensor->data);
     }
@@ -152,12 +153,12 @@ void symc_fused_result_release(struct symc_fused_result *result)
     /* What was given up may still write there, and the program need not keep the
      * stream of a call that has failed: the world's end releases it. */
     if (result->made && result->site != NULL &&
-        symc_slot_owned(&result->group->slots[SYMC_MEMORY_DEVICE]) > 0) {
-        symc_f_leave(result->group->world, result->tensor.data);
+        symc_slot_owned(&result->fused->group->slots[SYMC_MEMORY_DEVICE]) > 0) {
+        symc_f_leave(result->fused->group->world, result->tensor.data);
         result->made = false;
     }
     if (result->made && result->site != NULL)
-        symc_f_disown(result->group->world, result->tensor.data);
+        symc_f_disown(result->fused->group->world, result->tensor.data);
     else if (result->made)
         free(result->tensor.data);
     result->made = false;

@@ -34,7 +34,7 @@ static symmcoll_status_t shape_result(
     struct symmcoll_tensor *out = &it->out.tensor;
     symmcoll_status_t status;
 
-    it->out.group = group;
+    it->out.fused = it->fused;
     it->out.site = it->on.site;
     *out = it->a;
     out->data = NULL;
@@ -96,8 +96,8 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         status = read_matrix(it, b, scaled_b);
     if (status == SYMMCOLL_OK)
-        status = symc_fused_check_memory(
-            name, group, &(struct symc_fused_named){"b", -1, &it->b});
+        status = symc_fused_check_tensor(
+            name, it->fused, &(struct symc_fused_named){"b", -1, &it->b});
     if (status == SYMMCOLL_OK && place == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the result, found NULL", name);

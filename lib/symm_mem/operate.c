@@ -383,6 +383,19 @@ static symmcoll_status_t check_end(const struct symmcoll_symm *handle,
         (const void *)buffer, found);
 }
 
+/* Where the group is released meanwhile the call itself finds that. */
+static symmcoll_status_t check_reach(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *buffer)
+{
+    symmcoll_status_t status;
+
+    if (!symc_symm_hold(handle))
+        return SYMMCOLL_OK;
+    status = symc_slot_reach(handle->group, where, what, buffer);
+    symc_symm_leave(handle);
+    return status;
+}
+
 __attribute__((noinline)) symmcoll_status_t symc_symm_check_memory(
     const struct symmcoll_symm *handle, const char *where, const char *what,
     const void *buffer, size_t nbytes)
@@ -390,8 +403,14 @@ __attribute__((noinline)) symmcoll_status_t symc_symm_check_memory(
     char found[SYMC_SYMM_PLACE], expected[SYMC_SYMM_PLACE];
     struct spot spot;
 
-    if (is_beside(handle, buffer, &spot))
-        return check_end(handle, where, what, buffer, nbytes);
+    if (is_beside(handle, buffer, &spot)) {
+        symmcoll_status_t status =
+            check_end(handle, where, what, buffer, nbytes);
+
+        return status == SYMMCOLL_OK && !symc_symm_is_host(handle)
+                   ? check_reach(handle, where, what, buffer)
+                   : status;
+    }
     if (spot.index == SYMC_UNKNOWN_DEVICE)
         return symc_registry_refuse(
             &handle->share->home->world->registry, where, buffer);

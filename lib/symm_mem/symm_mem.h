@@ -360,7 +360,8 @@ symmcoll_status_t symc_symm_read_timeout(const struct symmcoll_symm *handle,
  */
 symmcoll_status_t symc_symm_enter(
     struct symmcoll_symm *handle, enum symc_kind kind);
-void symc_symm_leave(struct symmcoll_symm *handle);
+bool symc_symm_hold(const struct symmcoll_symm *handle); /* no error: false */
+void symc_symm_leave(const struct symmcoll_symm *handle);
 
 /*
  * Between these two: wait until ready(arg).  Errors: TIMEOUT (names both ranks

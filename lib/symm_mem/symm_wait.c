@@ -73,8 +73,7 @@ static symmcoll_status_t fail_released(
         symc_kind_name(kind), handle->rank, handle->size);
 }
 
-symmcoll_status_t symc_symm_enter(
-    struct symmcoll_symm *handle, enum symc_kind kind)
+bool symc_symm_hold(const struct symmcoll_symm *handle)
 {
     struct symc_share *share = handle->share;
 
@@ -83,13 +82,19 @@ symmcoll_status_t symc_symm_enter(
     atomic_fetch_add(&share->waiting, 1);
     if (!atomic_load(&share->cut)) {
         symc_group_enter(handle->group);
-        return SYMMCOLL_OK;
+        return true;
     }
     atomic_fetch_sub(&share->waiting, 1);
-    return fail_released(handle, kind);
+    return false;
 }
 
-void symc_symm_leave(struct symmcoll_symm *handle)
+symmcoll_status_t symc_symm_enter(
+    struct symmcoll_symm *handle, enum symc_kind kind)
+{
+    return symc_symm_hold(handle) ? SYMMCOLL_OK : fail_released(handle, kind);
+}
+
+void symc_symm_leave(const struct symmcoll_symm *handle)
 {
     symc_group_leave(handle->group);
     atomic_fetch_sub(&handle->share->waiting, 1);

@@ -175,7 +175,55 @@ static int follows_joined_memory(struct symmcoll_group *group, int rank)
         is_primary_unused(rank);
     (void)cuCtxPushCurrent(own);
     device_wait(call.stream);
+    symmcoll_symm_release(handle);
+    right =
+        say(symmcoll_symm_free(world, data) == SYMMCOLL_OK, "its end") && right;
     device_end_stream(call.stream);
+    return right;
+}
+
+/* Operations on symmetric memory with a buffer of another context. */
+static int refuses_beside_symmetric(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
+    struct symmcoll_symm *handle = NULL;
+    CUcontext own = NULL, popped;
+    void *data = NULL;
+    float *others, *at;
+    int right;
+
+    device_use(rank);
+    args.device = SYMMCOLL_CUDA;
+    args.device_index = rank;
+    at = device_alloc(COUNT * sizeof(float));
+    right =
+        say(symmcoll_symm_alloc(world, COUNT * sizeof(float), &args, &data) ==
+                SYMMCOLL_OK,
+            "memory") &&
+        say(symmcoll_symm_rendezvous(group, data, NULL, &handle) == SYMMCOLL_OK,
+            "a rendezvous") &&
+        say(cuCtxCreate(&own, NULL, 0, rank) == CUDA_SUCCESS, "a context");
+    others = device_alloc(COUNT * sizeof(float));
+    (void)cuCtxPopCurrent(&popped);
+    right =
+        right &&
+        ended(symmcoll_symm_one_shot_all_reduce(
+                  handle, 0, others, COUNT, F32, SUM, NULL),
+            SYMMCOLL_ERR_INVALID,
+            "symm_one_shot_all_reduce: expected out in memory of context ") &&
+        ended(symmcoll_symm_put_data(handle, !rank, 0, others, sizeof(float)),
+            SYMMCOLL_ERR_INVALID, "in memory of context ") &&
+        say(symmcoll_symm_one_shot_all_reduce(
+                handle, 0, at, COUNT, F32, SUM, NULL) == SYMMCOLL_OK,
+            "a sum in its own");
+    device_wait(NULL);
+    symmcoll_symm_release(handle);
+    right =
+        say(symmcoll_symm_free(world, data) == SYMMCOLL_OK, "its end") && right;
+    device_free(at);
+    (void)cuCtxPushCurrent(own);
+    device_free(others);
     return right;
 }
 
@@ -237,6 +285,8 @@ int main(void)
     on_both(
         2, refuses_others, "nor are there buffers of operations, but of pools");
     on_both(2, refuses_messages, "nor of messages, which fail alone");
+    on_both(2, refuses_beside_symmetric,
+        "nor those of operations on symmetric memory");
     on_both(2, follows_joined_memory,
         "a group that is begun by a rendezvous is in the context of the memory");
     return done_testing();

@@ -82,6 +82,58 @@ static int after_a_failure(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* One rank has a matrix, or where its result is to be, in memory of another context than
+ * what the group has, or is to be begun in.  It is told which, the others who it is. */
+static int refuses_others(struct symmcoll_group *group, int rank, bool begun)
+{
+    const size_t nbytes = (size_t)FUSED_CALL_ROWS * SIZE * SIZE *
+                          FUSED_CALL_COLUMNS * sizeof(float);
+    CUcontext own = NULL, popped = NULL;
+    struct symmcoll_tensor place;
+    struct fused_call it;
+    void *others, *b;
+    int right;
+
+    fused_call_begin(&it, group, rank);
+    right = cuCtxCreate(&own, NULL, 0, it.device) == CUDA_SUCCESS;
+    others = device_alloc(nbytes);
+    right = cuCtxPopCurrent(&popped) == CUDA_SUCCESS && right;
+    if (begun) {
+        right = right && OK(fused_call_gather(&it));
+        fused_call_drop(&it);
+    }
+    b = it.b.data;
+    if (rank == VICTIM)
+        it.b.data = others;
+    right = right && fused_calls_fail(&it, rank, SYMMCOLL_ERR_INVALID,
+                         " in memory of context ", "rank 1");
+    it.b.data = b;
+    place = it.a;
+    place.shape[1] = FUSED_CALL_COLUMNS;
+    place.strides[0] = FUSED_CALL_COLUMNS;
+    place.shape[0] = FUSED_CALL_ROWS;
+    place.data = rank == VICTIM ? others : NULL;
+    it.out = place;
+    right =
+        right && made_says(fused_call_scatter(&it), SYMMCOLL_ERR_INVALID,
+                     rank == VICTIM ? "out in memory of context " : "rank 1");
+    it.out = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    (void)cuCtxPushCurrent(own);
+    device_free(others);
+    (void)cuCtxPopCurrent(&popped);
+    return fused_call_end(&it, right);
+}
+
+static int refuses_at_once(struct symmcoll_group *group, int rank)
+{
+    return refuses_others(group, rank, false);
+}
+
+static int refuses_later(struct symmcoll_group *group, int rank)
+{
+    return refuses_others(group, rank, true);
+}
+
 int main(void)
 {
     on_device_begin("2");
@@ -90,5 +142,8 @@ int main(void)
     on_both(SIZE, in_thread, "from a thread in that of another device");
     on_both(
         SIZE, after_a_failure, "from one of two, in a group that has failed");
+    on_both(SIZE, refuses_at_once,
+        "a tensor of another context than that of a is refused");
+    on_both(SIZE, refuses_later, "or than that of the group");
     return done_testing();
 }

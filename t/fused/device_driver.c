@@ -46,7 +46,7 @@ static int counted(
     return found == expected;
 }
 
-/* a, b and the results: each once. */
+/* a, b and the results: where each is, and of which context. */
 static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
 {
     const char *name = "cuPointerGetAttributes";
@@ -54,7 +54,7 @@ static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
     int right = has_begun(&it, group, rank);
 
     for (int i = 0; i < CALLS && right; i++)
-        right = counted(&it, name, 3, count(&it, name));
+        right = counted(&it, name, 6, count(&it, name));
     fused_call_drop(&it);
     fused_call_free(&it);
     return right;
