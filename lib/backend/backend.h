@@ -184,14 +184,6 @@ struct symc_core {
  * two. */
 #define SYMC_FLIGHTS 16
 
-/* What an operation wants that the members first have to make together. */
-enum symc_need {
-    SYMC_NEED_NONE,    /* nothing, or it is there */
-    SYMC_NEED_USEFUL,  /* something that serves it better: it goes without it
-                          where that cannot be made */
-    SYMC_NEED_REQUIRED /* something without which it cannot be done */
-};
-
 /* How closely an issued operation is looked at. */
 enum symc_advance {
     SYMC_ADVANCE_PEEK,   /* at what has been written, and nothing that costs */
@@ -266,16 +258,13 @@ struct symc_coll_ops {
      * a call that enqueues is now; NULL: in the driver.  Any thread may call it at
      * any time, beside any other call. */
     const char *(*inside)(void *state);
-    /* Optional, both or none, of a device: what an operation needs that the
-     * members first have to make together, alike on all of them, and making it:
+    /* Optional, both or none, of a device: whether an operation has a use for something
+     * that the members first have to make together, alike on all of them, and making it:
      * collective, before start() of that operation.  prepare() may call
      * core->gather, as open(); so it may last, and test(), cancel(), mark() and
-     * abort() are called beside it.  Its error is told to all members, and kept:
-     * they have it for every later operation that requires what could not be made,
-     * and it is not called again for those to which that would be useful, but some
-     * times after INVALID.  One that requires it has an attempt of its own after one
-     * that was useful only. */
-    enum symc_need (*needs)(void *state, const struct symc_op *op);
+     * abort() are called beside it.  Its error is told to all members, and kept: they go
+     * on without, and it is not called again, but some times after INVALID. */
+    bool (*needs)(void *state, const struct symc_op *op);
     symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
     /* Optional: it has failed on a member, as all know, and none is to use what it
      * has made on this one. */

@@ -35,10 +35,8 @@ struct symc_algorithm_name symc_cuda_name_algorithm(
     struct symc_cuda_limits limits = symc_cuda_limits_get(settings);
     struct symc_cuda_elements elements;
     struct symc_cuda_choice choice;
-    enum symc_need need =
-        symc_cuda_nccl_need(&limits, size, info, op, &elements);
 
-    if (need != SYMC_NEED_NONE)
+    if (symc_cuda_nccl_need(&limits, size, info, op, &elements))
         return symc_cuda_is_exchange(info) ? exchange : nccl;
     symc_cuda_limit_packets(&limits);
     choice = symc_cuda_choose(&limits, size, info, op);

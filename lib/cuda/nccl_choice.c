@@ -110,8 +110,8 @@ static bool find_reduction(const struct symc_cuda_limits *limits,
 
 /* ---- operations ---- */
 
-enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
-    int size, const struct symc_kind_info *info, const struct symc_op *op,
+bool symc_cuda_nccl_need(const struct symc_cuda_limits *limits, int size,
+    const struct symc_kind_info *info, const struct symc_op *op,
     struct symc_cuda_elements *elements)
 {
     uint64_t nbytes;
@@ -119,16 +119,14 @@ enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
     *elements = (struct symc_cuda_elements){
         .type = SYMC_NCCL_UINT8, .op = SYMC_NCCL_SUM, .nbytes = 1};
     if (symc_cuda_is_exchange(info))
-        return SYMC_NEED_USEFUL;
+        return true;
     if ((info->traits & SYMC_MOVES) != 0 || info->in_parts == SYMC_NO_PART ||
         size < 2)
-        return SYMC_NEED_NONE;
+        return false;
     nbytes = symc_cuda_find_part(info, op, size);
     /* Without elements ranks wait for each other all the same. */
     if (nbytes == 0 || nbytes < limits->nccl_min)
-        return SYMC_NEED_NONE;
+        return false;
     return (info->traits & SYMC_REDUCES) == 0 ||
-                   find_reduction(limits, op, elements)
-               ? SYMC_NEED_USEFUL
-               : SYMC_NEED_NONE;
+           find_reduction(limits, op, elements);
 }

@@ -30,25 +30,22 @@ static symmcoll_status_t refuse(const struct symc_cuda_group *group)
 
 /* What an operation on this group is to NCCL, whether there is a communicator or
  * not. */
-static enum symc_need find_need(const struct symc_cuda_group *group,
+static bool find_need(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_elements *elements)
 {
-    enum symc_need need = symc_cuda_nccl_need(&group->limits, group->size,
+    bool need = symc_cuda_nccl_need(&group->limits, group->size,
         &group->core->kinds[op->kind], op, elements);
 
-    return has_none(group) ? SYMC_NEED_NONE : need;
+    return need && !has_none(group);
 }
 
-enum symc_need symc_cuda_needs(void *state, const struct symc_op *op)
+bool symc_cuda_needs(void *state, const struct symc_op *op)
 {
     const struct symc_cuda_group *group = state;
     struct symc_cuda_elements elements;
-    enum symc_need need = find_need(group, op, &elements);
 
-    if (group->comm == NULL || need == SYMC_NEED_NONE)
-        return need;
-    return symc_cuda_windows_lack(group, op) ? SYMC_NEED_USEFUL
-                                             : SYMC_NEED_NONE;
+    return find_need(group, op, &elements) &&
+           (group->comm == NULL || symc_cuda_windows_lack(group, op));
 }
 
 /* ---- groups of the program's ---- */
@@ -85,7 +82,7 @@ symmcoll_status_t symc_cuda_check_grouped(
     const struct symc_cuda_comm *comm = atomic_load(&group->comm);
     struct symc_cuda_elements elements;
 
-    return comm != NULL && find_need(group, op, &elements) != SYMC_NEED_NONE &&
+    return comm != NULL && find_need(group, op, &elements) &&
                    symc_cuda_comm_is_grouped(comm)
                ? refuse_grouped(group, op)
                : SYMMCOLL_OK;
@@ -190,8 +187,8 @@ bool symc_cuda_is_by_nccl(
     const struct symc_core *core = group->core;
     struct symc_cuda_elements elements;
 
-    return find_need(group, op, &elements) != SYMC_NEED_NONE &&
-           group->comm != NULL && !core->captured(core->group);
+    return find_need(group, op, &elements) && group->comm != NULL &&
+           !core->captured(core->group);
 }
 
 static symmcoll_status_t enqueue(

@@ -10,10 +10,10 @@
 
 /* ---- nccl_choice.c ---- */
 
-/* What NCCL is to an operation of a group of so many, each on a device of its own;
+/* Whether NCCL does an operation of a group of so many, each on a device of its own;
  * and what its elements are to NCCL (out). */
-enum symc_need symc_cuda_nccl_need(const struct symc_cuda_limits *limits,
-    int size, const struct symc_kind_info *info, const struct symc_op *op,
+bool symc_cuda_nccl_need(const struct symc_cuda_limits *limits, int size,
+    const struct symc_kind_info *info, const struct symc_op *op,
     struct symc_cuda_elements *elements);
 
 /* ---- nccl_config.c ---- */
@@ -70,7 +70,7 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 /* See struct symc_coll_ops: a communicator.
  * Errors: UNSUPPORTED (a member is not in the primary context of its device, there is
  * no NCCL), those of symc_cuda_comm_open(). */
-enum symc_need symc_cuda_needs(void *state, const struct symc_op *op);
+bool symc_cuda_needs(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
 void symc_cuda_forgo(void *state);
 

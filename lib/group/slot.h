@@ -42,9 +42,7 @@ struct symc_slot {
     _Atomic bool open; /* for threads without the ticket: it is */
     struct symc_refusal refusal;
     struct symc_refusal lack; /* why prepare() has failed */
-    bool lack_useful; /* for an operation to which it would only be useful, with
-                         that one's timeout */
-    uint32_t lacks;   /* how often it has failed since it has succeeded */
+    uint32_t lacks; /* how often it has failed since it has succeeded */
     /* Around the calls of another memory's backend, except mark(), unmark() and
      * abort(); one that enqueues may hold it for as long as a device is busy: see
      * slot_enter.c. */
@@ -84,9 +82,8 @@ bool symc_slot_take_device(
  * what that needs, or does without it. */
 bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op);
 /* Collective, under the ticket: have the backend, which is open, make what the
- * operation needs; where it would only be useful and cannot be made, all do without
- * it.  Errors: alike on all members; those of an operation whose members do not
- * come. */
+ * operation has a use for; where that cannot be made all do without it.  Errors: those of
+ * an operation whose members do not come. */
 symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op);
 

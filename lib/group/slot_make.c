@@ -8,37 +8,32 @@
 #include "group/inherit.h"
 #include "group/slot_rounds.h"
 
-/* ---- what an operation needs beside ---- */
+/* ---- what serves an operation beside ---- */
 
 #define LACKS_MOST 8
 
 /* A call of a member's was wrong, as all know: its next one need not be. */
 static bool may_try_again(const struct symc_slot *slot)
 {
-    return slot->lack.status == SYMMCOLL_ERR_INVALID && slot->lack_useful &&
+    return slot->lack.status == SYMMCOLL_ERR_INVALID &&
            slot->lacks < LACKS_MOST;
 }
 
-/* NONE also where what would be useful could not be made. */
-static enum symc_need find_need(
-    const struct symc_slot *slot, const struct symc_op *op)
+/* Not where it could not be made. */
+static bool needs(const struct symc_slot *slot, const struct symc_op *op)
 {
     const struct symc_coll_ops *coll = slot->backend->coll;
-    enum symc_need need = SYMC_NEED_NONE;
 
-    if (coll->needs != NULL && symc_slot_serves(slot, op->kind))
-        need = coll->needs(slot->state, op);
-    return need == SYMC_NEED_USEFUL && slot->lack.status != SYMMCOLL_OK &&
-                   !may_try_again(slot)
-               ? SYMC_NEED_NONE
-               : need;
+    return coll->needs != NULL && symc_slot_serves(slot, op->kind) &&
+           coll->needs(slot->state, op) &&
+           (slot->lack.status == SYMMCOLL_OK || may_try_again(slot));
 }
 
 bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
 {
     const struct symc_slot *slot = &group->slots[op->memory];
 
-    return slot->backend != NULL && find_need(slot, op) == SYMC_NEED_NONE;
+    return slot->backend != NULL && !needs(slot, op);
 }
 
 /* All members go on without it. */
@@ -70,35 +65,30 @@ symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    const enum symc_need need = find_need(slot, op);
-    const struct symc_coll_ops *coll;
+    const struct symc_coll_ops *coll = slot->backend->coll;
     symmcoll_status_t status;
 
-    if (need == SYMC_NEED_NONE)
+    /* All have failed in the same attempts, so all try again, or none. */
+    if (!needs(slot, op))
         return SYMMCOLL_OK;
-    coll = slot->backend->coll;
-    /* All have failed in the same attempt, so all try again. */
-    if (slot->lack.status != SYMMCOLL_OK && !slot->lack_useful)
-        return symc_slot_tell_refusal(group, op, &slot->lack, "what it needs");
     symc_slot_begin_rounds(group, op, slot->backend,
         symc_deadline_ns(
             symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
     status = symc_slot_end_rounds(group, coll->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
         /* For what is captured nothing has been made. */
-        if (find_need(slot, op) == SYMC_NEED_NONE) {
+        if (!needs(slot, op)) {
             slot->lack.status = SYMMCOLL_OK;
             slot->lacks = 0;
         }
         return status;
     }
     if (!symc_members_failed(&group->members)) {
-        status = symc_slot_keep_refusal(group, op, status, &slot->lack);
+        (void)symc_slot_keep_refusal(group, op, status, &slot->lack);
         if (coll->forgo != NULL)
             coll->forgo(slot->state);
-        slot->lack_useful = need == SYMC_NEED_USEFUL;
         slot->lacks++;
-        return need == SYMC_NEED_USEFUL ? do_without(group, slot) : status;
+        return do_without(group, slot);
     }
     return group->members.own.status == SYMMCOLL_ERR_CANCELED
                ? symc_members_interrupted(&group->members, op)

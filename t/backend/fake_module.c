@@ -156,8 +156,6 @@ static symmcoll_status_t start_one(
     if ((info->traits & SYMC_UNEVEN) != 0)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
-    if (!fake->prepared && strcmp(op->label, "required") == 0)
-        atomic_fetch_add(&fake_control.strange, 1);
     note(op, marked, fake->core->captured(fake->core->group));
     if ((info->traits & SYMC_PAIR) != 0) {
         fake->pair = *op;
@@ -328,15 +326,11 @@ static symmcoll_status_t follow(void *state, void *token, void *stream)
 
 /* ---- what operations need ---- */
 
-static enum symc_need needs(void *state, const struct symc_op *op)
+static bool needs(void *state, const struct symc_op *op)
 {
     const struct fake *fake = state;
 
-    if (fake->prepared)
-        return SYMC_NEED_NONE;
-    if (strcmp(op->label, "required") == 0)
-        return SYMC_NEED_REQUIRED;
-    return strcmp(op->label, "useful") == 0 ? SYMC_NEED_USEFUL : SYMC_NEED_NONE;
+    return !fake->prepared && strcmp(op->label, "useful") == 0;
 }
 
 static symmcoll_status_t prepare(void *state, const struct symc_op *op)

@@ -36,7 +36,7 @@ struct fake_control {
     _Atomic int barriers;     /* not 0: it serves them */
     _Atomic int lacks_gather; /* not 0: it does not serve it */
     _Atomic int no_follow;    /* not 0: it fails */
-    /* An operation labelled "useful" or "required" needs what prepare() makes. */
+    /* An operation labelled "useful" has a use for what prepare() makes. */
     _Atomic int unprepared;    /* cannot make it */
     _Atomic int unprepared_by; /* the status of that */
     _Atomic int forgone;       /* how often a rank was told that one cannot */

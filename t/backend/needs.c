@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What operations need that the members of a group make together: it is made once,
- * and where one cannot make it all go on without it, or all are refused.
+ * What operations have a use for that the members of a group make together: it is made
+ * once, and where one cannot make it all go on without it.
  */
 #include "modules.h"
 
@@ -60,28 +60,23 @@ static int it_is_made_once(struct symmcoll_group *group, int rank)
 
     atomic_store(&control()->unprepared, -1);
     return sums(group, rank, "") && tried(group, rank, before, 0) &&
-           sums(group, rank, "useful") && sums(group, rank, "required") &&
-           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
+           sums(group, rank, "useful") && sums(group, rank, "useful") &&
+           tried(group, rank, before, 1) &&
            atomic_load(&control()->strange) == 0;
 }
 
-/* What would be useful is tried again for what requires it only, and once. */
+/* It is tried once, also where it could be made later, and what has no use for it goes on. */
 static int all_do_without_it(struct symmcoll_group *group, int rank)
 {
     int before = atomic_load(&control()->prepared);
-    float all;
+    int right;
 
     atomic_store(&control()->unprepared, 1);
-    return sums(group, rank, "useful") && sums(group, rank, "useful") &&
+    right = sums(group, rank, "useful") && sums(group, rank, "useful") &&
+            tried(group, rank, before, 1);
+    atomic_store(&control()->unprepared, -1);
+    return right && sums(group, rank, "useful") && sums(group, rank, "") &&
            tried(group, rank, before, 1) &&
-           ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
-               "all_reduce: rank 1: fake: unprepared (group ") &&
-           ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
-               "all_reduce: what it needs was refused") &&
-           ended(SYMMCOLL_ERR_SYSTEM, SYMMCOLL_ERR_SYSTEM,
-               " s ago, in all_reduce seq 5 'required': rank 1: fake: "
-               "unprepared (group ") &&
-           sums(group, rank, "useful") && tried(group, rank, before, 2) &&
            atomic_load(&control()->strange) == 0;
 }
 
@@ -115,37 +110,10 @@ static int a_mistake_lasts(struct symmcoll_group *group, int rank)
         right = right && sums(group, rank, "useful");
     right = right && tried(group, rank, before, 8);
     atomic_store(&control()->unprepared, -1);
-    right = right && sums(group, rank, "useful") &&
-            tried(group, rank, before, 8) && sums(group, rank, "required") &&
-            tried(group, rank, before, 9);
+    right =
+        right && sums(group, rank, "useful") && tried(group, rank, before, 8);
     atomic_store(&control()->unprepared_by, SYMMCOLL_ERR_SYSTEM);
     return right && atomic_load(&control()->strange) == 0;
-}
-
-/* The attempt of what requires it is the one that counts. */
-static int what_requires_it_makes_it(struct symmcoll_group *group, int rank)
-{
-    int before = atomic_load(&control()->prepared);
-
-    atomic_store(&control()->unprepared, 1);
-    if (!sums(group, rank, "useful") || !tried(group, rank, before, 1))
-        return 0;
-    atomic_store(&control()->unprepared, -1);
-    return sums(group, rank, "required") && sums(group, rank, "useful") &&
-           sums(group, rank, "required") && tried(group, rank, before, 2) &&
-           atomic_load(&control()->strange) == 0;
-}
-
-static int what_requires_it_is_refused(struct symmcoll_group *group, int rank)
-{
-    int before = atomic_load(&control()->prepared);
-    float all;
-
-    atomic_store(&control()->unprepared, 1);
-    return ended(sum(group, rank, "required", &all), SYMMCOLL_ERR_SYSTEM,
-               "all_reduce: rank 1: fake: unprepared (group ") &&
-           sums(group, rank, "useful") && tried(group, rank, before, 1) &&
-           sums(group, rank, "") && atomic_load(&control()->strange) == 0;
 }
 
 /* ---- who captures ---- */
@@ -201,10 +169,6 @@ int main(void)
         "where one cannot make what is useful, all do without it");
     on_both(3, a_mistake_passes, "after a mistake of one it is tried again");
     on_both(3, a_mistake_lasts, "some times, and then no more");
-    on_both(3, what_requires_it_makes_it,
-        "what could not be made for one is made for another that requires it");
-    on_both(3, what_requires_it_is_refused,
-        "what requires it is refused, and what it is useful to goes on");
     on_both(3, all_know_who_captures, "all know whether a member captures");
     return done_testing();
 }
