@@ -18,6 +18,17 @@ await()
     [ -e "$1" ]
 }
 
+# says PATTERN: waits until the launcher has said that, at most 60 s
+says()
+{
+    says_left=600
+    while ! grep -q -e "$1" "$scratch/err" && [ $says_left -gt 0 ]; do
+        sleep 0.1
+        says_left=$((says_left - 1))
+    done
+    grep -q -e "$1" "$scratch/err"
+}
+
 # gone PID...: whether none of them runs; waits for that, at most 60 s
 gone()
 {
@@ -408,12 +419,10 @@ is "$(err | tail -n 1)" \
     "a rank that crashes on its way out is named"
 
 # shellcheck disable=SC2016
-start "$run" -n 2 --grace 100 sh -c '
-    [ $RANK = 1 ] && { while [ ! -e rank.0 ]; do sleep 0.1; done; exit 3; }
-    trap "trap - TERM; echo >got.0" TERM
+start "$run" -n 2 --verbose --grace 100 sh -c '[ $RANK = 1 ] && exit 3
     echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
-# Rank 0 is told of the failure, and goes on until the second signal.
-await rank.0 && await got.0 && kill -TERM $launcher
+# Long before the others would be ended.
+await rank.0 && says 'exited with status 3' && kill -TERM $launcher
 wait $launcher
 is "$? $(err | tail -n 1)" \
     "3 symmcoll-run: rank 1 (pid P) exited with status 3" \
