@@ -186,7 +186,8 @@ static int tells_errors_of_a_write(struct symmcoll_group *all, int rank)
         OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
         begin_joined(&it, group, rank, NBYTES);
 
-    if (!right)
+    /* Nobody is in the rendezvous any more when the group fails. */
+    if (!right || !OK(symmcoll_barrier(all, NULL, NULL)))
         return false;
     if (rank == 0)
         right = HOLDS(fake_configure("fail=cuStreamWriteValue32:1:400")) &&
