@@ -188,6 +188,17 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
         where, name_tensor(written, texts[0]), name_tensor(other, texts[1]));
 }
 
+symmcoll_status_t symc_fused_name_error(
+    const char *where, symmcoll_status_t status)
+{
+    char detail[SYMC_DETAIL_MAX];
+
+    if (status == SYMMCOLL_OK)
+        return status;
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s", where, detail);
+}
+
 /* Of which tensor the detail is, which begins with where. */
 static symmcoll_status_t insert_name(const char *where,
     const struct symc_fused_named *named, symmcoll_status_t status)

@@ -5,8 +5,6 @@
  */
 #include "fused/async_input.h"
 
-#include <stdio.h>
-
 /* One call. */
 struct enqueued {
     const struct async_input *it;
@@ -113,7 +111,8 @@ static symmcoll_status_t make_plan(
     status = symc_fused_device_plan(fused, call->it->name, SYMC_FUSED_WHOLE,
         product, &call->plan, &workspace);
     if (status == SYMMCOLL_OK && fused->device->cold[SYMC_FUSED_WHOLE])
-        status = symc_fused_device_load(fused, SYMC_FUSED_WHOLE);
+        status = symc_fused_name_error(
+            call->it->name, symc_fused_device_load(fused, SYMC_FUSED_WHOLE));
     if (status == SYMMCOLL_OK && workspace > 0)
         status = symc_site_alloc(
             call->it->name, call->site, workspace, 1, &call->workspace);
@@ -121,17 +120,6 @@ static symmcoll_status_t make_plan(
 }
 
 /* ---- chunks ---- */
-
-static symmcoll_status_t name_error(
-    const struct enqueued *call, symmcoll_status_t status)
-{
-    char detail[SYMC_DETAIL_MAX];
-
-    if (status == SYMMCOLL_OK)
-        return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", call->it->name, detail);
-}
 
 static symmcoll_status_t multiply(
     const struct enqueued *call, const struct async_chunk *chunk)
@@ -149,8 +137,9 @@ static symmcoll_status_t multiply(
     if (call->plan == NULL)
         return symc_site_clear(
             call->site, operands.c, (size_t)chunk->rows * line);
-    return name_error(call, device->ops->multiply(device->compute, call->plan,
-                                &operands, call->stream));
+    return symc_fused_name_error(
+        it->name, device->ops->multiply(
+                      device->compute, call->plan, &operands, call->stream));
 }
 
 static symmcoll_status_t enqueue_chunks(const struct enqueued *call)

@@ -32,14 +32,9 @@ static symmcoll_status_t ask_captured(
     const struct symc_fused *fused, const char *name, struct symc_fused_on *on)
 {
     const struct symc_fused_device *device = fused->device;
-    symmcoll_status_t status =
-        device->ops->ask_captured(device->compute, on->stream, &on->captured);
-    char detail[SYMC_DETAIL_MAX];
 
-    if (status == SYMMCOLL_OK)
-        return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", name, detail);
+    return symc_fused_name_error(name,
+        device->ops->ask_captured(device->compute, on->stream, &on->captured));
 }
 
 symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
@@ -158,13 +153,9 @@ static symmcoll_status_t load(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     enum symc_fused_form form)
 {
-    char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status = symc_fused_device_load(fused, form);
+    symmcoll_status_t status =
+        symc_fused_name_error(args->name, symc_fused_device_load(fused, form));
 
-    if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        (void)symc_fail(status, "%s: %s", args->name, detail);
-    }
     return symc_fused_confirm(fused, args, &on->words, status);
 }
 

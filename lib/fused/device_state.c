@@ -10,7 +10,6 @@
 #include "group/slot.h"
 #include "symm_mem/symm_mem.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define PLANS_MOST 64 /* kept from call to call */
@@ -229,7 +228,6 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
 {
     struct symc_fused_device *device = fused->device;
     struct symc_fused_plan *at;
-    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
 
     *plan = NULL;
@@ -246,8 +244,7 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
             device->compute, product, &at->plan, &at->workspace);
         if (status != SYMMCOLL_OK) {
             free(at);
-            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-            return symc_fail(status, "%s: %s", name, detail);
+            return symc_fused_name_error(name, status);
         }
         at->next = device->plans;
         device->plans = at;

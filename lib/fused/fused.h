@@ -304,6 +304,11 @@ struct symc_fused_named {
     const struct symmcoll_tensor *tensor;
 };
 
+/* A status; the detail of an error, which begins with what failed, has the name before
+ * it. */
+symmcoll_status_t symc_fused_name_error(
+    const char *where, symmcoll_status_t status);
+
 /* Whether a tensor says that it is where a is.  Errors: INVALID (its name, its
  * address, both places). */
 symmcoll_status_t symc_fused_check_beside(const char *where,
