@@ -128,16 +128,6 @@ static CUgraphExec capture(
     return exec;
 }
 
-static symmcoll_status_t await_failure(struct symmcoll_group *group)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (double until = faults_now() + FAULTS_WAIT_MAX;
-         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
-        status = symmcoll_group_error(group);
-    return status;
-}
-
 /* Memory in a group of its own. */
 static bool join_all(
     struct faults_rank *self, struct joined *it, struct symmcoll_group **group)
@@ -181,7 +171,7 @@ static int wait_in_a_graph(struct faults_rank *self)
     faults_pass(self, 1);
     if (self->rank != VICTIM && cuGraphLaunch(exec, it.stream) != CUDA_SUCCESS)
         return 1;
-    faults_note(self, await_failure(group));
+    faults_note(self, faults_await_failure(group));
     faults_note(self, symmcoll_symm_barrier(it.handle, 1, -1));
     faults_reach(self, 2);
     right = leave(&it, group, exec);
@@ -255,7 +245,7 @@ static int wait_for_who_leaves(struct faults_rank *self)
     faults_reach(self, 1);
     faults_pass(self, 1);
     if (self->rank != VICTIM)
-        faults_note(self, await_failure(group));
+        faults_note(self, faults_await_failure(group));
     if (self->rank != VICTIM || !wait->finalizes)
         right = leave(&it, group, exec) && right;
     faults_reach(self, 2);

@@ -198,17 +198,6 @@ static int works_in_memory(struct symmcoll_group *all, int rank)
 
 /* ---- a signal that does not come ---- */
 
-/* The group fails soon, on this rank. */
-static symmcoll_status_t await_failure(struct symmcoll_group *group)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (double until = faults_now() + FAULTS_WAIT_MAX;
-         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
-        status = symmcoll_group_error(group);
-    return status;
-}
-
 /* Rank 1 is to store the second one. */
 static int waits_in_vain(struct symmcoll_group *all, int rank)
 {
@@ -221,7 +210,7 @@ static int waits_in_vain(struct symmcoll_group *all, int rank)
     it.call.timeout = 0.4;
     if (rank == 0)
         right = right && OK(multiply(&it, SIGNALS_AT, &it.a, &it.b));
-    right = right && await_failure(it.group) < 0 &&
+    right = right && faults_await_failure(it.group) < 0 &&
             made_says(symmcoll_group_error(it.group), SYMMCOLL_ERR_TIMEOUT,
                 "symm_wait_value32") &&
             made_says(

@@ -58,17 +58,6 @@ static symmcoll_status_t make(
     }
 }
 
-/* The group fails soon, on this rank. */
-static symmcoll_status_t await_failure(struct symmcoll_group *group)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (double until = faults_now() + FAULTS_WAIT_MAX;
-         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
-        status = symmcoll_group_error(group);
-    return status;
-}
-
 /* In a group of its own; beside it an operation of the same group, on another
  * stream, waits for its peer, too, and must not be named. */
 static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
@@ -97,7 +86,7 @@ static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
         right = right && OK(make(&it, PUT, 20)); /* nobody takes it */
     if (rank == 0)
         right = right && OK(make(&it, call, 0.4));
-    right = await_failure(group) < 0 &&
+    right = faults_await_failure(group) < 0 &&
             ended(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
                 calls[call].name) &&
             ended(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
@@ -291,7 +280,7 @@ static int lose_a_peer(struct faults_rank *self)
     faults_reach(self, 1);
     if (self->rank == VICTIM)
         faults_pass(self, 2); /* it does not come to that */
-    faults_note(self, await_failure(self->group));
+    faults_note(self, faults_await_failure(self->group));
     device_wait(it.stream);
     right = HOLDS(symmcoll_symm_put_signal(it.handle, 0, 1, -1) < 0) && right;
     symmcoll_symm_release(it.handle);

@@ -81,6 +81,18 @@ double faults_now(void);
 /* Sleep for a moment, between two looks at something. */
 void faults_rest(void);
 
+/* Why a group has failed on this rank, for which it waits. */
+static inline symmcoll_status_t faults_await_failure(
+    struct symmcoll_group *group)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (double until = faults_now() + FAULTS_WAIT_MAX;
+         status == SYMMCOLL_OK && faults_now() < until; faults_rest())
+        status = symmcoll_group_error(group);
+    return status;
+}
+
 /* ---- the test ---- */
 
 /* Make a scratch folder and have dumps written there; once, before all jobs. */
