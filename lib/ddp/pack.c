@@ -5,8 +5,8 @@
  *
  * That memory is beside the bucket's until the layout is freed, for a graph uses it
  * each time it is started, and none can be had while one is captured.  So once a hook
- * has asked for it, buckets that are rebuilt have it from the beginning, on all ranks
- * or on none.
+ * has asked for it, buckets that are rebuilt have it from the beginning, and a rank that
+ * lacks memory then tells all.
  */
 #include "ddp/reducer.h"
 
