@@ -64,6 +64,7 @@ struct run_stream;
 struct run_sink {
     int fd;
     const char *name; /* for messages */
+    char *path;       /* the name, allocated; NULL where it is not */
     bool regular;     /* a file, which never blocks */
     bool terminal;
     bool dumb;                      /* a terminal that knows no escapes */
@@ -86,14 +87,23 @@ struct run_stream {
     size_t used;
     size_t nbytes;
     bool rewrites; /* the line before ended in a carriage return */
+    bool whole;    /* passed on as it is: no lines, no prefix */
 };
 
 void run_sink_open(struct run_sink *sink, int fd, const char *name);
+/* Opens a rank's file of --output, DIR/RANK.out or DIR/RANK.err, empties it
+ * unless append, and keeps its path as the name; false with errno set. */
+bool run_file_open(struct run_sink *file, const char *folder, int rank,
+    const char *suffix, bool append);
+/* Closes it; an error of that is kept, after those of writing. */
+void run_file_close(struct run_sink *file);
 void run_sink_close(struct run_sink *sink);
 bool run_sink_is_empty(const struct run_sink *sink);
 bool run_sink_is_full(const struct run_sink *sink);
 /* Write what can be written without waiting. */
 void run_sink_flush(struct run_sink *sink);
+/* Drops what is not written yet, and all that follows. */
+void run_sink_drop(struct run_sink *sink);
 /* Write all, and wait for that. */
 void run_sink_drain(struct run_sink *sink);
 /* A line of our own: "symmcoll-run: ...". */
@@ -149,6 +159,7 @@ struct run_rank {
     bool left;   /* it ended within a world, without finalizing it */
     char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
     struct run_stream streams[2];       /* standard output and error */
+    struct run_sink files[2];           /* of --output; fd -1: none */
 };
 
 /* One rank's block in a world. */

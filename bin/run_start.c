@@ -145,41 +145,48 @@ static bool make_unblocking(int fd)
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
 }
 
-/* Where a rank's output goes: into a file, through us, or straight out. */
+/* Makes the way of a rank's output: through the launcher, to its own streams or
+ * to the rank's files, or straight out where there is nothing to add. */
 static bool make_output(struct run_job *job, struct run_rank *rank, int which,
     struct run_sink *sink, int *end)
 {
     const struct run_options *options = job->options;
-    char path[4096];
+    const char *suffix = which == 0 ? "out" : "err";
     int reader;
 
     *end = -1;
     if (options->output != NULL) {
-        int n = snprintf(path, sizeof(path), "%s/%d.%s", options->output,
-            rank->number, which == 0 ? "out" : "err");
-
-        if (n < 0 || (size_t)n >= sizeof(path)) {
-            errno = ENAMETOOLONG;
-        } else {
-            *end = open(path,
-                O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND |
-                    (job->attempt == 0 ? O_TRUNC : 0),
-                0666);
-        }
-        if (*end < 0)
+        sink = &rank->files[which];
+        if (!run_file_open(sink, options->output, rank->number, suffix,
+                job->attempt > 0)) {
             run_say(job->err, "--output: %s/%d.%s: %s", options->output,
-                rank->number, which == 0 ? "out" : "err", strerror(errno));
-        return *end >= 0;
-    }
-    if (!options->prefix && options->ranks == 1)
+                rank->number, suffix, strerror(errno));
+            return false;
+        }
+    } else if (!options->prefix && options->ranks == 1) {
         return true; /* nothing to add, nothing to mix: the rank has ours */
+    }
     if (!make_pipe(&reader, end) || !make_unblocking(reader)) {
         run_say(job->err, "rank %d: output: %s", rank->number, strerror(errno));
         return false;
     }
     run_stream_open(&rank->streams[which], reader, sink,
-        options->prefix ? rank->number : -1);
+        options->prefix && options->output == NULL ? rank->number : -1);
+    rank->streams[which].whole = options->output != NULL;
     return true;
+}
+
+/* Opens an input that has ended: /dev/null, or a pipe without a writer in a root
+ * file system that has no such device. */
+static int open_empty(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int reader, writer;
+
+    if (fd >= 0 || !make_pipe(&reader, &writer))
+        return fd;
+    close(writer);
+    return reader;
 }
 
 /* Rank 0 has our input, the others none. */
@@ -189,7 +196,7 @@ static bool make_input(struct run_job *job, struct run_rank *rank, int *end)
 
     *end = -1;
     if (rank->number > 0)
-        *end = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        *end = open_empty();
     else if (!isatty(STDIN_FILENO))
         return true;
     else if (make_pipe(end, &input->to)) {

@@ -18,17 +18,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Per rank: two streams; at a rendezvous its connection, its block, its
- * pidfd. */
+/* Per rank: two streams; at a rendezvous its connection, its block, its pidfd;
+ * with --output two files. */
 #define FILES_PER_RANK 5
+#define OUTPUT_FILES_PER_RANK 2
 #define FILES_MORE 32
 
-/* A closed standard stream would become some other file of ours. */
+/*
+ * Opens the standard streams that are closed, which would become other files.
+ * Each becomes the reading end of a pipe without a writer: reading returns the
+ * end of the input, and writing fails as it did (EBADF), so that lost output
+ * is an error.
+ */
 static bool check_streams(void)
 {
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        int ends[2];
+
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        if (pipe(ends) != 0)
             return false;
+        close(ends[1]);
+        if (ends[0] != fd)
+            return false;
+    }
     return true;
 }
 
@@ -68,7 +82,9 @@ static bool open_signals(struct run_job *job)
 
 static bool raise_file_limit(struct run_job *job)
 {
-    rlim_t needed = (rlim_t)job->options->ranks * FILES_PER_RANK + FILES_MORE;
+    rlim_t each = FILES_PER_RANK +
+                  (job->options->output != NULL ? OUTPUT_FILES_PER_RANK : 0);
+    rlim_t needed = (rlim_t)job->options->ranks * each + FILES_MORE;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -117,6 +133,7 @@ static bool open_attempt(struct run_job *job)
     for (int i = 0; i < job->options->ranks; i++) {
         job->ranks[i].number = i;
         job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
+        job->ranks[i].files[0].fd = job->ranks[i].files[1].fd = -1;
     }
     if (!make_names(job)) {
         run_say(job->err, "no random numbers: %s", strerror(errno));
@@ -129,7 +146,16 @@ say_why:
     run_say(job->err, "%s", symmcoll_last_error());
 free_ranks:
     free(job->ranks);
+    job->ranks = NULL;
     return false;
+}
+
+/* Closes the files of --output.  A file system may report only here that what
+ * was written does not fit. */
+static void close_files(struct run_job *job)
+{
+    for (int i = 0; i < 2 * job->options->ranks; i++)
+        run_file_close(&job->ranks[i / 2].files[i % 2]);
 }
 
 static void close_attempt(struct run_job *job)
@@ -137,18 +163,25 @@ static void close_attempt(struct run_job *job)
     run_sweep(job);
     for (int i = 0; i < 2 * job->options->ranks; i++)
         run_stream_finish(&job->ranks[i / 2].streams[i % 2]);
+    close_files(job);
+    for (int i = 0; i < 2 * job->options->ranks; i++)
+        run_sink_close(&job->ranks[i / 2].files[i % 2]);
     run_input_close(&job->input);
     run_record_forget(job);
     symc_bootstrap_close(job->server);
     free(job->ranks);
+    job->ranks = NULL;
 }
 
-/* The sink that could not take what it was given, or NULL. */
+/* Returns the first sink that output could not be written to, or NULL. */
 static const struct run_sink *find_loss(const struct run_job *job)
 {
     for (int i = 0; i < 2; i++)
         if (job->sinks[i].error != 0)
             return &job->sinks[i];
+    for (int i = 0; job->ranks != NULL && i < 2 * job->options->ranks; i++)
+        if (job->ranks[i / 2].files[i % 2].error != 0)
+            return &job->ranks[i / 2].files[i % 2];
     return NULL;
 }
 
@@ -212,6 +245,7 @@ static int run_attempt(struct run_job *job, bool *again)
     status = run_start(job);
     if (status == 0) {
         run_watch(job);
+        close_files(job);
         status = judge(job, line, sizeof(line));
         *again = status != 0 && job->interrupts == 0 &&
                  find_loss(job) == NULL &&

@@ -59,7 +59,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 104
+plan 109
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
@@ -227,12 +227,32 @@ if [ -c /dev/full ]; then
             "1 symmcoll-run: standard output: No space left on device" \
             "$option that cannot be written fails"
     done
+    mkdir devices
+    ln -s /dev/full devices/1.out
+    "$run" -n 2 --output devices sh -c 'echo hi; exit 0' >out 2>err
+    is "$? $(cat err)" \
+        "1 symmcoll-run: devices/1.out: No space left on device" \
+        "a file of --output that cannot be written fails the job"
 else
-    skip 5 'no /dev/full'
+    skip 6 'no /dev/full'
 fi
+"$run" -n 2 echo hi 2>err >&-
+is "$? $(cat err)" "1 symmcoll-run: standard output: Bad file descriptor" \
+    "a standard output that is closed loses what ranks print: an error"
+"$run" -n 2 sh -c 'echo hi >&2' >out 2>&-
+is $? 1 "so does a standard error that is closed"
+"$run" -n 2 true <&- >&- 2>&-
+is $? 0 \
+    "closed streams that nothing is written to are no error"
 (ulimit -f 8 && exec timeout 60 "$run" -n 2 yes) >limited 2>err
 is "$? $(cat err)" "1 symmcoll-run: standard output: File too large" \
     "a file that is full in the middle is named, and no rank"
+
+rm -rf logs
+(ulimit -f 8 && exec timeout 60 "$run" -n 2 --output logs yes) 2>err
+is "$? $(sed 's/[01]\.out/R.out/' err)" \
+    "1 symmcoll-run: logs/R.out: File too large" \
+    "so is a file of --output"
 
 # ---- progress on a terminal ----
 
