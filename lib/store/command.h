@@ -19,6 +19,7 @@
 #define SYMC_REPLY_WRONG_TYPE \
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 #define SYMC_REPLY_SYNTAX "-ERR syntax error\r\n"
+#define SYMC_REPLY_TOO_MUCH "-OOM the transaction asks for too much\r\n"
 #define SYMC_REPLY_NO_MEMORY \
     "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
@@ -42,6 +43,17 @@ struct symc_command {
 extern const struct symc_command symc_commands_of_keys[];
 extern const struct symc_command symc_commands_of_lists[];
 extern const struct symc_command symc_commands_of_clients[];
+
+/* ---- glob.c ---- */
+
+struct symc_glob;
+
+/* NULL: no memory.  Release it with free(). */
+struct symc_glob *symc_glob_create(const char *pattern);
+bool symc_glob_match(struct symc_glob *glob, const char *text);
+
+/* Returns how many steps a match with a text of so many bytes takes at most. */
+size_t symc_glob_steps(const struct symc_glob *glob, size_t length);
 
 /* ---- command_keys.c ---- */
 

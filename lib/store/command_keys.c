@@ -82,6 +82,8 @@ static bool change(
         item = look(client, key);
     else if (!look_kind(client, key, queue, &item))
         return false;
+    client->server->work +=
+        edit->nbytes + (item.value != NULL ? item.value->nbytes : 0);
     expires_ns = symc_map_expires(map, key);
     status = symc_edit_apply(edit, key, item, &what);
     if (status == SYMMCOLL_OK)
@@ -122,7 +124,7 @@ static void run_mget(
 
         nbytes += item.value != NULL ? item.value->nbytes : 0;
     }
-    if (nbytes > SYMC_SERVER_OUT_MAX / 2) {
+    if (nbytes > SYMC_SERVER_REPLY_MAX) {
         symc_put_raw(client, "-ERR the values are too large for one reply\r\n");
         return;
     }

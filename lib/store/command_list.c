@@ -1,115 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Commands of all keys: those that match a pattern, and their number.
+ *
+ * A SCAN looks at so many keys and does so much work at most; its cursor says
+ * where the next one goes on.
  */
 #include "store/command.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Whether a text matches * ? [abc] [^a-c] \x; no pattern takes long. */
-static bool match_one(const char **pattern, char c)
+#define SCAN_MOST 1000                        /* keys of one SCAN */
+#define PATTERN_MAX (2 * SYMC_SERVER_KEY_MAX) /* each byte escaped */
+#define STEP_WORK 16                          /* of one step of a match */
+#define KEY_WORK 256                          /* of one key */
+
+struct scan {
+    size_t left;   /* the cursor: the keys below this index are left */
+    int64_t count; /* how many keys to look at, at most */
+    const char *pattern;
+};
+
+static bool read_scan(
+    struct symc_reply *const *args, size_t n, struct scan *scan)
 {
-    const char *at = *pattern;
-    bool negate, found = false;
+    int64_t cursor;
 
-    if (*at == '?') {
-        *pattern = at + 1;
-        return true;
-    }
-    if (*at != '[') {
-        if (*at == '\\' && at[1] != '\0')
-            at++;
-        *pattern = at + 1;
-        return *at == c;
-    }
-    at++;
-    negate = *at == '^';
-    at += negate;
-    for (; *at != '\0' && *at != ']'; at++) {
-        if (*at == '\\' && at[1] != '\0')
-            at++;
-        if (at[1] == '-' && at[2] != '\0' && at[2] != ']') {
-            found |= *at <= c && c <= at[2];
-            at += 2;
-        } else {
-            found |= *at == c;
-        }
-    }
-    *pattern = *at != '\0' ? at + 1 : at;
-    return found != negate;
-}
-
-static bool matches(const char *pattern, const char *text)
-{
-    const char *star = NULL, *again = NULL;
-
-    while (*text != '\0') {
-        const char *next = pattern;
-
-        if (*pattern == '*') {
-            star = ++pattern;
-            again = text;
-        } else if (*pattern != '\0' && match_one(&next, *text)) {
-            pattern = next;
-            text++;
-        } else if (star != NULL) {
-            pattern = star;
-            text = ++again;
-        } else {
+    *scan = (struct scan){.count = SCAN_MOST, .pattern = "*"};
+    if (n % 2 == 0 || !symc_command_read_number(args[0], &cursor) || cursor < 0)
+        return false;
+    scan->left = (size_t)cursor;
+    for (size_t i = 1; i < n; i += 2) {
+        if (strcasecmp(args[i]->text, "MATCH") == 0)
+            scan->pattern = args[i + 1]->text;
+        else if (strcasecmp(args[i]->text, "COUNT") != 0 ||
+                 !symc_command_read_number(args[i + 1], &scan->count) ||
+                 scan->count < 1)
             return false;
-        }
     }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == '\0';
+    return true;
 }
 
-/* What every match begins with: the pattern up to its first special one. */
-static void find_prefix(const char *pattern, char *prefix, size_t room)
+/* Looks at the next keys, with a bound on their number and on the work; returns
+ * how many of them match. */
+static size_t find_matches(struct symc_server *server, struct scan *scan,
+    struct symc_glob *glob, size_t found[SCAN_MOST])
 {
-    size_t used = 0;
+    const struct symc_map *map = &server->map;
+    int64_t now_ns = symc_now_ns(), expires_ns;
+    size_t begun = server->work, nfound = 0;
 
-    while (*pattern != '\0' && strchr("*?[", *pattern) == NULL &&
-           used + 1 < room) {
-        if (*pattern == '\\' && pattern[1] != '\0')
-            pattern++;
-        prefix[used++] = *pattern++;
+    if (scan->left == 0 || scan->left > map->count)
+        scan->left = map->count;
+    for (int64_t i = 0; i < scan->count && i < SCAN_MOST && scan->left > 0 &&
+                        server->work - begun < SYMC_SERVER_TURN;
+         i++) {
+        const char *key = symc_map_key(map, --scan->left, &expires_ns);
+
+        server->work +=
+            KEY_WORK + STEP_WORK * symc_glob_steps(glob, strlen(key));
+        if (expires_ns > now_ns && symc_glob_match(glob, key))
+            found[nfound++] = scan->left;
     }
-    prefix[used] = '\0';
+    return nfound;
 }
 
-/* All at once: the cursor that is returned is always the last one. */
+/* The cursor is 1 + the index of the next key, which is how many are left. */
 static void run_scan(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
-    struct symc_map *map = &client->server->map;
-    struct symc_names names = {0};
-    const char *pattern = "*", *name;
-    char prefix[SYMC_SERVER_KEY_MAX + 1];
-    size_t found = 0;
+    struct symc_server *server = client->server;
+    size_t found[SCAN_MOST], nfound;
+    int64_t expires_ns;
+    struct symc_glob *glob;
+    struct scan scan;
+    char cursor[24];
 
-    for (size_t i = 1; i + 1 < n; i += 2)
-        if (strcasecmp(args[i]->text, "MATCH") == 0)
-            pattern = args[i + 1]->text;
-    find_prefix(pattern, prefix, sizeof(prefix));
-    if (symc_map_sweep(map, symc_now_ns()) != SYMMCOLL_OK ||
-        symc_map_list(map, prefix, &names) != SYMMCOLL_OK) {
-        free(names.text);
+    if (!read_scan(args, n, &scan)) {
+        symc_put_raw(client, SYMC_REPLY_SYNTAX);
+        return;
+    }
+    if (strlen(scan.pattern) > PATTERN_MAX) {
+        symc_put_raw(client, "-ERR a pattern has at most 10240 bytes\r\n");
+        return;
+    }
+    glob = symc_glob_create(scan.pattern);
+    if (glob == NULL) {
         symc_put_raw(client, SYMC_REPLY_NO_MEMORY);
         return;
     }
-    name = names.text;
-    for (size_t i = 0; i < names.count; i++, name += strlen(name) + 1)
-        found += matches(pattern, name);
-    symc_put_raw(client, "*2\r\n$1\r\n0\r\n");
-    symc_put_number(client, '*', (int64_t)found);
-    name = names.text;
-    for (size_t i = 0; i < names.count; i++, name += strlen(name) + 1)
-        if (matches(pattern, name))
-            symc_put_text(client, name, strlen(name));
-    free(names.text);
+    server->work += 256 * strlen(scan.pattern); /* sets of bytes */
+    nfound = find_matches(server, &scan, glob, found);
+    free(glob);
+    snprintf(cursor, sizeof(cursor), "%zu", scan.left);
+    symc_put_raw(client, "*2\r\n");
+    symc_put_text(client, cursor, strlen(cursor));
+    symc_put_number(client, '*', (int64_t)nfound);
+    for (size_t i = 0; i < nfound; i++) {
+        const char *key = symc_map_key(&server->map, found[i], &expires_ns);
+
+        symc_put_text(client, key, strlen(key));
+    }
 }
 
 static void run_dbsize(

@@ -99,6 +99,34 @@ static void run_discard(
 }
 
 static const struct symc_command *find_command(const char *name);
+static const char *judge_limits(
+    const struct symc_client *client, const struct symc_command *command);
+
+/* Runs what was queued.  A command that would pass a limit fails alone, as one
+ * does that meets a key of the wrong kind. */
+static void run_queued(struct symc_client *client)
+{
+    const struct symc_server *server = client->server;
+    size_t begun = server->work;
+
+    symc_put_number(client, '*', (int64_t)client->nqueued);
+    for (size_t i = 0; i < client->nqueued; i++) {
+        const struct symc_reply *request = client->queued[i];
+        const struct symc_command *command =
+            find_command(request->items[0]->text);
+        const char *error = judge_limits(client, command);
+
+        if (error == NULL &&
+            (server->work - begun > SYMC_SERVER_EXEC_WORK ||
+                symc_client_out(client) >
+                    SYMC_SERVER_OUT_MAX - SYMC_SERVER_REPLY_MAX))
+            error = SYMC_REPLY_TOO_MUCH;
+        if (error != NULL)
+            symc_put_raw(client, error);
+        else
+            command->run(client, request->items + 1, request->count - 1);
+    }
+}
 
 static void run_exec(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
@@ -121,13 +149,7 @@ static void run_exec(
     } else if (changed) {
         symc_put_raw(client, "*-1\r\n");
     } else {
-        symc_put_number(client, '*', (int64_t)client->nqueued);
-        for (size_t i = 0; i < client->nqueued; i++) {
-            const struct symc_reply *request = client->queued[i];
-
-            find_command(request->items[0]->text)
-                ->run(client, request->items + 1, request->count - 1);
-        }
+        run_queued(client);
     }
     symc_command_forget(client);
 }
@@ -169,6 +191,16 @@ static bool are_keys(const struct symc_reply *request, size_t n)
     return true;
 }
 
+/* Returns the error of a command that may not run now; NULL: it may. */
+static const char *judge_limits(
+    const struct symc_client *client, const struct symc_command *command)
+{
+    if ((command->flags & SYMC_COMMAND_WRITES) != 0 &&
+        client->server->map.nbytes > client->server->max_memory)
+        return SYMC_REPLY_NO_MEMORY;
+    return NULL;
+}
+
 /* A request is a list of texts, of which those that may be keys are texts
  * without a zero byte. */
 static const char *judge_request(const struct symc_client *client,
@@ -202,18 +234,15 @@ static const char *judge_request(const struct symc_client *client,
         (command->flags & SYMC_COMMAND_SUBSCRIBED) == 0)
         return "-ERR only SUBSCRIBE, UNSUBSCRIBE, PUBLISH, PING and QUIT are "
                "allowed in this context\r\n";
-    if ((command->flags & SYMC_COMMAND_WRITES) != 0 &&
-        client->server->map.nbytes > client->server->max_memory)
-        return SYMC_REPLY_NO_MEMORY;
-    return NULL;
+    return judge_limits(client, command);
 }
 
 static size_t measure_request(const struct symc_reply *request)
 {
-    size_t nbytes = sizeof(*request);
+    size_t nbytes = SYMC_REPLY_NBYTES;
 
     for (size_t i = 0; i < request->count; i++)
-        nbytes += request->items[i]->nbytes + sizeof(*request);
+        nbytes += request->items[i]->nbytes + SYMC_REPLY_NBYTES;
     return nbytes;
 }
 
@@ -245,6 +274,7 @@ void symc_command_run(struct symc_client *client, struct symc_reply *request)
     const struct symc_command *command = NULL;
     const char *error = judge_request(client, request, &command);
 
+    client->server->work += SYMC_SERVER_REQUEST_WORK;
     if (error != NULL) {
         symc_put_raw(client, error);
         client->spoiled = client->multi;

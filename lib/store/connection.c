@@ -35,6 +35,7 @@ static const struct symc_resp_limits stranger_limits = {
 /* Close what accept() has opened. */
 static void free_connection(struct symc_client *client)
 {
+    event_del(&client->again);
     if (client->tls != NULL) {
         bufferevent_free(client->tls);
     } else {
@@ -106,22 +107,36 @@ static bool run_request(struct symc_client *client)
     if (request == NULL)
         return false;
     client->spoke = true;
+    symc_client_count(client); /* the request is no longer pending */
     symc_command_run(client, request);
     symc_resp_set_limits(
         client->resp, client->entered ? &request_limits : &stranger_limits);
     return true;
 }
 
-/* Run requests while there are whole ones and their replies are read.  Where it
- * stops for the replies' sake some are left, so that the output's end will call
- * it again. */
+/* Lets the other clients have their turn before it goes on. */
+static void yield(struct symc_client *client)
+{
+    static const struct timeval at_once = {0};
+
+    symc_client_flush(client);
+    symc_client_listen(client, false);
+    event_add(&client->again, &at_once);
+}
+
+/* Runs requests while there are whole ones, their replies are read and its turn
+ * is not over.  Where it stops for one of these some may be left: the output's
+ * end, or the next turn, calls it again. */
 static void run_requests(struct symc_client *client)
 {
-    bool more = true;
+    const struct symc_server *server = client->server;
+    size_t begun = server->work;
+    bool more = true, over = false;
 
-    while (more && !client->closing && !client->doomed &&
+    while (more && !over && !client->closing && !client->doomed &&
            symc_client_out(client) < SYMC_SERVER_OUT_HIGH) {
         more = run_request(client);
+        over = server->work - begun > SYMC_SERVER_TURN;
         if (!more || symc_client_out(client) >= SYMC_SERVER_OUT_HIGH)
             symc_client_flush(client);
     }
@@ -129,6 +144,8 @@ static void run_requests(struct symc_client *client)
         symc_client_flush(client);
     if (client->closing || symc_client_out(client) >= SYMC_SERVER_OUT_HIGH)
         symc_client_listen(client, false);
+    else if (over && !client->doomed)
+        yield(client);
     symc_client_count(client);
     if (client->closing && symc_client_out(client) == 0)
         symc_client_doom(client);
@@ -142,17 +159,36 @@ static void take_input(
         symc_client_doom(client);
 }
 
-/* All has been sent: go on with what was left unread. */
+/* Goes on with requests that were left; where none is, with reading. */
 static void go_on(struct symc_client *client)
 {
-    if (client->closing) {
-        symc_client_doom(client);
-        return;
-    }
     run_requests(client);
     if (!client->closing && !client->doomed &&
-        symc_client_out(client) < SYMC_SERVER_OUT_HIGH)
+        symc_client_out(client) < SYMC_SERVER_OUT_HIGH &&
+        !event_pending(&client->again, EV_TIMEOUT, NULL))
         symc_client_listen(client, true);
+}
+
+/* All has been sent. */
+static void sent_all(struct symc_client *client)
+{
+    if (client->closing)
+        symc_client_doom(client);
+    else
+        go_on(client);
+}
+
+/* The others have had their turn. */
+static void take_turn(int fd, short what, void *arg)
+{
+    struct symc_client *client = arg;
+    struct symc_server *server = client->server;
+
+    (void)fd;
+    (void)what;
+    if (!client->doomed && !client->closing)
+        go_on(client);
+    drop_doomed(server);
 }
 
 /* ---- the socket, without TLS ---- */
@@ -184,7 +220,9 @@ static void write_ready(int fd, short what, void *arg)
         symc_client_doom(client);
     } else if (symc_client_out(client) == 0) {
         event_del(&client->writable);
-        go_on(client);
+        sent_all(client);
+    } else {
+        symc_client_count(client);
     }
     drop_doomed(server);
 }
@@ -212,7 +250,7 @@ static void write_tls(struct bufferevent *events, void *arg)
     struct symc_server *server = client->server;
 
     (void)events;
-    go_on(client);
+    sent_all(client);
     drop_doomed(server);
 }
 
@@ -325,6 +363,7 @@ void symc_client_accept(struct symc_server *server, int fd)
     client->server = server;
     client->since_ns = symc_now_ns();
     client->entered = server->password[0] == '\0';
+    evtimer_assign(&client->again, server->base, take_turn, client);
     if (symc_resp_create(client->entered ? &request_limits : &stranger_limits,
             &client->resp) != SYMMCOLL_OK ||
         !attach(client)) {

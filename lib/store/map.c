@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A map of keys to values and queues over the C library's balanced tree.
+ * A map of keys to values and queues over the C library's balanced tree, with an
+ * array of all keys for walks that go on later.
  */
 #include "store/map.h"
 
@@ -8,8 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the C library keeps beside a slot with a value, and beside a queued
+ * value: nodes of its tree, and heads of allocations. */
+#define BESIDE_SLOT 96
+#define BESIDE_QUEUED 48
+
 struct symc_slot {
     const char *key; /* first, so that a lookup needs no copy of the text */
+    size_t index;    /* in the map's array of all */
     struct symc_bytes value; /* where the queue is empty */
     struct symc_queue queue;
     uint64_t version;
@@ -27,7 +34,7 @@ static int compare_slots(const void *a, const void *b)
 static size_t drop_first(struct symc_queue *queue)
 {
     struct symc_queued *first = queue->first;
-    size_t nbytes = first->value.nbytes + sizeof(*first);
+    size_t nbytes = first->value.nbytes + sizeof(*first) + BESIDE_QUEUED;
 
     queue->first = first->next;
     queue->length--;
@@ -97,6 +104,28 @@ bool symc_map_has(struct symc_map *map, const char *key)
     return find_slot(map, key) != NULL;
 }
 
+static size_t measure_slot(const struct symc_slot *slot)
+{
+    return sizeof(*slot) + strlen(slot->text) + 1 + BESIDE_SLOT;
+}
+
+/* Makes room for one more slot in the array of all. */
+static symmcoll_status_t grow(struct symc_map *map)
+{
+    size_t room = 2 * map->room + 16;
+    struct symc_slot **all;
+
+    if (map->count < map->room)
+        return SYMMCOLL_OK;
+    all = realloc(map->all, room * sizeof(struct symc_slot *));
+    if (all == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_NO_MEMORY, "store: no memory for one more key");
+    map->all = all;
+    map->room = room;
+    return SYMMCOLL_OK;
+}
+
 /* The slot of a key, made where there is none. */
 static struct symc_slot *take_slot(struct symc_map *map, const char *key)
 {
@@ -105,6 +134,8 @@ static struct symc_slot *take_slot(struct symc_map *map, const char *key)
 
     if (slot != NULL)
         return slot;
+    if (grow(map) != SYMMCOLL_OK)
+        return NULL;
     slot = symc_alloc(1, sizeof(*slot) + length);
     if (slot == NULL)
         return NULL;
@@ -116,8 +147,9 @@ static struct symc_slot *take_slot(struct symc_map *map, const char *key)
         return NULL;
     }
     slot->expires_ns = SYMC_NEVER;
-    map->count++;
-    map->nbytes += sizeof(*slot) + length;
+    slot->index = map->count;
+    map->all[map->count++] = slot;
+    map->nbytes += measure_slot(slot);
     return slot;
 }
 
@@ -158,7 +190,7 @@ symmcoll_status_t symc_map_push(
     else
         queue->last->next = queued;
     queue->last = queued;
-    note_change(map, slot, value.nbytes + sizeof(*queued));
+    note_change(map, slot, value.nbytes + sizeof(*queued) + BESIDE_QUEUED);
     return SYMMCOLL_OK;
 }
 
@@ -197,45 +229,44 @@ symmcoll_status_t symc_map_apply(
 
 /* ---- all keys ---- */
 
-struct listing {
-    const char *prefix;
-    size_t length;
-    struct symc_names *names;
-    symmcoll_status_t status;
-};
-
-static void list_slot(const void *node, VISIT visit, void *arg)
-{
-    const struct symc_slot *slot = *(struct symc_slot *const *)node;
-    struct listing *listing = arg;
-
-    if ((visit == postorder || visit == leaf) &&
-        listing->status == SYMMCOLL_OK &&
-        strncmp(slot->key, listing->prefix, listing->length) == 0)
-        listing->status = symc_names_add(listing->names, slot->key);
-}
-
 symmcoll_status_t symc_map_list(
     const struct symc_map *map, const char *prefix, struct symc_names *names)
 {
-    struct listing listing = {prefix, strlen(prefix), names, SYMMCOLL_OK};
+    size_t length = strlen(prefix);
+    symmcoll_status_t status = SYMMCOLL_OK;
 
-    twalk_r(map->root, list_slot, &listing);
-    return listing.status;
+    for (size_t i = 0; i < map->count && status == SYMMCOLL_OK; i++)
+        if (strncmp(map->all[i]->key, prefix, length) == 0)
+            status = symc_names_add(names, map->all[i]->key);
+    return status;
+}
+
+const char *symc_map_key(
+    const struct symc_map *map, size_t index, int64_t *expires_ns)
+{
+    *expires_ns = map->all[index]->expires_ns;
+    return map->all[index]->key;
+}
+
+static void remove_slot(struct symc_map *map, struct symc_slot *slot)
+{
+    struct symc_slot *last = map->all[--map->count];
+
+    last->index = slot->index;
+    map->all[last->index] = last;
+    map->recent = NULL;
+    tdelete(slot, &map->root, compare_slots);
+    map->nbytes -= measure_slot(slot) + clear_slot(slot);
+    map->clock++;
+    free_slot(slot);
 }
 
 void symc_map_remove(struct symc_map *map, const char *key)
 {
     struct symc_slot *slot = find_slot(map, key);
 
-    if (slot == NULL)
-        return;
-    map->recent = NULL;
-    tdelete(slot, &map->root, compare_slots);
-    map->count--;
-    map->nbytes -= sizeof(*slot) + strlen(slot->text) + 1 + clear_slot(slot);
-    map->clock++;
-    free_slot(slot);
+    if (slot != NULL)
+        remove_slot(map, slot);
 }
 
 /* ---- versions and lives ---- */
@@ -263,42 +294,25 @@ int64_t symc_map_expires(struct symc_map *map, const char *key)
     return slot != NULL ? slot->expires_ns : 0;
 }
 
-struct sweep {
-    int64_t now_ns;
-    struct symc_names names;
-    symmcoll_status_t status;
-};
-
-static void note_expired(const void *node, VISIT visit, void *arg)
+void symc_map_sweep(struct symc_map *map, int64_t now_ns, size_t most)
 {
-    const struct symc_slot *slot = *(struct symc_slot *const *)node;
-    struct sweep *sweep = arg;
+    if (map->swept == 0 || map->swept > map->count)
+        map->swept = map->count;
+    for (; map->swept > 0 && most > 0; most--) {
+        struct symc_slot *slot = map->all[--map->swept];
 
-    if ((visit == postorder || visit == leaf) &&
-        slot->expires_ns <= sweep->now_ns && sweep->status == SYMMCOLL_OK)
-        sweep->status = symc_names_add(&sweep->names, slot->key);
-}
-
-symmcoll_status_t symc_map_sweep(struct symc_map *map, int64_t now_ns)
-{
-    struct sweep sweep = {.now_ns = now_ns, .status = SYMMCOLL_OK};
-    const char *name;
-
-    twalk_r(map->root, note_expired, &sweep);
-    name = sweep.names.text;
-    for (size_t i = 0; i < sweep.names.count; i++) {
-        symc_map_remove(map, name);
-        name += strlen(name) + 1;
+        if (slot->expires_ns <= now_ns)
+            remove_slot(map, slot);
     }
-    free(sweep.names.text);
-    return sweep.status;
 }
 
 void symc_map_clear(struct symc_map *map)
 {
     tdestroy(map->root, free_slot);
+    free(map->all);
     map->root = NULL;
     map->recent = NULL;
-    map->count = 0;
+    map->all = NULL;
+    map->count = map->room = map->swept = 0;
     map->nbytes = 0;
 }

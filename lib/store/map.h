@@ -13,8 +13,10 @@ struct symc_slot;
 struct symc_map {
     void *root;               /* of the C library's tree, tsearch(3) */
     struct symc_slot *recent; /* found last; NULL */
-    size_t count;
-    size_t nbytes;  /* of all keys and values */
+    struct symc_slot **all;   /* count of them, in no order */
+    size_t count, room;
+    size_t swept;   /* the index below which symc_map_sweep() goes on */
+    size_t nbytes;  /* of all keys and values, and of what they are kept in */
     uint64_t clock; /* counts changes */
 };
 
@@ -58,8 +60,19 @@ bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns);
 /* When it goes; 0 where it is absent. */
 int64_t symc_map_expires(struct symc_map *map, const char *key);
 
-/* Remove what should have gone.  Errors: NO_MEMORY. */
-symmcoll_status_t symc_map_sweep(struct symc_map *map, int64_t now_ns);
+/*
+ * Returns the key at an index below the map's count, borrowed until the next
+ * change, and when it goes.  A walk from the highest index to 0 meets every key
+ * that is there all the time, also if keys are added and removed between two of
+ * its steps: a removal moves the key with the highest index only, and a new key
+ * gets a higher one.  It may meet a key twice.
+ */
+const char *symc_map_key(
+    const struct symc_map *map, size_t index, int64_t *expires_ns);
+
+/* Removes the keys that should have gone among the next ones, of which it looks
+ * at so many at most; begins again after the last one. */
+void symc_map_sweep(struct symc_map *map, int64_t now_ns, size_t most);
 
 void symc_map_remove(struct symc_map *map, const char *key);
 void symc_map_clear(struct symc_map *map);

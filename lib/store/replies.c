@@ -23,6 +23,7 @@ void symc_put_number(struct symc_client *client, char type, int64_t number)
 
 void symc_put_text(struct symc_client *client, const void *data, size_t nbytes)
 {
+    client->server->work += nbytes;
     symc_put_number(client, '$', (int64_t)nbytes);
     evbuffer_add(client->out, data, nbytes);
     evbuffer_add(client->out, "\r\n", 2);
@@ -67,15 +68,30 @@ void symc_client_doom(struct symc_client *client)
         event_del(&client->writable);
 }
 
+/* Drops the client that keeps the most.  Its share is no longer counted: it goes
+ * at the end of this callback. */
+static void drop_largest(struct symc_server *server)
+{
+    struct symc_client *largest = server->first;
+
+    for (struct symc_client *at = server->first; at != NULL; at = at->next)
+        if (at->pending > largest->pending)
+            largest = at;
+    server->pending -= largest->pending;
+    largest->pending = 0;
+    symc_client_doom(largest);
+}
+
 void symc_client_count(struct symc_client *client)
 {
     struct symc_server *server = client->server;
     size_t pending = symc_resp_pending(client->resp) + client->queued_nbytes +
                      client->kept + symc_client_out(client);
 
+    if (client->doomed)
+        return;
     server->pending += pending - client->pending;
     client->pending = pending;
-    if (server->pending > SYMC_SERVER_PENDING_MAX &&
-        pending > SYMC_SERVER_PENDING_BIG)
-        symc_client_doom(client);
+    while (server->pending > SYMC_SERVER_PENDING_MAX)
+        drop_largest(server);
 }

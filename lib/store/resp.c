@@ -205,7 +205,7 @@ symmcoll_status_t symc_resp_feed(
 size_t symc_resp_pending(const struct symc_resp *resp)
 {
     return resp->reader->len - resp->reader->pos + resp->nbytes +
-           resp->items * (sizeof(struct symc_reply) + sizeof(void *));
+           resp->items * SYMC_REPLY_NBYTES;
 }
 
 /*

@@ -27,6 +27,10 @@ struct symc_reply {
     size_t count;
 };
 
+/* Bytes of memory beside its text, the place in the list around it and heads of
+ * allocations included. */
+#define SYMC_REPLY_NBYTES (sizeof(struct symc_reply) + 64)
+
 void symc_reply_free(struct symc_reply *reply);
 
 struct symc_resp_limits {

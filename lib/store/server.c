@@ -28,7 +28,7 @@
 #define DESCRIPTORS_APART 64 /* left to the program */
 #define MEMORY_MAX ((size_t)1 << 30)
 #define BACKLOG 1024
-#define SWEEP_NS (60 * SYMC_NS_PER_S)
+#define SWEEP_MOST 65536 /* keys a second */
 
 static void accept_one(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *from, int nbytes, void *arg)
@@ -66,10 +66,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     symc_client_tick(server, now_ns);
-    /* Keys that nobody asks for; where there is no memory, the next time. */
-    if (now_ns - server->swept_ns > SWEEP_NS &&
-        symc_map_sweep(&server->map, now_ns) == SYMMCOLL_OK)
-        server->swept_ns = now_ns;
+    symc_map_sweep(&server->map, now_ns, SWEEP_MOST); /* keys that are unused */
 }
 
 static void stop_loop(evutil_socket_t fd, short what, void *arg)

@@ -19,10 +19,13 @@
 
 #define SYMC_SERVER_KEY_MAX 5120             /* bytes, a job's name included */
 #define SYMC_SERVER_QUEUED_MAX (64 << 20)    /* bytes of one transaction */
+#define SYMC_SERVER_TURN (16 << 20)          /* work, then others' turn */
+#define SYMC_SERVER_EXEC_WORK (256u << 20)   /* of one transaction */
+#define SYMC_SERVER_REQUEST_WORK 4096        /* of the smallest request */
 #define SYMC_SERVER_OUT_HIGH (1 << 20)       /* then requests wait */
 #define SYMC_SERVER_OUT_MAX (64 << 20)       /* then a client is dropped */
+#define SYMC_SERVER_REPLY_MAX (32 << 20)     /* of one command */
 #define SYMC_SERVER_PENDING_MAX (256u << 20) /* of all clients together */
-#define SYMC_SERVER_PENDING_BIG (1 << 20)    /* of one that may be dropped */
 #define SYMC_SERVER_WATCHES_MAX 4096         /* of one client, and channels */
 #define SYMC_SERVER_INPUT 65536              /* bytes that are read at once */
 
@@ -39,6 +42,7 @@ struct symc_client {
     struct symc_client *next, *previous;
     int fd;
     struct event readable, writable; /* without TLS */
+    struct event again;              /* goes on after the turn of others */
     struct bufferevent *tls;         /* NULL: none */
     struct evbuffer *out;            /* replies to be sent; tls may own it */
     struct symc_resp *resp;
@@ -75,7 +79,9 @@ struct symc_server {
     size_t nclients, pending;
     bool some_doomed;
     char input[SYMC_SERVER_INPUT]; /* of the client that is read from */
-    int64_t swept_ns;              /* when expired keys were removed */
+    /* What has been done for clients, about as many bytes as could have been
+     * copied in the time; only differences matter. */
+    size_t work;
 };
 
 /* ---- replies.c ---- */
@@ -92,7 +98,8 @@ void symc_client_flush(struct symc_client *client);
 /* Whether requests of a client are to be read. */
 void symc_client_listen(struct symc_client *client, bool listen);
 
-/* Count what is kept for a client; too much of all together ends it. */
+/* Counts what is kept for a client.  Where that is too much of all together,
+ * the client with the most is dropped. */
 void symc_client_count(struct symc_client *client);
 
 /* Drop a client once nobody uses it. */
