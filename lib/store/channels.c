@@ -5,10 +5,13 @@
 #include "store/serving.h"
 
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE_NBYTES 65536 /* of a message */
+#define LARGE_NBYTES 16384 /* of a message */
+#define MESSAGE_HEADS 96   /* the most that is around name and data */
+#define TELL_WORK 16384    /* of sending one message, its bytes apart */
 
 struct channel {
     const char *name; /* first, so that a lookup needs no copy */
@@ -16,17 +19,32 @@ struct channel {
     char text[];
 };
 
+/* A node of the client's tree and of the channel's list. */
 struct symc_subscription {
-    struct symc_client *client;
     struct channel *channel;
-    struct symc_subscription *next, *previous; /* of the channel */
-    struct symc_subscription *next_of_client;
+    struct symc_client *client;
+    struct symc_subscription *next, *previous;
+};
+
+/* What subscribers are sent, as it goes into their outputs. */
+struct message {
+    size_t users;
+    size_t nbytes;
+    char bytes[];
 };
 
 static int compare_channels(const void *a, const void *b)
 {
     return strcmp(
         ((const struct channel *)a)->name, ((const struct channel *)b)->name);
+}
+
+static int compare_subscriptions(const void *a, const void *b)
+{
+    uintptr_t one = (uintptr_t)((const struct symc_subscription *)a)->channel;
+    uintptr_t other = (uintptr_t)((const struct symc_subscription *)b)->channel;
+
+    return (one > other) - (one < other);
 }
 
 static struct channel *find_channel(
@@ -66,6 +84,25 @@ static void drop_if_empty(struct symc_server *server, struct channel *channel)
     free(channel);
 }
 
+static struct symc_subscription *find_subscription(
+    struct symc_client *client, const char *name)
+{
+    const struct symc_subscription wanted = {
+        .channel = find_channel(client->server, name)};
+    struct symc_subscription **node =
+        wanted.channel != NULL
+            ? tfind(&wanted, &client->subscriptions, compare_subscriptions)
+            : NULL;
+
+    return node != NULL ? *node : NULL;
+}
+
+static size_t measure_subscription(const struct channel *channel)
+{
+    return sizeof(struct symc_subscription) + sizeof(*channel) +
+           strlen(channel->name);
+}
+
 symmcoll_status_t symc_channel_subscribe(
     struct symc_client *client, const char *name)
 {
@@ -74,10 +111,8 @@ symmcoll_status_t symc_channel_subscribe(
 
     if (client->nsubscriptions >= SYMC_SERVER_WATCHES_MAX)
         return SYMMCOLL_ERR_INVALID;
-    for (subscription = client->subscriptions; subscription != NULL;
-         subscription = subscription->next_of_client)
-        if (strcmp(subscription->channel->name, name) == 0)
-            return SYMMCOLL_OK;
+    if (find_subscription(client, name) != NULL)
+        return SYMMCOLL_OK;
     subscription = symc_alloc(1, sizeof(*subscription));
     channel = subscription != NULL ? take_channel(client->server, name) : NULL;
     if (channel == NULL) {
@@ -86,25 +121,27 @@ symmcoll_status_t symc_channel_subscribe(
     }
     subscription->client = client;
     subscription->channel = channel;
+    if (tsearch(subscription, &client->subscriptions, compare_subscriptions) ==
+        NULL) {
+        free(subscription);
+        drop_if_empty(client->server, channel);
+        return SYMMCOLL_ERR_NO_MEMORY;
+    }
     subscription->next = channel->first;
     if (channel->first != NULL)
         channel->first->previous = subscription;
     channel->first = subscription;
-    subscription->next_of_client = client->subscriptions;
-    client->subscriptions = subscription;
     client->nsubscriptions++;
-    client->kept += sizeof(*subscription) + sizeof(*channel) + strlen(name);
+    client->kept += measure_subscription(channel);
     return SYMMCOLL_OK;
 }
 
-/* Take one out of both lists; it is the one that *link points to. */
-static void remove_one(
-    struct symc_client *client, struct symc_subscription **link)
+static void remove_one(struct symc_subscription *subscription)
 {
-    struct symc_subscription *subscription = *link;
+    struct symc_client *client = subscription->client;
     struct channel *channel = subscription->channel;
 
-    *link = subscription->next_of_client;
+    tdelete(subscription, &client->subscriptions, compare_subscriptions);
     if (subscription->previous != NULL)
         subscription->previous->next = subscription->next;
     else
@@ -112,60 +149,112 @@ static void remove_one(
     if (subscription->next != NULL)
         subscription->next->previous = subscription->previous;
     client->nsubscriptions--;
-    client->kept -=
-        sizeof(*subscription) + sizeof(*channel) + strlen(channel->name);
+    client->kept -= measure_subscription(channel);
     free(subscription);
     drop_if_empty(client->server, channel);
 }
 
 void symc_channel_unsubscribe(struct symc_client *client, const char *name)
 {
-    struct symc_subscription **link = &client->subscriptions;
+    struct symc_subscription *subscription = find_subscription(client, name);
 
-    while (*link != NULL && strcmp((*link)->channel->name, name) != 0)
-        link = &(*link)->next_of_client;
-    if (*link != NULL)
-        remove_one(client, link);
+    if (subscription != NULL)
+        remove_one(subscription);
+}
+
+/* Returns what the root of a client's tree holds; NULL: the tree is empty. */
+static struct symc_subscription *find_any(const struct symc_client *client)
+{
+    return client->subscriptions != NULL
+               ? *(struct symc_subscription *const *)client->subscriptions
+               : NULL;
 }
 
 void symc_channel_leave_all(struct symc_client *client)
 {
     while (client->subscriptions != NULL)
-        remove_one(client, &client->subscriptions);
+        remove_one(find_any(client));
 }
 
 const char *symc_channel_first(const struct symc_client *client)
 {
-    return client->subscriptions != NULL ? client->subscriptions->channel->name
-                                         : NULL;
+    const struct symc_subscription *any = find_any(client);
+
+    return any != NULL ? any->channel->name : NULL;
+}
+
+/* ---- messages ---- */
+
+/* NULL: no memory. */
+static struct message *make_message(
+    const char *name, const void *data, size_t nbytes)
+{
+    size_t length = strlen(name), room = length + MESSAGE_HEADS;
+    struct message *message = symc_alloc(1, sizeof(*message) + room + nbytes);
+    char *at;
+
+    if (message == NULL)
+        return NULL;
+    message->users = 1;
+    at = message->bytes + snprintf(message->bytes, room,
+                              "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n",
+                              length, name, nbytes);
+    memcpy(at, data, nbytes);
+    memcpy(at + nbytes, "\r\n", 2);
+    message->nbytes = (size_t)(at + nbytes + 2 - message->bytes);
+    return message;
+}
+
+static void release_message(const void *data, size_t nbytes, void *arg)
+{
+    struct message *message = arg;
+
+    (void)data;
+    (void)nbytes;
+    if (--message->users == 0)
+        free(message);
+}
+
+/* Puts a message into a client's output.  A large one is not copied for each,
+ * nor is it sent before the other clients had their turn. */
+static void put_message(
+    struct symc_client *client, struct message *message, bool own)
+{
+    if (message->nbytes <= LARGE_NBYTES) {
+        evbuffer_add(client->out, message->bytes, message->nbytes);
+        if (!own)
+            symc_client_flush(client);
+    } else if (evbuffer_add_reference(client->out, message->bytes,
+                   message->nbytes, release_message, message) == 0) {
+        message->users++;
+        if (client->tls == NULL)
+            event_add(&client->writable, NULL);
+    }
+    symc_client_count(client);
+    if (symc_client_out(client) > SYMC_SERVER_OUT_MAX)
+        symc_client_doom(client);
 }
 
 size_t symc_channel_publish(struct symc_client *publisher, const char *name,
     const void *data, size_t nbytes)
 {
-    struct channel *channel = find_channel(publisher->server, name);
-    struct symc_subscription *subscription =
-        channel != NULL ? channel->first : NULL;
+    const struct channel *channel = find_channel(publisher->server, name);
+    struct message *message;
     size_t told = 0;
 
-    for (; subscription != NULL; subscription = subscription->next) {
-        struct symc_client *client = subscription->client;
-
-        /* A large one is not copied for each of thousands who do not read. */
-        if (nbytes > LARGE_NBYTES &&
-            publisher->server->pending + nbytes > SYMC_SERVER_PENDING_MAX)
-            symc_client_doom(client);
-        if (client->doomed)
+    if (channel == NULL)
+        return 0;
+    message = make_message(name, data, nbytes);
+    if (message == NULL)
+        return 0;
+    for (struct symc_subscription *at = channel->first; at != NULL;
+         at = at->next) {
+        publisher->server->work += TELL_WORK;
+        if (at->client->doomed)
             continue;
-        symc_put_raw(client, "*3\r\n$7\r\nmessage\r\n");
-        symc_put_text(client, name, strlen(name));
-        symc_put_text(client, data, nbytes);
-        if (client != publisher)
-            symc_client_flush(client);
-        symc_client_count(client);
-        if (symc_client_out(client) > SYMC_SERVER_OUT_MAX)
-            symc_client_doom(client);
+        put_message(at->client, message, at->client == publisher);
         told++;
     }
+    release_message(NULL, 0, message);
     return told;
 }

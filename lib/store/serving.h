@@ -35,8 +35,6 @@ struct symc_watch {
     char key[];
 };
 
-struct symc_subscription;
-
 struct symc_client {
     struct symc_server *server;
     struct symc_client *next, *previous;
@@ -56,7 +54,7 @@ struct symc_client {
     struct symc_reply **queued; /* requests of a transaction */
     size_t nqueued, queued_room, queued_nbytes;
     struct symc_watch *watches;
-    struct symc_subscription *subscriptions;
+    void *subscriptions; /* tree */
     size_t nwatches, nsubscriptions;
     size_t kept; /* bytes of both */
 };
