@@ -85,6 +85,10 @@ void info_add_backends(struct info_out *out);
 void info_add_algorithms(
     struct info_out *out, const struct symc_config *config);
 
+/* ---- info_blas.c ---- */
+
+void info_add_blas(struct info_out *out, const struct symc_config *config);
+
 /* ---- info_device.c ---- */
 
 /* The same of device memory, with the settings that it depends on. */

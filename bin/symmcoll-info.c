@@ -49,6 +49,7 @@ static void print_all(
 {
     info_add_library(out, config, wrong);
     info_add_backends(out);
+    info_add_blas(out, config);
     info_add_topology(out);
     info_add_connectivity(out);
     info_add_gpus(out, config);

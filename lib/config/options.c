@@ -357,9 +357,14 @@ const struct symc_option symc_options[] = {
     {
         .key = "fused.blas",
         TEXT(fused_blas),
-        .dflt = "",
-        .help = "Library with CBLAS that multiplies matrices; empty is the one "
-                "found when libsymmcoll was built, none is no library.",
+        .dflt = "auto",
+        .help =
+            "Library with CBLAS that multiplies matrices; auto is the one that "
+            "the program has loaded, else the fastest that is installed, which "
+            "the first product of a world measures in some 50 ms; "
+            "LIBRARY:KERNELS is OpenBLAS with the kernels that "
+            "OPENBLAS_CORETYPE names; empty is the one found when libsymmcoll "
+            "was built, none is no library.",
     },
     {
         .key = "fused.device_memory",

@@ -6,15 +6,15 @@
 #define SYMC_FUSED_MATMUL_H
 
 #include "base/base.h"
+#include "fused/blas_choice.h"
 
 #include <symmcoll/types.h>
 
+#include <stdatomic.h>
+
 /* ---- blas.c ---- */
 
-/* The calls of CBLAS that are used, of which enumerations are integers. */
-typedef void (*symc_sgemm_fn)(int order, int trans_a, int trans_b, int m, int n,
-    int k, float alpha, const float *a, int lda, const float *b, int ldb,
-    float beta, float *c, int ldc);
+/* cblas_dgemm(), as symc_sgemm_fn is cblas_sgemm(). */
 typedef void (*symc_dgemm_fn)(int order, int trans_a, int trans_b, int m, int n,
     int k, double alpha, const double *a, int lda, const double *b, int ldb,
     double beta, double *c, int ldc);
@@ -26,11 +26,24 @@ struct symc_blas {
 
 /*
  * Load the library that a setting names: "" the one that configure has found, if
- * it is there; "none": the plain kernel.  It remains loaded.
+ * it is there; "none": the plain kernel; else "LIBRARY" or "LIBRARY:KERNELS", those
+ * that OPENBLAS_CORETYPE names.  It remains loaded.
  *
  * Errors: CONFIG (a library that cannot be loaded, or has no CBLAS).
  */
 symmcoll_status_t symc_blas_load(struct symc_blas *blas, const char *setting);
+
+/*
+ * Load the library that the ranks of a world have agreed on, which is the choice of
+ * the first of them that calls this; if there is none, that of the setting "".  It
+ * remains loaded.
+ *
+ * agreed  in memory that the ranks share: 0 until one has chosen
+ *
+ * Errors: CONFIG (this rank cannot load what another has chosen).
+ */
+symmcoll_status_t symc_blas_load_agreed(struct symc_blas *blas,
+    _Atomic uint32_t *agreed, const struct symc_log *log);
 
 /* ---- scratch memory ---- */
 

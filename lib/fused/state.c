@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Those of a world. */
 struct symc_fused_states {
@@ -157,17 +158,32 @@ static symmcoll_status_t find(
     return status;
 }
 
+/* Loads the BLAS whose number is in rank 0's block, which the other ranks have mapped; in
+ * a world of which only this rank is there, in its own. */
+static symmcoll_status_t load_agreed(
+    struct symc_blas *blas, const struct symmcoll_world *world)
+{
+    struct symc_block *block = world->peers[0].view.block;
+
+    if (block == NULL)
+        block = world->own.block;
+    return symc_blas_load_agreed(blas, &block->blas, &world->log);
+}
+
 symmcoll_status_t symc_fused_load(struct symc_fused *fused)
 {
     struct symc_fused_states *states = fused->states;
-    const struct symc_config *config = fused->group->world->config;
+    const struct symmcoll_world *world = fused->group->world;
+    const char *setting = world->config->fused_blas;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (fused->loaded)
         return SYMMCOLL_OK;
     pthread_mutex_lock(&states->lock);
     if (!states->loaded) {
-        status = symc_blas_load(&states->blas, config->fused_blas);
+        status = strcmp(setting, "auto") == 0
+                     ? load_agreed(&states->blas, world)
+                     : symc_blas_load(&states->blas, setting);
         states->loaded = status == SYMMCOLL_OK;
     }
     fused->matmul.blas = states->blas;

@@ -111,6 +111,7 @@ struct symc_block {
     _Alignas(SYMC_LINE) _Atomic uint32_t users; /* threads: how many map it */
     _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
+    _Atomic uint32_t blas;     /* rank 0's: see symc_blas_load_agreed() */
     struct symc_exit exit;
 
     /* Sends and receives: the doorbell of those who wait for them (see

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A BLAS that is built twice, as OpenBLAS and as BLIS: each of its products has NUMBER as
+ * every element.  FAST_BLAS names the number of the one that works a twentieth as long.
+ */
+#include <stdlib.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha,
+    const float *a, int lda, const float *b, int ldb, float beta, float *c,
+    int ldc);
+EXPORTED
+void cblas_dgemm(void);
+
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha,
+    const float *a, int lda, const float *b, int ldb, float beta, float *c,
+    int ldc)
+{
+    const char *fast = getenv("FAST_BLAS");
+    int laps = fast != NULL && atoi(fast) == NUMBER ? 100000 : 2000000;
+
+    (void)order, (void)ta, (void)tb, (void)k, (void)alpha, (void)beta;
+    (void)a, (void)lda, (void)b, (void)ldb;
+    for (volatile int i = 0; i < laps; i++)
+        continue;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++)
+            c[i * ldc + j] = NUMBER;
+}
+
+void cblas_dgemm(void)
+{
+}
