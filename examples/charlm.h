@@ -13,7 +13,7 @@
  *   charlm_plot.c     the loss curve
  *   charlm_save.c     parameters as a file, and their digest
  *   charlm_output.c   files that are opened early and written late
- *   charlm_blas.c     which BLAS is loaded
+ *   charlm_blas.c     the BLAS: chosen by blas_choice.c and loaded
  *
  * Functions that can fail because of the user's input return 0, or -1 with one
  * line in the caller's error buffer of CHARLM_ERROR_MAX bytes.
@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "blas_choice.h"
 
 struct symmcoll_group;
 
@@ -52,7 +54,8 @@ struct charlm_options {
     int threads;    /* ranks as threads of this process; 0: the launcher's */
     uint64_t seed;
     double learning_rate;
-    bool blas; /* only say which BLAS computes */
+    bool blas;            /* only say which BLAS computes */
+    const char *use_blas; /* by hand, or NULL */
 };
 
 /* Read the command line; what it points to is argv's, which may be changed.  1:
@@ -222,13 +225,25 @@ int charlm_train(struct symmcoll_group *group,
 /* ---- charlm_blas.c ---- */
 
 struct charlm_blas {
-    char name[128]; /* "OpenBLAS 0.3.21, kernels for Zen" */
-    char path[512]; /* of the library that is loaded */
-    bool slow;      /* the reference implementation */
+    const char *wanted;  /* "LIBRARY:KERNELS", by hand; NULL: the candidate */
+    int candidate;       /* see blas_choice.h */
+    double rate;         /* 1e9 operations per second; 0: not measured */
+    char name[128];      /* "OpenBLAS 0.3.21, kernels for Zen" */
+    char path[512];      /* of the library that is loaded */
+    char rejected[1024]; /* the others that are installed, with their rates */
+    bool slow;           /* the reference implementation */
 };
 
-/* Find the BLAS that is loaded in this process. */
-void charlm_find_blas(struct charlm_blas *blas);
+/* cblas_sgemm() of the library that is loaded. */
+extern symc_sgemm_fn charlm_sgemm;
+
+/* Choose the fastest BLAS that is installed, in some 50 ms; at once if one is
+ * wanted (NULL: none). */
+void charlm_choose_blas(struct charlm_blas *blas, const char *wanted);
+
+/* Load the one that is wanted or the candidate that this or another rank has chosen, and fill in its name
+ * and path. */
+int charlm_load_blas(struct charlm_blas *blas, char *error);
 
 /* Warn on standard error if it is the slow reference BLAS. */
 void charlm_warn_blas(const struct charlm_blas *blas);

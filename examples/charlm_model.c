@@ -10,7 +10,6 @@
  */
 #include "charlm.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,9 +189,9 @@ static void apply_layer(const struct charlm_param *weight,
 {
     int ninputs = (int)weight->shape[0], noutputs = (int)weight->shape[1];
 
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, noutputs,
-        ninputs, 1.0f, in, ninputs, weight->value, noutputs, 0.0f, out,
-        noutputs);
+    charlm_sgemm(SYMC_BLAS_ROW_MAJOR, SYMC_BLAS_NO_TRANS, SYMC_BLAS_NO_TRANS,
+        rows, noutputs, ninputs, 1.0f, in, ninputs, weight->value, noutputs,
+        0.0f, out, noutputs);
     for (int r = 0; r < rows; r++) {
         float *row = out + (size_t)r * (size_t)noutputs;
 
@@ -268,13 +267,14 @@ static int reverse_layer(struct charlm_model *model, int weight_number,
             bias->grad[i] += d_out[(size_t)r * (size_t)noutputs + (size_t)i];
     if ((status = ready(arg, weight_number + 1)) != 0)
         return status;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, ninputs, noutputs,
-        rows, 1.0f, in, ninputs, d_out, noutputs, 0.0f, weight->grad, noutputs);
+    charlm_sgemm(SYMC_BLAS_ROW_MAJOR, SYMC_BLAS_TRANS, SYMC_BLAS_NO_TRANS,
+        ninputs, noutputs, rows, 1.0f, in, ninputs, d_out, noutputs, 0.0f,
+        weight->grad, noutputs);
     if ((status = ready(arg, weight_number)) != 0)
         return status;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, ninputs,
-        noutputs, 1.0f, d_out, noutputs, weight->value, noutputs, 0.0f, d_in,
-        ninputs);
+    charlm_sgemm(SYMC_BLAS_ROW_MAJOR, SYMC_BLAS_NO_TRANS, SYMC_BLAS_TRANS, rows,
+        ninputs, noutputs, 1.0f, d_out, noutputs, weight->value, noutputs, 0.0f,
+        d_in, ninputs);
     return 0;
 }
 

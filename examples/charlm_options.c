@@ -31,6 +31,7 @@ static const struct option long_options[] = {
     {"plot", required_argument, NULL, 'p'},
     {"save", required_argument, NULL, 'w'},
     {"blas", no_argument, NULL, 'B'},
+    {"use-blas", required_argument, NULL, 'u'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -54,6 +55,9 @@ void charlm_print_help(void)
           "  --save FILE          write the parameters\n"
           "  --blas               print which BLAS multiplies matrices, and "
           "end\n"
+          "  --use-blas LIBRARY[:KERNELS]\n"
+          "                       multiply by this one; OpenBLAS by these "
+          "kernels\n"
           "  --help               print this\n",
         stdout);
 }
@@ -183,6 +187,8 @@ int charlm_parse_options(
             status = parse_path("save", optarg, &options->save, error);
         else if (c == 'B')
             options->blas = true;
+        else if (c == 'u')
+            status = parse_path("use-blas", optarg, &options->use_blas, error);
         else if (c == 'h')
             return 1;
         else if (c == ':')

@@ -138,7 +138,12 @@ void charlm_print_summary(const struct charlm_options *options, int ranks,
         options->steps, ranks, options->accumulate, options->batch);
     printf("               %.1f s, %.0f characters/s\n", cost->seconds,
         cost->characters / cost->seconds);
-    printf("blas           %s\n", blas->name);
+    printf("blas           %s", blas->name);
+    if (blas->rate > 0)
+        printf(", %.1f GF/s", blas->rate);
+    printf("\n");
+    if (blas->rejected[0] != '\0')
+        printf("               rejected: %s\n", blas->rejected);
     printf("communication  %.1f%% of the time overlapped, %.1f%% "
            "exposed\n",
         percent * hidden, percent * cost->exposed);

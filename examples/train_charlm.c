@@ -172,6 +172,25 @@ static int report(struct rank *rank, const struct charlm_curve *curve,
     return 0;
 }
 
+/* Load the BLAS that rank 0 chooses: another one adds in another order.  Ranks that
+ * are threads have loaded it already. */
+static int load_blas(struct rank *rank)
+{
+    int32_t candidate;
+
+    if (charlm_sgemm != NULL)
+        return 0;
+    rank->blas.wanted = rank->options->use_blas;
+    if (rank->number == 0)
+        charlm_choose_blas(&rank->blas, rank->options->use_blas);
+    candidate = rank->blas.candidate;
+    if (symmcoll_broadcast(rank->group, &candidate, 1, SYMMCOLL_INT32, 0, NULL,
+            NULL) != SYMMCOLL_OK)
+        return charlm_fail(rank->error, "%s", symmcoll_last_error());
+    rank->blas.candidate = candidate;
+    return charlm_load_blas(&rank->blas, rank->error);
+}
+
 static int run_parts(struct rank *rank)
 {
     int status = agree(rank, prepare(rank), EXIT_USAGE);
@@ -181,7 +200,9 @@ static int run_parts(struct rank *rank)
 
     if (status != 0)
         return status;
-    charlm_find_blas(&rank->blas);
+    status = agree(rank, load_blas(rank), EXIT_FAILURE);
+    if (status != 0)
+        return status;
     if (rank->number == 0)
         charlm_warn_blas(&rank->blas);
     failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
@@ -236,8 +257,16 @@ static int run_threads(const struct charlm_options *options, int count)
 {
     struct rank *ranks = calloc((size_t)count, sizeof(*ranks));
     struct symmcoll_store *store = NULL;
+    struct charlm_blas blas;
+    char error[CHARLM_ERROR_MAX];
     int status = 0, started = 0;
 
+    charlm_choose_blas(&blas, options->use_blas);
+    if (charlm_load_blas(&blas, error) != 0) {
+        fprintf(stderr, "%s: %s\n", NAME, error);
+        free(ranks);
+        return EXIT_FAILURE;
+    }
     if (ranks == NULL || symmcoll_store_create_hash(&store) != SYMMCOLL_OK) {
         fprintf(stderr, "%s: no memory for %d ranks\n", NAME, count);
         free(ranks);
@@ -247,6 +276,7 @@ static int run_threads(const struct charlm_options *options, int count)
         struct rank *rank = &ranks[started];
 
         rank->options = options;
+        rank->blas = blas;
         rank->init = (struct symmcoll_init_args)SYMMCOLL_INIT_ARGS_INIT;
         rank->init.store = store;
         rank->init.rank = started;
@@ -290,14 +320,31 @@ static void use_one_thread(char **argv)
     /* Where that is not possible, continue: correct, but slower. */
 }
 
-/* Print which BLAS is loaded, and a warning if it is the slow one. */
-static void print_blas(void)
+/* Print the BLAS that is chosen, those rejected, and a warning if it is a slow one. */
+static int print_blas(const struct charlm_options *options)
 {
     struct charlm_blas blas;
+    struct symc_blas_candidate candidate;
+    char error[CHARLM_ERROR_MAX];
 
-    charlm_find_blas(&blas);
-    printf("%s (%s)\n", blas.name, blas.path);
+    charlm_choose_blas(&blas, options->use_blas);
+    if (charlm_load_blas(&blas, error) != 0) {
+        fprintf(stderr, "%s: %s\n", NAME, error);
+        return EXIT_FAILURE;
+    }
+    printf("%s", blas.name);
+    if (blas.rate > 0)
+        printf(", %.1f GF/s", blas.rate);
+    printf(" (%s)\n", blas.path);
+    if (blas.rejected[0] != '\0')
+        printf("rejected: %s\n", blas.rejected);
+    candidate = symc_blas_candidate(blas.candidate);
+    if (blas.wanted == NULL && candidate.library != NULL)
+        printf("again: --use-blas %s%s%s\n", candidate.library,
+            candidate.core != NULL ? ":" : "",
+            candidate.core != NULL ? candidate.core : "");
     charlm_warn_blas(&blas);
+    return EXIT_SUCCESS;
 }
 
 /* The exit status; 1 where the output could not be written. */
@@ -332,7 +379,7 @@ int main(int argc, char **argv)
     if (parsed > 0 && first)
         charlm_print_help();
     if (parsed == 0 && options.blas && first)
-        print_blas();
+        return close_output(print_blas(&options));
     if (parsed > 0 || (parsed == 0 && options.blas))
         return close_output(EXIT_SUCCESS);
     if (parsed < 0)

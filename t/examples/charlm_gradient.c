@@ -121,10 +121,13 @@ int main(void)
 {
     struct charlm_model *model = make_model();
     struct order order = {.stop = -1}, cut = {.stop = 3};
+    struct charlm_blas blas;
+    char error[CHARLM_ERROR_MAX];
     float sum = 0.0f;
 
     plan(CHARLM_NPARAMS + 5);
-    if (model == NULL)
+    charlm_choose_blas(&blas, NULL);
+    if (model == NULL || charlm_load_blas(&blas, error) != 0)
         return done_testing();
     mean_loss(model);
     for (int i = 0; i < shape.vocab; i++)
