@@ -135,7 +135,7 @@ static symmcoll_status_t read_rendezvous(
 /* Wait for what rank 0 publishes, and say so from time to time. */
 static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
     const struct symc_config *config, const char *key, int64_t deadline_ns,
-    struct symc_bytes *text)
+    struct symc_bytes *text, bool *absent)
 {
     const struct symc_log log = {
         .level = config != NULL ? (enum symc_log_level)config->log_level
@@ -149,13 +149,14 @@ static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
         int64_t until =
             progress.next_ns < deadline_ns ? progress.next_ns : deadline_ns;
         symmcoll_status_t status =
-            symc_store_get_until(out->store, key, until, text);
+            symc_store_get_until(out->store, key, until, text, absent);
 
         if (status != SYMMCOLL_ERR_TIMEOUT || until == deadline_ns)
             return status;
         if (symc_progress_is_due(&progress))
             symc_progress_log(
-                &progress, "rank 0 has set nothing in the store yet");
+                &progress, *absent ? "rank 0 has set nothing in the store yet"
+                                   : symmcoll_last_error());
     }
 }
 
@@ -168,6 +169,7 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     char node[NODE_MAX];
     struct symc_bytes text = {NULL, 0};
     int64_t generation = 0;
+    bool absent = false;
     symmcoll_status_t status = symc_rendezvous_node(config, node, sizeof node);
 
     if (status == SYMMCOLL_OK)
@@ -182,8 +184,8 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
         generation);
     if (out->rank == 0)
         return publish_rendezvous(out, key, node);
-    status = await_rendezvous(out, config, key, deadline_ns, &text);
-    if (status == SYMMCOLL_ERR_TIMEOUT)
+    status = await_rendezvous(out, config, key, deadline_ns, &text, &absent);
+    if (absent)
         return symc_fail(status,
             "init: timeout: rank %d found nothing from rank 0 in the store "
             "about rendezvous %" PRId64 " of world \"%s\"",

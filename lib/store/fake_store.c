@@ -48,10 +48,11 @@ static symmcoll_status_t find_fake(void *table, const char *key,
 }
 
 static symmcoll_status_t wait_fake(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     (void)table;
     (void)keys;
+    (void)until_ns;
     (void)deadline_ns;
     *missing = nkeys;
     return SYMMCOLL_OK;

@@ -111,7 +111,7 @@ unlock:
 }
 
 static symmcoll_status_t wait_file(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     for (;;) {
         symmcoll_status_t status =
@@ -120,7 +120,7 @@ static symmcoll_status_t wait_file(void *table, const char *const *keys,
 
         if (status != SYMMCOLL_OK || *missing == nkeys)
             return status;
-        left = deadline_ns - symc_now_ns();
+        left = until_ns - symc_now_ns();
         if (left <= 0)
             return SYMMCOLL_OK;
         sleep_ns(left < POLL_NS ? left : POLL_NS);

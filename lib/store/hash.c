@@ -101,16 +101,17 @@ static size_t find_missing(
 }
 
 static symmcoll_status_t wait_hash(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     struct hash *hash = table;
-    bool more = deadline_ns > symc_now_ns(), stopped;
+    bool more = until_ns > symc_now_ns(), stopped;
     char shown[SYMC_KEY_TEXT];
 
+    (void)deadline_ns;
     pthread_mutex_lock(&hash->lock);
     *missing = find_missing(&hash->map, keys, nkeys);
     while (*missing < nkeys && more && !hash->stopped) {
-        more = sleep_until_change(hash, deadline_ns);
+        more = sleep_until_change(hash, until_ns);
         *missing = find_missing(&hash->map, keys, nkeys);
     }
     stopped = hash->stopped && *missing < nkeys;

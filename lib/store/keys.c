@@ -58,6 +58,7 @@ symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
     symmcoll_status_t status = symc_store_check_keys(store, keys, nkeys, where);
     double timeout;
     int64_t deadline_ns;
+    bool absent;
 
     if (status != SYMMCOLL_OK || nkeys == 0)
         return status;
@@ -69,8 +70,9 @@ symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
     for (size_t i = 0; i < nkeys; i++) {
         struct symc_bytes bytes = {NULL, 0};
 
-        status = symc_store_get_until(store, keys[i], deadline_ns, &bytes);
-        if (status == SYMMCOLL_ERR_TIMEOUT)
+        status =
+            symc_store_get_until(store, keys[i], deadline_ns, &bytes, &absent);
+        if (absent)
             symc_store_fail_timeout(where, keys[i], timeout);
         if (status != SYMMCOLL_OK) {
             while (i-- > 0)

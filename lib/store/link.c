@@ -196,7 +196,7 @@ static symmcoll_status_t shake_hands(
         status = wait_ready(link, deadline_ns);
         if (status == SYMMCOLL_ERR_TIMEOUT)
             return symc_fail(status,
-                "tcp store: timeout: %s did not answer the TLS handshake",
+                "tcp store: timeout: no answer from %s to the TLS handshake",
                 link->place);
         status = take(link, true, &got);
         if (status != SYMMCOLL_OK)
@@ -263,7 +263,7 @@ symmcoll_status_t symc_link_receive(
         return status;
     link->broken = true;
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "tcp store: timeout: %s did not answer", link->place);
+        "tcp store: timeout: no answer from %s", link->place);
 }
 
 bool symc_link_is_good(struct symc_link *link)

@@ -89,10 +89,11 @@ struct symc_store_ops {
     symmcoll_status_t (*find)(void *table, const char *key, int64_t deadline_ns,
         bool *found, struct symc_bytes *value);
 
-    /* Wait until all keys exist.  missing is nkeys then, else the number of the
-     * first key that was not there at the deadline. */
+    /* Waits until all keys exist, or until a time; looks at them at least once,
+     * and returns TIMEOUT if that has not ended by the deadline.  missing is
+     * nkeys where all exist, else the number of the first that does not. */
     symmcoll_status_t (*wait)(void *table, const char *const *keys,
-        size_t nkeys, int64_t deadline_ns, size_t *missing);
+        size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing);
 
     symmcoll_status_t (*count)(void *table, int64_t deadline_ns, size_t *count);
 
@@ -168,10 +169,12 @@ void symc_store_copy_timeout(
 symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
     void *table, struct symmcoll_store **store);
 
-/* As symmcoll_store_get(), until a deadline; TIMEOUT keeps no detail, so that
- * the caller can say what it waited for. */
+/* Does what symmcoll_store_get() does, until a deadline.  absent (out): TIMEOUT
+ * because the key is not there, which has no detail, so that the caller can say
+ * what it waited for; other TIMEOUTs have one. */
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
-    const char *key, int64_t deadline_ns, struct symc_bytes *value);
+    const char *key, int64_t deadline_ns, struct symc_bytes *value,
+    bool *absent);
 
 /* The deadline of a call that begins now, by the store's timeout. */
 int64_t symc_store_deadline(const struct symmcoll_store *store);

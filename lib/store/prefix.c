@@ -80,7 +80,7 @@ static symmcoll_status_t find_prefix(void *table, const char *key,
 }
 
 static symmcoll_status_t wait_prefix(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     const struct prefix *prefix = table;
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -97,7 +97,7 @@ static symmcoll_status_t wait_prefix(void *table, const char *const *keys,
     }
     if (status == SYMMCOLL_OK)
         status = prefix->inner->ops->wait(
-            prefix->inner->table, list, nkeys, deadline_ns, missing);
+            prefix->inner->table, list, nkeys, until_ns, deadline_ns, missing);
 free_keys:
     free(list);
     free(full);

@@ -23,10 +23,12 @@ symmcoll_status_t symmcoll_store_queue_push(struct symmcoll_store *store,
     return status;
 }
 
-/* Take the first value; TIMEOUT without a detail where none came. */
+/* Takes the first value.  empty (out): TIMEOUT because none came, which has no
+ * detail. */
 static symmcoll_status_t pop_until(struct symmcoll_store *store,
-    const char *key, int64_t deadline_ns, struct symc_bytes *value)
+    const char *key, int64_t deadline_ns, struct symc_bytes *value, bool *empty)
 {
+    *empty = false;
     for (;;) {
         struct symc_edit edit = {.kind = SYMC_EDIT_POP};
         size_t missing = 0;
@@ -39,12 +41,14 @@ static symmcoll_status_t pop_until(struct symmcoll_store *store,
             *value = edit.result;
             return SYMMCOLL_OK;
         }
-        if (deadline_ns <= symc_now_ns())
+        *empty = deadline_ns <= symc_now_ns();
+        if (*empty)
             return SYMMCOLL_ERR_TIMEOUT;
         status = symc_store_await(store, &key, 1, deadline_ns, &missing);
         if (status != SYMMCOLL_OK)
             return status;
-        if (missing == 0)
+        *empty = missing == 0;
+        if (*empty)
             return SYMMCOLL_ERR_TIMEOUT;
     }
 }
@@ -57,6 +61,7 @@ symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
     struct symc_bytes bytes = {NULL, 0};
     char shown[SYMC_KEY_TEXT];
     int64_t timeout_ns, began_ns = symc_now_ns();
+    bool empty = false;
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -68,12 +73,12 @@ symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
     status = symc_timeout_read(where, timeout, 0, &timeout_ns);
     if (status == SYMMCOLL_OK)
         status = symc_store_count(store, SYMC_STORE_QUEUE_POP, began_ns,
-            pop_until(
-                store, key, symc_deadline_ns(began_ns, timeout_ns), &bytes));
-    if (status == SYMMCOLL_ERR_TIMEOUT && timeout_ns == 0)
+            pop_until(store, key, symc_deadline_ns(began_ns, timeout_ns),
+                &bytes, &empty));
+    if (empty && timeout_ns == 0)
         return symc_fail(status, "%s: queue \"%s\" is empty", where,
             symc_key_text(key, shown));
-    if (status == SYMMCOLL_ERR_TIMEOUT)
+    if (empty)
         return symc_fail(status,
             "%s: timeout: nothing came into queue \"%s\" within %g s", where,
             symc_key_text(key, shown), timeout);

@@ -297,15 +297,22 @@ symmcoll_status_t symmcoll_store_delete(
 
 /* ---- reading and waiting ---- */
 
-symmcoll_status_t symc_store_await(struct symmcoll_store *store,
-    const char *const *keys, size_t nkeys, int64_t deadline_ns, size_t *missing)
+static symmcoll_status_t await_until(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int64_t until_ns,
+    int64_t deadline_ns, size_t *missing)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status =
-        store->ops->wait(store->table, keys, nkeys, deadline_ns, missing);
+    symmcoll_status_t status = store->ops->wait(
+        store->table, keys, nkeys, until_ns, deadline_ns, missing);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symc_store_await(struct symmcoll_store *store,
+    const char *const *keys, size_t nkeys, int64_t deadline_ns, size_t *missing)
+{
+    return await_until(store, keys, nkeys, deadline_ns, deadline_ns, missing);
 }
 
 static symmcoll_status_t find_value(struct symmcoll_store *store,
@@ -320,7 +327,8 @@ static symmcoll_status_t find_value(struct symmcoll_store *store,
 }
 
 static symmcoll_status_t get_until(struct symmcoll_store *store,
-    const char *key, int64_t deadline_ns, struct symc_bytes *value)
+    const char *key, int64_t deadline_ns, struct symc_bytes *value,
+    bool *absent)
 {
     /* A key may be deleted between the wait and the read: then the wait is
      * repeated. */
@@ -335,18 +343,21 @@ static symmcoll_status_t get_until(struct symmcoll_store *store,
         status = symc_store_await(store, &key, 1, deadline_ns, &missing);
         if (status != SYMMCOLL_OK)
             return status;
-        if (missing == 0)
+        *absent = missing == 0;
+        if (*absent)
             return SYMMCOLL_ERR_TIMEOUT;
     }
 }
 
 symmcoll_status_t symc_store_get_until(struct symmcoll_store *store,
-    const char *key, int64_t deadline_ns, struct symc_bytes *value)
+    const char *key, int64_t deadline_ns, struct symc_bytes *value,
+    bool *absent)
 {
     int64_t began_ns = symc_now_ns();
 
+    *absent = false;
     return symc_store_count(store, SYMC_STORE_GET, began_ns,
-        get_until(store, key, deadline_ns, value));
+        get_until(store, key, deadline_ns, value, absent));
 }
 
 symmcoll_status_t symc_store_fail_timeout(
@@ -367,6 +378,7 @@ symmcoll_status_t symmcoll_store_get(
     symmcoll_status_t status = symc_store_check_key(store, key, where);
     int64_t deadline_ns;
     double timeout;
+    bool absent;
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -375,8 +387,8 @@ symmcoll_status_t symmcoll_store_get(
             where, value == NULL ? "value" : "nbytes");
     timeout = symmcoll_store_timeout(store);
     deadline_ns = symc_store_deadline(store);
-    status = symc_store_get_until(store, key, deadline_ns, &bytes);
-    if (status == SYMMCOLL_ERR_TIMEOUT)
+    status = symc_store_get_until(store, key, deadline_ns, &bytes, &absent);
+    if (absent)
         return symc_store_fail_timeout(where, key, timeout);
     if (status != SYMMCOLL_OK)
         return status;
@@ -419,7 +431,8 @@ symmcoll_status_t symmcoll_store_check(struct symmcoll_store *store,
     if (exist == NULL)
         return symc_store_refuse_null(where, "exist");
     if (nkeys > 0)
-        status = symc_store_await(store, keys, nkeys, 0, &missing);
+        status = await_until(
+            store, keys, nkeys, 0, symc_store_deadline(store), &missing);
     if (status == SYMMCOLL_OK)
         *exist = missing == nkeys;
     return symc_store_count(store, SYMC_STORE_CHECK, began_ns, status);

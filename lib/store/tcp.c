@@ -169,7 +169,7 @@ static symmcoll_status_t await_workers(
 
     if (joined >= tcp->num_workers)
         return symc_tcp_edit(tcp, key, &edit, deadline_ns);
-    status = symc_tcp_wait(tcp, &key, 1, deadline_ns, &missing);
+    status = symc_tcp_wait(tcp, &key, 1, deadline_ns, deadline_ns, &missing);
     if (status != SYMMCOLL_OK || missing == 1)
         return status;
     status =

@@ -21,7 +21,8 @@
 #define SYMC_TCP_KEY (SYMC_TCP_PREFIX + SYMC_STORE_KEY_MAX + 2)
 #define SYMC_TCP_VERSION "1" /* of what the keys and channels mean */
 #define SYMC_TCP_LINKS 8     /* connections that are kept for the next call */
-#define SYMC_TCP_ASK_NS (10 * SYMC_NS_PER_S) /* a wait asks again after it */
+#define SYMC_TCP_ASK_NS (10 * SYMC_NS_PER_S)   /* a wait asks again after it */
+#define SYMC_TCP_ANSWER_NS (5 * SYMC_NS_PER_S) /* for a watch's connection */
 #define SYMC_TCP_LIFE "86400" /* seconds after which an unused key goes */
 
 struct symc_renewal;
@@ -54,7 +55,8 @@ void symc_tcp_name(
     const struct symc_tcp *tcp, const char *key, struct symc_tcp_key *name);
 struct symc_arg symc_tcp_arg(const struct symc_tcp_key *name);
 
-/* A deadline that leaves a server time to answer. */
+/* The deadline of an answer by that of its call: a little later if that is over,
+ * so that a server can answer, and never for ever. */
 int64_t symc_tcp_grace(int64_t deadline_ns);
 
 /* A connection for one call; give it back, whatever became of it. */
@@ -137,7 +139,7 @@ symmcoll_status_t symc_tcp_batch_run(
 symmcoll_status_t symc_tcp_find(void *table, const char *key,
     int64_t deadline_ns, bool *found, struct symc_bytes *value);
 symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing);
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing);
 symmcoll_status_t symc_tcp_count(
     void *table, int64_t deadline_ns, size_t *count);
 symmcoll_status_t symc_tcp_length(
@@ -153,7 +155,7 @@ symmcoll_status_t symc_tcp_scan(const struct symc_tcp_call *call,
  * list (out): the command's reply, and the subscription's. */
 symmcoll_status_t symc_tcp_subscribe(const struct symc_tcp_call *call,
     const char *command, struct symc_reply **list);
-symmcoll_status_t symc_tcp_unsubscribe(struct symc_link *link);
+symmcoll_status_t symc_tcp_unsubscribe(const struct symc_tcp_call *call);
 
 /* ---- tcp_watch.c ---- */
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a server that answers at all needs at most, also for a call that must
- * not wait for a key. */
-#define ANSWER_MIN_NS (5 * SYMC_NS_PER_S)
+/* A server has so long for its answer to a call whose time is over, as that of a
+ * call that must not wait for a key. */
+#define ANSWER_OVER_NS (SYMC_NS_PER_S / 2)
 /* A server that is there but stopped is no reason to wait for ever. */
 #define ANSWER_MAX_NS (60 * SYMC_NS_PER_S)
 
@@ -32,8 +32,8 @@ int64_t symc_tcp_grace(int64_t deadline_ns)
 {
     int64_t now = symc_now_ns();
 
-    if (deadline_ns < now + ANSWER_MIN_NS)
-        return now + ANSWER_MIN_NS;
+    if (deadline_ns <= now)
+        return now + ANSWER_OVER_NS;
     return deadline_ns - now > ANSWER_MAX_NS ? now + ANSWER_MAX_NS
                                              : deadline_ns;
 }

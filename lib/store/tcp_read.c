@@ -4,7 +4,7 @@
  *
  * A wait asks and subscribes in one transaction, so that nothing is created
  * unseen between the two.  It asks again after some seconds, since a stranger's
- * client tells no channel, and since a server that hangs must be noticed.
+ * client tells no channel.
  */
 #include "store/tcp.h"
 
@@ -62,16 +62,15 @@ symmcoll_status_t symc_tcp_length(
 /* ---- waiting ---- */
 
 /* The first key that does not exist: all questions at once, then the answers. */
-static symmcoll_status_t find_missing(struct symc_tcp *tcp,
-    struct symc_link *link, const char *const *keys, size_t nkeys,
-    size_t *missing)
+static symmcoll_status_t find_missing(const struct symc_tcp_call *call,
+    const char *const *keys, size_t nkeys, size_t *missing)
 {
-    int64_t deadline_ns = symc_tcp_grace(0);
+    struct symc_link *link = call->link;
     symmcoll_status_t status = SYMMCOLL_OK;
     struct symc_tcp_key name;
 
     for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++) {
-        symc_tcp_name(tcp, keys[i], &name);
+        symc_tcp_name(call->tcp, keys[i], &name);
         status = symc_link_send(link,
             (struct symc_arg[]){SYMC_ARG("EXISTS"), symc_tcp_arg(&name)}, 2);
     }
@@ -79,7 +78,7 @@ static symmcoll_status_t find_missing(struct symc_tcp *tcp,
     for (size_t i = 0; i < nkeys && status == SYMMCOLL_OK; i++) {
         struct symc_reply *reply = NULL;
 
-        status = symc_link_receive(link, deadline_ns, &reply);
+        status = symc_link_receive(link, call->deadline_ns, &reply);
         if (status == SYMMCOLL_OK)
             status = symc_tcp_check(keys[i], reply, SYMC_REPLY_NUMBER);
         if (status == SYMMCOLL_OK && reply->number == 0 && *missing == nkeys)
@@ -126,9 +125,10 @@ static symmcoll_status_t subscribe(
 }
 
 /* Take replies until the one that confirms it. */
-symmcoll_status_t symc_tcp_unsubscribe(struct symc_link *link)
+symmcoll_status_t symc_tcp_unsubscribe(const struct symc_tcp_call *call)
 {
-    int64_t deadline_ns = symc_tcp_grace(0);
+    int64_t deadline_ns = symc_tcp_grace(call->deadline_ns);
+    struct symc_link *link = call->link;
     bool done = false;
     symmcoll_status_t status =
         symc_link_send(link, (struct symc_arg[]){SYMC_ARG("UNSUBSCRIBE")}, 1);
@@ -150,7 +150,7 @@ symmcoll_status_t symc_tcp_unsubscribe(struct symc_link *link)
 
 /* Wait until something is told on a key's channel, or for a while. */
 static symmcoll_status_t listen_for(
-    struct symc_tcp_call *call, const char *key, int64_t deadline_ns)
+    struct symc_tcp_call *call, const char *key, int64_t until_ns)
 {
     int64_t again_ns = symc_now_ns() + SYMC_TCP_ASK_NS;
     struct symc_reply *reply = NULL;
@@ -158,22 +158,21 @@ static symmcoll_status_t listen_for(
     symmcoll_status_t status;
 
     call->key = key;
-    call->deadline_ns = symc_tcp_grace(0);
     symc_tcp_name(call->tcp, key, &call->name);
     status = subscribe(call, &exists);
     if (status == SYMMCOLL_OK && !exists)
-        status = symc_link_poll(call->link,
-            again_ns < deadline_ns ? again_ns : deadline_ns, &reply);
+        status = symc_link_poll(
+            call->link, again_ns < until_ns ? again_ns : until_ns, &reply);
     symc_reply_free(reply);
     if (status == SYMMCOLL_OK)
-        status = symc_tcp_unsubscribe(call->link);
+        status = symc_tcp_unsubscribe(call);
     if (status != SYMMCOLL_OK)
         symc_link_break(call->link); /* it may be subscribed */
     return status;
 }
 
 symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     struct symc_tcp_call call;
     symmcoll_status_t status =
@@ -182,11 +181,12 @@ symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
     if (status != SYMMCOLL_OK)
         return status;
     do {
-        status = find_missing(call.tcp, call.link, keys, nkeys, missing);
+        call.deadline_ns = symc_tcp_grace(deadline_ns);
+        status = find_missing(&call, keys, nkeys, missing);
         if (status != SYMMCOLL_OK || *missing == nkeys ||
-            symc_now_ns() >= deadline_ns)
+            symc_now_ns() >= until_ns)
             break;
-        status = listen_for(&call, keys[*missing], deadline_ns);
+        status = listen_for(&call, keys[*missing], until_ns);
     } while (status == SYMMCOLL_OK);
     symc_tcp_end(&call);
     return status;

@@ -23,12 +23,14 @@ static symmcoll_status_t take_value(const struct symc_tcp_call *call,
 }
 
 /* Read the key; where it holds what it held, wait for a word on its channel. */
-static symmcoll_status_t look(const struct symc_tcp_call *call,
+static symmcoll_status_t look(struct symc_tcp_call *call,
     const struct symc_bytes *before, struct symc_bytes *now, bool *changed)
 {
     struct symc_reply *list, *word = NULL;
-    symmcoll_status_t status = symc_tcp_subscribe(call, "GET", &list);
+    symmcoll_status_t status;
 
+    call->deadline_ns = symc_now_ns() + SYMC_TCP_ANSWER_NS;
+    status = symc_tcp_subscribe(call, "GET", &list);
     if (status == SYMMCOLL_OK)
         status = take_value(call, list->items[0], now);
     symc_reply_free(list);
@@ -42,7 +44,8 @@ static symmcoll_status_t look(const struct symc_tcp_call *call,
             symc_link_poll(call->link, symc_now_ns() + SYMC_TCP_ASK_NS, &word);
         symc_reply_free(word);
     }
-    return status == SYMMCOLL_OK ? symc_tcp_unsubscribe(call->link) : status;
+    call->deadline_ns = symc_now_ns() + SYMC_TCP_ANSWER_NS;
+    return status == SYMMCOLL_OK ? symc_tcp_unsubscribe(call) : status;
 }
 
 symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
@@ -51,17 +54,16 @@ symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
 {
     struct symc_tcp_call call;
     bool changed = false;
-    symmcoll_status_t status = symc_tcp_begin(table, key, 0, &call);
+    symmcoll_status_t status =
+        symc_tcp_begin(table, key, symc_now_ns() + SYMC_TCP_ANSWER_NS, &call);
 
     if (status != SYMMCOLL_OK)
         return status;
     /* A server that hangs keeps nobody who ends the watch waiting: whatever the
      * link waits for then fails, and nobody is told. */
     symc_link_end_by(call.link, stop->fd);
-    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked)) {
-        call.deadline_ns = symc_tcp_grace(0);
+    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked))
         status = look(&call, before, now, &changed);
-    }
     if (status != SYMMCOLL_OK) {
         symc_link_break(call.link); /* it may be subscribed */
         free(now->data);

@@ -235,7 +235,7 @@ static symmcoll_status_t find_missing(const struct user *user,
 /* The caller's wait is believed only where the keys are there: it may return
  * too early, and then they are looked at now and then. */
 static symmcoll_status_t wait_user(void *table, const char *const *keys,
-    size_t nkeys, int64_t deadline_ns, size_t *missing)
+    size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
     const struct user *user = table;
     int64_t pause_ns = SHORT_NS;
@@ -247,14 +247,14 @@ static symmcoll_status_t wait_user(void *table, const char *const *keys,
             find_missing(user, keys, nkeys, deadline_ns, missing);
 
         if (status != SYMMCOLL_OK || *missing == nkeys ||
-            symc_now_ns() >= deadline_ns)
+            symc_now_ns() >= until_ns)
             return status;
         if (user->functions.wait != NULL && *missing > before)
             pause_ns = SHORT_NS;
         if (user->functions.wait != NULL) {
             status = check_status(
                 user->functions.wait(user->functions.user, keys + *missing,
-                    nkeys - *missing, find_seconds(deadline_ns)),
+                    nkeys - *missing, find_seconds(until_ns)),
                 "wait", keys[*missing]);
             if (status == SYMMCOLL_OK)
                 status = find_missing(user, keys, nkeys, deadline_ns, missing);
@@ -263,7 +263,7 @@ static symmcoll_status_t wait_user(void *table, const char *const *keys,
             if (status != SYMMCOLL_OK || *missing == nkeys)
                 return status;
         }
-        pause_until(deadline_ns, pause_ns);
+        pause_until(until_ns, pause_ns);
         pause_ns = 2 * pause_ns < LONG_NS ? 2 * pause_ns : LONG_NS;
     }
 }

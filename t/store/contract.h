@@ -77,10 +77,10 @@ static inline void check_queues(struct symmcoll_store *s)
             after == before,
         "a queue that has become empty is gone");
     value = NULL;
-    ok(failed_with(symmcoll_store_queue_pop(s, "q", 0, &value, &nbytes),
-           SYMMCOLL_ERR_TIMEOUT, "queue \"q\" is empty") &&
-            failed_with(symmcoll_store_queue_pop(s, "q", 0.02, &value, &nbytes),
-                SYMMCOLL_ERR_TIMEOUT, "nothing came into queue \"q\" within") &&
+    ok(TIMES_OUT(symmcoll_store_queue_pop(s, "q", 0, &value, &nbytes),
+           "queue \"q\" is empty") &&
+            TIMES_OUT(symmcoll_store_queue_pop(s, "q", 0.02, &value, &nbytes),
+                "nothing came into queue \"q\" within") &&
             value == NULL,
         "a pop from an empty queue says so, at once or after its timeout");
     pthread_create(&thread, NULL, push_later, s);

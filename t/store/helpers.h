@@ -20,6 +20,20 @@ static inline int failed_with(
     return status == expected && strstr(symmcoll_last_error(), text) != NULL;
 }
 
+/* Whether a call with a short timeout fails because of what the store lacks.  A
+ * server on a busy machine may not answer in that time: then again. */
+#define TIMES_OUT(call, text)                                            \
+    failed_with(__extension__({                                          \
+        symmcoll_status_t status_;                                       \
+                                                                         \
+        do                                                               \
+            status_ = (call);                                            \
+        while (status_ == SYMMCOLL_ERR_TIMEOUT &&                        \
+               strstr(symmcoll_last_error(), "no answer from") != NULL); \
+        status_;                                                         \
+    }),                                                                  \
+        SYMMCOLL_ERR_TIMEOUT, text)
+
 static inline int set_text(
     struct symmcoll_store *store, const char *key, const char *text)
 {

@@ -5,58 +5,14 @@
  * sent, so that it finds all of them at once.
  */
 #include "store/command.h"
+#include "t/store/apart.h"
 #include "t/store/helpers.h"
 #include "t/store/raw.h"
 #include "t/tap.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-
 #define MIB ((size_t)1 << 20)
 
-static struct server {
-    pid_t pid;
-    int port;
-} server;
-
-static int start_server(size_t max_memory)
-{
-    struct symc_place place = {.host = "127.0.0.1"};
-    struct symc_server_args args = {
-        .place = &place, .deadline_ns = SYMC_NEVER, .max_memory = max_memory};
-    struct symc_server *started;
-    pid_t parent = getpid();
-    int ends[2], port = 0;
-
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return 0;
-    fflush(NULL);
-    server.pid = fork();
-    if (server.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
-        if (symc_server_start(&args, &started) == SYMMCOLL_OK)
-            port = symc_server_port(started);
-        if (write(ends[1], &port, sizeof port) != sizeof port)
-            _exit(1);
-        while (port != 0)
-            pause();
-        _exit(1);
-    }
-    close(ends[1]);
-    if (read(ends[0], &server.port, sizeof server.port) != sizeof server.port)
-        server.port = 0;
-    close(ends[0]);
-    return server.port != 0;
-}
-
-static void stop_server(void)
-{
-    kill(server.pid, SIGKILL);
-    waitpid(server.pid, NULL, 0);
-}
+static struct server server;
 
 /* A request as it is sent. */
 struct request {
@@ -182,8 +138,7 @@ static int is_overtaken(struct request *large)
     if (large->nbytes > SYMC_SERVER_INPUT)
         diag("%zu bytes are too many", large->nbytes);
     good = good && large->nbytes <= SYMC_SERVER_INPUT;
-    kill(server.pid, SIGSTOP);
-    waitpid(server.pid, NULL, WUNTRACED);
+    pause_server(&server);
     good = send_request(one, large) && send_request(other, &word) && good;
     kill(server.pid, SIGCONT);
     good = good && replies(listener, "*3") &&
@@ -282,7 +237,7 @@ static void test_memory(void)
     char *value = malloc(MIB + 1);
     int fd, failed = 0, good;
 
-    if (value == NULL || !start_server(2 * MIB)) {
+    if (value == NULL || !start_server(&server, 2 * MIB)) {
         skip(1, "%s", symmcoll_last_error());
         return;
     }
@@ -303,7 +258,7 @@ static void test_memory(void)
         "a command of a transaction that finds the table full fails");
     close(fd);
     free(value);
-    stop_server();
+    stop_server(&server);
 }
 
 /* Clients that keep more than the server may: the largest goes. */
@@ -463,7 +418,7 @@ int main(void)
     plan(16);
     test_patterns();
     test_memory();
-    if (!start_server(0)) {
+    if (!start_server(&server, 0)) {
         skip(10, "%s", symmcoll_last_error());
         return done_testing();
     }
@@ -471,6 +426,6 @@ int main(void)
     test_transactions();
     test_largest();
     test_scan();
-    stop_server();
+    stop_server(&server);
     return done_testing();
 }
