@@ -67,34 +67,62 @@ static symmcoll_status_t refuse_missing(const char *call, const char *functions)
         "%s: the program's store has no %s", call, functions);
 }
 
-static symmcoll_status_t find_user(void *table, const char *key,
-    int64_t deadline_ns, bool *found, struct symc_bytes *value)
+/* Takes a value that a function has returned. */
+static symmcoll_status_t take_value(void *given, size_t nbytes,
+    const char *function, const char *key, struct symc_bytes *value)
 {
-    const struct user *user = table;
-    void *given = NULL;
-    size_t nbytes = 0;
-    int exists = 0;
     char shown[SYMC_KEY_TEXT];
-    symmcoll_status_t status =
-        check_status(user->functions.get(user->functions.user, key,
-                         find_seconds(deadline_ns), &exists, &given, &nbytes),
-            "get", key);
+    symmcoll_status_t status;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    *found = exists != 0;
-    if (!*found)
-        return SYMMCOLL_OK;
     if (nbytes > SYMC_STORE_VALUE_MAX || (given == NULL && nbytes > 0))
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "store: key \"%s\": expected a value of at most %d bytes from the "
-            "program's get, found %zu bytes%s",
-            symc_key_text(key, shown), SYMC_STORE_VALUE_MAX, nbytes,
+            "program's %s, found %zu bytes%s",
+            symc_key_text(key, shown), SYMC_STORE_VALUE_MAX, function, nbytes,
             given == NULL ? " at NULL" : "");
     else
         status = symc_bytes_copy(given, nbytes, value);
     free(given);
     return status;
+}
+
+static symmcoll_status_t check_user(
+    const struct user *user, const char *key, int64_t deadline_ns, bool *found)
+{
+    int exist = 0;
+    symmcoll_status_t status =
+        check_status(user->functions.check(user->functions.user, &key, 1,
+                         find_seconds(deadline_ns), &exist),
+            "check", key);
+
+    *found = exist != 0;
+    return status;
+}
+
+static symmcoll_status_t find_user(void *table, const char *key,
+    int64_t deadline_ns, bool *found, struct symc_bytes *value)
+{
+    const struct user *user = table;
+    const struct symmcoll_store_functions *functions = &user->functions;
+    const char *function = functions->get != NULL ? "get" : "wait_get";
+    void *given = NULL;
+    size_t nbytes = 0;
+    int exists = 1;
+    symmcoll_status_t status;
+
+    if (functions->get == NULL) {
+        status = check_user(user, key, deadline_ns, found);
+        if (status != SYMMCOLL_OK || !*found)
+            return status;
+        status = functions->wait_get(
+            functions->user, key, find_seconds(deadline_ns), &given, &nbytes);
+    } else {
+        status = functions->get(functions->user, key, find_seconds(deadline_ns),
+            &exists, &given, &nbytes);
+    }
+    status = check_status(status, function, key);
+    *found = status == SYMMCOLL_OK && exists != 0;
+    return *found ? take_value(given, nbytes, function, key, value) : status;
 }
 
 /* ---- changes ---- */
@@ -160,6 +188,44 @@ static symmcoll_status_t edit_by_comparing(const struct user *user,
         symc_key_text(key, shown));
 }
 
+static bool is_same(const struct symc_bytes *a, const struct symc_bytes *b)
+{
+    return a->nbytes == b->nbytes &&
+           (a->nbytes == 0 || memcmp(a->data, b->data, a->nbytes) == 0);
+}
+
+/* What compare_set returns, from the value alone. */
+static symmcoll_status_t compare_by_value(const struct user *user,
+    const char *key, struct symc_edit *edit, int64_t deadline_ns)
+{
+    static const char function[] = "compare_set_value";
+    const struct symc_bytes desired = {
+        (void *)(uintptr_t)edit->value, edit->nbytes};
+    const struct symc_bytes expected = {
+        (void *)(uintptr_t)edit->expected, edit->expected_nbytes};
+    void *given = NULL;
+    size_t nbytes = 0;
+    symmcoll_status_t status = check_status(
+        user->functions.compare_set_value(user->functions.user, key,
+            expected.nbytes > 0 ? expected.data : NULL, expected.nbytes,
+            desired.data != NULL ? desired.data : "", desired.nbytes,
+            find_seconds(deadline_ns), &given, &nbytes),
+        function, key);
+
+    if (status == SYMMCOLL_OK)
+        status = take_value(given, nbytes, function, key, &edit->result);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (is_same(&edit->result, &desired))
+        edit->outcome = expected.nbytes > 0 ? SYMMCOLL_STORE_REPLACED
+                                            : SYMMCOLL_STORE_CREATED;
+    else if (expected.nbytes > 0 && is_same(&edit->result, &expected))
+        edit->outcome = SYMMCOLL_STORE_ABSENT;
+    else
+        edit->outcome = SYMMCOLL_STORE_DIFFERS;
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t edit_user(
     void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
 {
@@ -194,6 +260,9 @@ static symmcoll_status_t edit_user(
         return refuse_missing(edit->kind == SYMC_EDIT_PUSH ? "store_queue_push"
                                                            : "store_queue_pop",
             "queues");
+    if (edit->kind == SYMC_EDIT_COMPARE_SET && functions->compare_set == NULL &&
+        functions->compare_set_value != NULL)
+        return compare_by_value(user, key, edit, deadline_ns);
     if (functions->compare_set != NULL)
         return edit_by_comparing(user, key, edit, deadline_ns);
     return edit->kind == SYMC_EDIT_ADD
@@ -222,8 +291,11 @@ static symmcoll_status_t find_missing(const struct user *user,
     for (; *missing < nkeys; (*missing)++) {
         struct symc_bytes value = {NULL, 0};
         bool found = false;
-        symmcoll_status_t status = find_user((void *)(uintptr_t)user,
-            keys[*missing], deadline_ns, &found, &value);
+        symmcoll_status_t status =
+            user->functions.check != NULL
+                ? check_user(user, keys[*missing], deadline_ns, &found)
+                : find_user((void *)(uintptr_t)user, keys[*missing],
+                      deadline_ns, &found, &value);
 
         free(value.data);
         if (status != SYMMCOLL_OK || !found)
@@ -352,11 +424,29 @@ static const struct symc_store_ops user_ops = {
     .list = list_user,
 };
 
+static const char where[] = "store_create_user";
+
+static symmcoll_status_t check_functions(
+    const struct symmcoll_store_functions *functions)
+{
+    if (functions->get == NULL &&
+        (functions->check == NULL || functions->wait_get == NULL))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected get, or check and wait_get, found get NULL and %s",
+            where,
+            functions->check != NULL      ? "no wait_get"
+            : functions->wait_get != NULL ? "no check"
+                                          : "neither of them");
+    if (functions->set == NULL && functions->compare_set == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected set or compare_set, found both NULL", where);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_store_create_user(
     const struct symmcoll_store_functions *functions,
     struct symmcoll_store **store)
 {
-    static const char where[] = "store_create_user";
     struct user *user;
     symmcoll_status_t status;
 
@@ -369,12 +459,8 @@ symmcoll_status_t symmcoll_store_create_user(
     atomic_init(&user->handles, 1);
     status =
         symc_sized_read(&functions_kind, where, functions, &user->functions);
-    if (status == SYMMCOLL_OK && (user->functions.get == NULL ||
-                                     (user->functions.set == NULL &&
-                                         user->functions.compare_set == NULL)))
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected get, and set or compare_set, found %s NULL", where,
-            user->functions.get == NULL ? "get" : "both");
+    if (status == SYMMCOLL_OK)
+        status = check_functions(&user->functions);
     if (status != SYMMCOLL_OK) {
         free(user);
         return status;

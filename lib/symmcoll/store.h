@@ -101,11 +101,12 @@ struct symmcoll_store_functions {
     void *user;  /* borrowed until close */
 
     /* Whether a key exists, and a copy of its value, from malloc(): taken.
-     * Does not wait for the key.  Required. */
+     * Does not wait for the key.  NULL: made of check and wait_get. */
     symmcoll_status_t (*get)(void *user, const char *key, double timeout,
         int *found, void **value, size_t *nbytes);
 
-    /* Store a value, over an older one.  NULL: made of compare_set. */
+    /* Store a value, over an older one.  NULL: made of compare_set; one of the
+     * two is required. */
     symmcoll_status_t (*set)(void *user, const char *key, const void *value,
         size_t nbytes, double timeout);
 
@@ -136,16 +137,34 @@ struct symmcoll_store_functions {
 
     /* The last handle has been closed; may be NULL. */
     void (*close)(void *user);
+
+    /* Whether all keys exist; does not wait for them.  NULL: made of get. */
+    symmcoll_status_t (*check)(void *user, const char *const *keys,
+        size_t nkeys, double timeout, int *exist);
+
+    /* For a store that cannot look without waiting: as get, of a key that check
+     * has found, which may have gone meanwhile: then TIMEOUT. */
+    symmcoll_status_t (*wait_get)(void *user, const char *key, double timeout,
+        void **value, size_t *nbytes);
+
+    /* For a store whose compare_set returns a value alone, from malloc(): desired
+     * where it was stored, the present value where that differs, expected where
+     * the key is absent.  Used where compare_set is NULL, for compare_set only:
+     * who finds desired there cannot tell who stored it. */
+    symmcoll_status_t (*compare_set_value)(void *user, const char *key,
+        const void *expected, size_t expected_nbytes, const void *desired,
+        size_t desired_nbytes, double timeout, void **value, size_t *nbytes);
 };
 #define SYMMCOLL_STORE_FUNCTIONS_INIT                                          \
     {                                                                          \
         sizeof(struct symmcoll_store_functions), NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, NULL, NULL                                       \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                     \
     }
 
 /* Make a handle on such a store, which has no queues and lists (UNSUPPORTED).
  * The struct is copied; where this fails nothing has been called.  Errors:
- * INVALID (get, or set and compare_set, is NULL), NO_MEMORY. */
+ * INVALID (get and one of those it is made of, or set and compare_set, are
+ * NULL), NO_MEMORY. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_store_create_user(
     const struct symmcoll_store_functions *functions,

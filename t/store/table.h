@@ -91,6 +91,38 @@ static inline symmcoll_status_t compare_set(void *user, const char *key,
     return status;
 }
 
+static inline symmcoll_status_t check(void *user, const char *const *keys,
+    size_t nkeys, double timeout, int *exist)
+{
+    struct table *table = user;
+
+    (void)timeout;
+    return table->status != SYMMCOLL_OK
+               ? table->status
+               : symmcoll_store_check(table->inner, keys, nkeys, exist);
+}
+
+static inline symmcoll_status_t wait_get(
+    void *user, const char *key, double timeout, void **value, size_t *nbytes)
+{
+    struct table *table = user;
+
+    if (symmcoll_store_set_timeout(table->inner, timeout) != SYMMCOLL_OK)
+        return SYMMCOLL_ERR_INTERNAL;
+    return symmcoll_store_get(table->inner, key, value, nbytes);
+}
+
+static inline symmcoll_status_t compare_set_value(void *user, const char *key,
+    const void *expected, size_t expected_nbytes, const void *desired,
+    size_t desired_nbytes, double timeout, void **value, size_t *nbytes)
+{
+    struct table *table = user;
+
+    (void)timeout;
+    return symmcoll_store_compare_set(table->inner, key, expected,
+        expected_nbytes, desired, desired_nbytes, NULL, value, nbytes);
+}
+
 static inline symmcoll_status_t add(
     void *user, const char *key, int64_t amount, double timeout, int64_t *sum)
 {

@@ -7,6 +7,7 @@
 #include "t/store/common.h"
 #include "t/store/table.h"
 
+#include <stddef.h>
 #include <time.h>
 
 /* ---- what there is, and what is made of it ---- */
@@ -116,6 +117,67 @@ static void without_removing(void)
     symmcoll_store_close(store);
 }
 
+/* As stores of the kind of torch.distributed.Store are. */
+static struct symmcoll_store_functions by_value(struct table *table)
+{
+    struct symmcoll_store_functions functions = least(table);
+
+    functions.get = NULL;
+    functions.compare_set = NULL;
+    functions.check = check;
+    functions.wait_get = wait_get;
+    functions.compare_set_value = compare_set_value;
+    functions.set = set;
+    functions.add = add;
+    functions.append = append;
+    return functions;
+}
+
+static void values_alone(void)
+{
+    struct table table;
+    struct symmcoll_store_functions functions = by_value(&table);
+    struct symmcoll_store *store = open_store(&functions);
+    const char *key = "none";
+    void *value;
+    size_t nbytes;
+
+    check_compare_set(store);
+    ok(set_text(store, "k", "v") && holds(store, "k", "v") &&
+            is_absent(store, "none") &&
+            TIMES_OUT(symmcoll_store_wait(store, &key, 1, 0.02), "none") &&
+            symmcoll_store_set_timeout(store, 0.02) == SYMMCOLL_OK &&
+            TIMES_OUT(symmcoll_store_get(store, "none", &value, &nbytes),
+                "did not appear"),
+        "keys are looked for by check and read by wait_get");
+    table.status = SYMMCOLL_ERR_SYSTEM;
+    ok(failed_with(symmcoll_store_get(store, "k", &value, &nbytes),
+           SYMMCOLL_ERR_SYSTEM, "the program's check returned SYSTEM"),
+        "an error of check is named");
+    symmcoll_store_close(store);
+    functions = by_value(&table);
+    functions.append = NULL;
+    store = open_store(&functions);
+    ok(failed_with(symmcoll_store_append(store, "k", "v", 1),
+           SYMMCOLL_ERR_UNSUPPORTED, "no append and no compare_set"),
+        "append is not made of a compare_set that returns values alone");
+    symmcoll_store_close(store);
+    functions = least(&table);
+    functions.size = offsetof(struct symmcoll_store_functions, check);
+    functions.check = check;
+    functions.get = NULL;
+    store = NULL;
+    ok(failed_with(symmcoll_store_create_user(&functions, &store),
+           SYMMCOLL_ERR_INVALID, "found get NULL and neither") &&
+            store == NULL,
+        "members after the struct's size are not read");
+    functions.get = get;
+    store = open_store(&functions);
+    ok(set_text(store, "k", "v") && holds(store, "k", "v"),
+        "a program built before they came goes on");
+    symmcoll_store_close(store);
+}
+
 static void refused(void)
 {
     struct table table;
@@ -131,6 +193,10 @@ static void refused(void)
     ok(failed_with(symmcoll_store_create_user(&functions, &store),
            SYMMCOLL_ERR_INVALID, "found get NULL"),
         "get is needed");
+    functions.check = check;
+    ok(failed_with(symmcoll_store_create_user(&functions, &store),
+           SYMMCOLL_ERR_INVALID, "found get NULL and no wait_get"),
+        "or both of those it is made of");
     functions.get = get;
     functions.compare_set = NULL;
     ok(failed_with(symmcoll_store_create_user(&functions, &store),
@@ -302,6 +368,18 @@ static void joining(void)
         "a store that fails while they join is named");
     symmcoll_store_close(store);
 
+    functions = by_value(&table);
+    store = open_store(&functions);
+    for (int r = 0; r < 2; r++)
+        ranks[r] = (struct rank){.store = store, .number = r};
+    pthread_create(&thread, NULL, run_rank, &ranks[1]);
+    run_rank(&ranks[0]);
+    pthread_join(thread, NULL);
+    ok(ranks[0].status == SYMMCOLL_OK && ranks[1].status == SYMMCOLL_OK &&
+            ranks[0].sum == 2 && ranks[1].sum == 2,
+        "and through a compare_set that returns values alone");
+    symmcoll_store_close(store);
+
     functions = least(&table);
     functions.set = set;
     functions.compare_set = NULL;
@@ -317,11 +395,12 @@ static void joining(void)
 int main(void)
 {
     alarm(600);
-    plan(COMMON_POINTS + 25);
+    plan(COMMON_POINTS + 5 + 32);
     few_functions();
     all_functions();
     without_comparing();
     without_removing();
+    values_alone();
     refused();
     failing();
     waiting();
