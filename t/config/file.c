@@ -172,6 +172,9 @@ static void test_syntax(void)
     ok(refuses("host: {\n", 2, "syntax error") &&
             refuses("\n/* never\n closed *", 2, "end of this comment"),
         "so is an unfinished group, or a comment, which would hide the rest");
+    ok(refuses("/* more\n\n than one */ /* line\n*/\n@include \"x\"\n", 5,
+           "found @include"),
+        "lines of a comment count");
     ok(refuses("\n@include \"/etc/passwd\"\n", 2, "found @include"),
         "an include is refused");
     memset(nested, '(', sizeof nested);
@@ -357,7 +360,7 @@ static void test_precedence(void)
 
 int main(void)
 {
-    plan(55);
+    plan(56);
     scratch = make_scratch();
     test_values();
     test_bad_values();

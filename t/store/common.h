@@ -12,7 +12,7 @@
 #include <math.h>
 #include <pthread.h>
 
-#define COMMON_POINTS 44
+#define COMMON_POINTS 45
 
 #define THREADS 4
 #define ADDS 200
@@ -206,7 +206,7 @@ static inline void check_arguments(struct symmcoll_store *s)
 {
     static char key[5000];
     static char big[(16 << 20) + 1];
-    void *value;
+    void *value = NULL;
     size_t nbytes;
 
     memset(key, 'k', sizeof key - 1);
@@ -228,9 +228,15 @@ static inline void check_arguments(struct symmcoll_store *s)
            SYMMCOLL_ERR_INVALID, "16777216 bytes, found 16777217") &&
             is_absent(s, "big"),
         "a value that is too long is refused with both lengths");
-    ok(symmcoll_store_set(s, "big", big, 10 << 20) == SYMMCOLL_OK &&
-            failed_with(symmcoll_store_append(s, "big", big, 10 << 20),
-                SYMMCOLL_ERR_INVALID, "found 10485760 + 10485760") &&
+    ok(symmcoll_store_set(s, "big", big, sizeof big - 2) == SYMMCOLL_OK &&
+            symmcoll_store_append(s, "big", big, 1) == SYMMCOLL_OK &&
+            symmcoll_store_get(s, "big", &value, &nbytes) == SYMMCOLL_OK &&
+            nbytes == sizeof big - 1,
+        "a value may have 16 MiB");
+    free(value);
+    ok(failed_with(symmcoll_store_append(s, "big", big, 1),
+           SYMMCOLL_ERR_INVALID, "found 16777216 + 1") &&
+            symmcoll_store_set(s, "big", big, sizeof big - 1) == SYMMCOLL_OK &&
             symmcoll_store_delete(s, "big", NULL) == SYMMCOLL_OK,
         "a value does not become too long by append");
 }

@@ -12,8 +12,36 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 /* ---- what is not a new file ---- */
+
+static const char *removed; /* at the next lock; NULL: nothing is */
+
+/* In place of the C library's. */
+int flock(int fd, int operation)
+{
+    if (removed != NULL)
+        unlink(removed);
+    removed = NULL;
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+static void test_removed(void)
+{
+    const char *path = scratch_path();
+    struct symmcoll_store *before = open_or_null(path, 2), *one, *other;
+
+    removed = path;
+    one = open_or_null(path, 2);
+    other = open_or_null(path, 2);
+    ok(removed == NULL && is_there(path) && set_text(one, "k", "v") &&
+            holds(other, "k", "v"),
+        "a file that is removed between opening and locking is made anew");
+    symmcoll_store_close(one);
+    symmcoll_store_close(other);
+    symmcoll_store_close(before);
+}
 
 static int open_and_die(const void *arg)
 {
@@ -282,7 +310,8 @@ static void test_no_room(void)
 int main(void)
 {
     alarm(600);
-    plan(21);
+    plan(22);
+    test_removed();
     test_stale();
     test_foreign();
     test_damage();

@@ -3,6 +3,7 @@
  * The limits of a store's server: keys, values, transactions, channels, clients
  * and memory.  Who passes one is told or dropped, and nobody else notices.
  */
+#include "store/resp.h"
 #include "store/server.h"
 #include "t/store/helpers.h"
 #include "t/store/raw.h"
@@ -86,6 +87,56 @@ static void test_sizes(void)
             replies(fd, "-ERR Protocol error") && is_closed(fd),
         "who announces more is told and dropped");
     close(fd);
+}
+
+static void test_numbers(void)
+{
+    int fd = dial(port);
+
+    ok(send_line(fd, "*3\r\n$3\r\nSET\r\n$1\r\nl\r\n$1\r\nx\r\n") &&
+            replies(fd, "+OK") &&
+            send_line(
+                fd, "*3\r\n$6\r\nEXPIRE\r\n$1\r\nl\r\n$10\r\n1000000001\r\n") &&
+            replies(fd, "-ERR value is not") &&
+            send_line(fd, "*3\r\n$6\r\nEXPIRE\r\n$1\r\nl\r\n$19\r\n"
+                          "9223372036854775807\r\n") &&
+            replies(fd, "-ERR value is not") &&
+            send_line(
+                fd, "*3\r\n$6\r\nEXPIRE\r\n$1\r\nl\r\n$10\r\n1000000000\r\n") &&
+            replies(fd, ":1"),
+        "a key may live for 10^9 seconds and no more");
+    close(fd);
+}
+
+/* Whether a reply, or request, is taken whose lists have 10 parts at most. */
+static int is_taken(const char *text)
+{
+    const struct symc_resp_limits limits = {
+        .depth = 2, .items = 10, .bulk = 10, .nbytes = 1000};
+    struct symc_reply *reply = NULL;
+    struct symc_resp *resp;
+    int good;
+
+    if (symc_resp_create(&limits, &resp) != SYMMCOLL_OK)
+        return -1;
+    good = symc_resp_feed(resp, text, strlen(text)) == SYMMCOLL_OK &&
+           symc_resp_next(resp, &reply) == SYMMCOLL_OK && reply != NULL;
+    if (!good && strstr(symmcoll_last_error(), "too many parts") == NULL)
+        good = -1;
+    symc_reply_free(reply);
+    symc_resp_free(resp);
+    return good;
+}
+
+static void test_parts(void)
+{
+    ok(is_taken("*2\r\n*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n*4\r\n:1\r\n:1\r\n"
+                ":1\r\n:1\r\n") == 1 &&
+            is_taken("*2\r\n*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n*5\r\n") == 0 &&
+            is_taken("*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"
+                     ":1\r\n:1\r\n:1\r\n") == 1 &&
+            is_taken("*11\r\n") == 0,
+        "parts of lists within lists count together");
 }
 
 static void test_transaction(void)
@@ -278,13 +329,15 @@ int main(void)
     struct symmcoll_store *store;
 
     alarm(600);
-    plan(13);
+    plan(15);
     args.url = "redis://127.0.0.1:0";
     args.serve = 1;
     if (symmcoll_store_open_tcp(&args, &store) != SYMMCOLL_OK)
         return 1;
     port = symmcoll_store_port(store);
     test_sizes();
+    test_numbers();
+    test_parts();
     test_transaction();
     test_lists();
     test_publishing(store);

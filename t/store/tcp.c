@@ -78,6 +78,7 @@ static void test_arguments(void)
             refuses_url("redis://:sesame@host:x", "a port") &&
             refuses_url("redis://u:sesame%zz@host", "user or password") &&
             refuses_url("redis://[::1", "bracket") &&
+            refuses_url("redis://[::1]x", "bracket") &&
             refuses_url("redis://h/17x", "a database"),
         "a malformed URL is refused, and not repeated");
     memset(long_job, 'j', sizeof long_job);
