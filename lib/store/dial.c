@@ -78,6 +78,14 @@ static int connect_local(const char *path, int *fd)
     return error;
 }
 
+/* Errors that pass when the server has started. */
+static bool may_pass(int error)
+{
+    return error == ECONNREFUSED || error == ETIMEDOUT ||
+           error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == ECONNRESET || error == EAGAIN || error == ENOENT;
+}
+
 static int connect_any(const struct symc_place *place,
     const struct addrinfo *list, int64_t deadline_ns, int *fd)
 {
@@ -87,21 +95,16 @@ static int connect_any(const struct symc_place *place,
         return connect_local(place->host, fd);
     for (; list != NULL; list = list->ai_next) {
         int64_t until = symc_now_ns() + ATTEMPT_NS;
-
-        error =
+        int found =
             symc_dial_one(list, until < deadline_ns ? until : deadline_ns, fd);
-        if (error == 0)
+
+        if (found == 0)
             return 0;
+        /* A server may come to one address where this machine lacks another. */
+        if (!may_pass(error))
+            error = found;
     }
     return error;
-}
-
-/* Errors that pass when the server has started. */
-static bool may_pass(int error)
-{
-    return error == ECONNREFUSED || error == ETIMEDOUT ||
-           error == EHOSTUNREACH || error == ENETUNREACH ||
-           error == ECONNRESET || error == EAGAIN || error == ENOENT;
 }
 
 /* A socket of this machine whose server has not accepted others yet: there is no
@@ -136,7 +139,7 @@ symmcoll_status_t symc_dial(
     const struct symc_place *place, bool retry, int64_t deadline_ns, int *fd)
 {
     char text[SYMC_PLACE_TEXT];
-    struct symc_addresses addresses = {NULL, NULL};
+    struct symc_addresses addresses = {.list = NULL};
     int64_t pause_ns = RETRY_FIRST_NS;
     symmcoll_status_t status =
         place->local ? SYMMCOLL_OK

@@ -52,6 +52,7 @@ void symc_place_clear(struct symc_place *place);
 /* The addresses of a place, to be freed. */
 struct symc_addresses {
     struct addrinfo *list;
+    struct addrinfo **joint;    /* where a second list begins; NULL: none */
     struct symc_lookup *lookup; /* its owner; NULL: none */
 };
 

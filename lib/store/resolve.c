@@ -117,21 +117,36 @@ static symmcoll_status_t await_lookup(const struct symc_place *place,
         "tcp store: timeout: the address of host %s did not come", place->host);
 }
 
+/* The loopback address of IPv4, then that of IPv6, without a lookup: a machine
+ * may have the one alone, and a server may be at either. */
+static bool resolve_localhost(const char *port, const struct addrinfo *numeric,
+    struct symc_addresses *addresses)
+{
+    if (getaddrinfo("127.0.0.1", port, numeric, &addresses->list) != 0)
+        return false;
+    addresses->joint = &addresses->list;
+    while (*addresses->joint != NULL)
+        addresses->joint = &(*addresses->joint)->ai_next;
+    if (getaddrinfo("::1", port, numeric, addresses->joint) != 0)
+        *addresses->joint = NULL;
+    return true;
+}
+
 symmcoll_status_t symc_resolve(const struct symc_place *place, bool serve,
     int64_t deadline_ns, struct symc_addresses *addresses)
 {
     int flags = AI_NUMERICSERV | (serve ? AI_PASSIVE : 0);
     const struct addrinfo numeric = {
         .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICHOST};
-    const char *host = place->host;
     char port[8];
     symmcoll_status_t status;
 
-    *addresses = (struct symc_addresses){NULL, NULL};
+    *addresses = (struct symc_addresses){.list = NULL};
     snprintf(port, sizeof(port), "%d", place->port);
-    if (strcmp(host, "localhost") == 0)
-        host = "127.0.0.1";
-    if (getaddrinfo(host, port, &numeric, &addresses->list) == 0)
+    if (strcmp(place->host, "localhost") == 0 &&
+        resolve_localhost(port, &numeric, addresses))
+        return SYMMCOLL_OK;
+    if (getaddrinfo(place->host, port, &numeric, &addresses->list) == 0)
         return SYMMCOLL_OK;
     status = start_lookup(place, flags, &addresses->lookup);
     if (status != SYMMCOLL_OK)
@@ -145,6 +160,13 @@ symmcoll_status_t symc_resolve(const struct symc_place *place, bool serve,
 
 void symc_resolve_free(struct symc_addresses *addresses)
 {
+    struct addrinfo *second =
+        addresses->joint != NULL ? *addresses->joint : NULL;
+
+    if (addresses->joint != NULL)
+        *addresses->joint = NULL;
+    if (second != NULL)
+        freeaddrinfo(second);
     if (addresses->lookup != NULL)
         leave_lookup(addresses->lookup);
     else

@@ -101,7 +101,7 @@ static bool parse(const char *address, struct symc_place *place)
 /* 0 or why there is no connection. */
 static int dial(struct question *question, const struct symc_place *place)
 {
-    struct symc_addresses addresses = {NULL, NULL};
+    struct symc_addresses addresses = {.list = NULL};
     int error = EADDRNOTAVAIL;
 
     if (symc_resolve(place, false, question->deadline_ns, &addresses) !=

@@ -306,6 +306,19 @@ static void test_entry(void)
            "192.0.2.1"),
         "and so is an address of another machine");
 
+    store = open_at("redis://[::1]:0", 1);
+    if (store == NULL) {
+        skip(1, "no IPv6");
+    } else {
+        snprintf(url, sizeof url, "redis://localhost:%d",
+            symmcoll_store_port(store));
+        args = args_at(url, 0);
+        ok(symmcoll_store_open_tcp(&args, &other) == SYMMCOLL_OK &&
+                set_text(store, "k", "v") && holds(other, "k", "v"),
+            "localhost is ::1 where 127.0.0.1 does not answer");
+        symmcoll_store_close(other);
+        symmcoll_store_close(store);
+    }
     store = open_at("redis://:sesame@127.0.0.1:0", 1);
     port = symmcoll_store_port(store);
     snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
@@ -386,7 +399,7 @@ int main(void)
 
     alarm(600);
     signal(SIGPIPE, SIG_DFL);
-    plan(1 + CONTRACT_POINTS + 1 + 6 + 5 + 1 + 8 + 5);
+    plan(1 + CONTRACT_POINTS + 1 + 6 + 5 + 1 + 9 + 5);
     store = open_at("redis://127.0.0.1:0", 1);
     if (!ok(store != NULL &&
                 symmcoll_store_num_keys(store, &count) == SYMMCOLL_OK &&
