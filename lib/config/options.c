@@ -316,7 +316,8 @@ const struct symc_option symc_options[] = {
         BOOL(store_serve),
         .dflt = "off",
         .help = "Whether rank 0 serves a store at MASTER_ADDR for worlds that "
-                "are initialised by env://.",
+                "are initialised by env://; everybody who can connect, and has "
+                "its password where it has one, can read and write it.",
     },
     {
         .key = "store.port",
@@ -331,7 +332,9 @@ const struct symc_option symc_options[] = {
         TEXT(store_password_file),
         .dflt = "",
         .help = "File whose first line is the password of the store at "
-                "store.url or at rank 0; empty is none.",
+                "store.url or at rank 0; empty is none, or one that rank 0 "
+                "makes for ranks of its user if it serves at a loopback "
+                "address.",
     },
     {
         .key = "store.tls_ca",

@@ -7,11 +7,14 @@
 #include "rendezvous/tcp_store.h"
 
 #include "rendezvous/launcher.h"
+#include "store/secret.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#define OTHER_SERVER_S 2.0 /* to find out whether one is there already */
+#define OTHER_SERVER_NS (2 * SYMC_NS_PER_S) /* to find one that is there */
+#define REFUSED_NS (5 * SYMC_NS_PER_S) /* for a password that is accepted */
 
 bool symc_rendezvous_wants_tcp(const struct symc_config *config)
 {
@@ -65,24 +68,81 @@ static double seconds_until(int64_t deadline_ns)
     return left > 0 ? (double)left / (double)SYMC_NS_PER_S : 0;
 }
 
-/* Serve it here, or join who serves there already. */
-static symmcoll_status_t serve(
-    struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)
+/*
+ * Joins a server with the password in the file, or without one: the file may be
+ * an earlier server's, or not written yet, and the server may be one that has no
+ * password.  So what is refused is tried again for a while.
+ */
+static symmcoll_status_t join(struct symmcoll_store_tcp_args *args,
+    struct symc_secret *secret, int64_t deadline_ns,
+    struct symmcoll_store **store)
 {
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    int64_t until_ns = SYMC_NEVER;
+    symmcoll_status_t status;
+    bool with = false;
+
+    if (secret->path[0] == '\0')
+        return symmcoll_store_open_tcp(args, store);
+    for (;;) {
+        with = !with && symc_secret_read(secret);
+        if (!with)
+            explicit_bzero(secret->password, sizeof(secret->password));
+        args->timeout = seconds_until(deadline_ns);
+        status = symc_store_open_tcp(args, secret, store);
+        if (!secret->refused)
+            return status;
+        if (until_ns == SYMC_NEVER)
+            until_ns = symc_now_ns() + REFUSED_NS;
+        if (symc_now_ns() >= until_ns || symc_now_ns() >= deadline_ns)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Serves it here, or joins the server that is there already. */
+static symmcoll_status_t serve(struct symmcoll_store_tcp_args *args,
+    struct symc_secret *secret, int64_t deadline_ns,
+    struct symmcoll_store **store)
+{
+    int64_t other_ns = symc_now_ns() + OTHER_SERVER_NS;
     char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
 
     args->serve = 1;
-    status = symmcoll_store_open_tcp(args, store);
+    status = secret->path[0] != '\0' ? symc_secret_make(secret) : SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_store_open_tcp(
+        args, secret->path[0] != '\0' ? secret : NULL, store);
     if (status != SYMMCOLL_ERR_SYSTEM)
         return status;
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     args->serve = 0;
-    if (args->timeout > OTHER_SERVER_S)
-        args->timeout = OTHER_SERVER_S;
-    if (symmcoll_store_open_tcp(args, store) == SYMMCOLL_OK)
+    if (other_ns > deadline_ns)
+        other_ns = deadline_ns;
+    args->timeout = seconds_until(other_ns);
+    if (join(args, secret, other_ns, store) == SYMMCOLL_OK)
         return SYMMCOLL_OK;
     return symc_fail(status, "%s", detail);
+}
+
+/* Opens the store at rank 0, with a password of its own where the settings name
+ * none and all users of this machine could connect. */
+static symmcoll_status_t open_rank_0(const struct symc_rendezvous *out,
+    struct symmcoll_store_tcp_args *args, int64_t deadline_ns,
+    struct symmcoll_store **store)
+{
+    struct symc_secret secret = {.path = ""};
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (args->password_file == NULL || args->password_file[0] == '\0')
+        status = symc_secret_find(args->url, deadline_ns, secret.path);
+    if (status == SYMMCOLL_OK)
+        status = out->rank == 0 ? serve(args, &secret, deadline_ns, store)
+                                : join(args, &secret, deadline_ns, store);
+    explicit_bzero(&secret, sizeof(secret));
+    return status;
 }
 
 symmcoll_status_t symc_rendezvous_open_tcp(const struct symc_rendezvous *out,
@@ -120,6 +180,5 @@ symmcoll_status_t symc_rendezvous_open_tcp(const struct symc_rendezvous *out,
         args.tls_cert != NULL && args.tls_cert[0] != '\0' ? "rediss" : "redis",
         place);
     args.url = url;
-    return out->rank == 0 ? serve(&args, store)
-                          : symmcoll_store_open_tcp(&args, store);
+    return open_rank_0(out, &args, deadline_ns, store);
 }

@@ -47,6 +47,9 @@ static void share_tcp(void *table)
 static void free_tcp(struct symc_tcp *tcp)
 {
     symc_tcp_close_links(tcp);
+    /* While the port is still this server's, so is the file. */
+    if (tcp->server != NULL && tcp->secret_path[0] != '\0')
+        unlink(tcp->secret_path);
     symc_server_stop(tcp->server);
     symc_place_clear(&tcp->place);
     pthread_mutex_destroy(&tcp->lock);
@@ -267,8 +270,20 @@ static symmcoll_status_t join(
     return await_workers(tcp, joined, deadline_ns, timeout);
 }
 
-static symmcoll_status_t open_tcp(
-    const struct symmcoll_store_tcp_args *given, struct symmcoll_store **store)
+/* Serves with a secret, or without one, and passes it on. */
+static symmcoll_status_t serve_secretly(struct symc_tcp *tcp, int listen_fd,
+    const struct symc_secret *secret, int64_t deadline_ns)
+{
+    symmcoll_status_t status = serve(tcp, listen_fd, deadline_ns);
+
+    if (status != SYMMCOLL_OK || secret == NULL)
+        return status;
+    memcpy(tcp->secret_path, secret->path, sizeof(tcp->secret_path));
+    return secret->path[0] != '\0' ? symc_secret_write(secret) : SYMMCOLL_OK;
+}
+
+static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
+    struct symc_secret *secret, struct symmcoll_store **store)
 {
     struct symmcoll_store_tcp_args args;
     struct symc_tcp *tcp;
@@ -296,11 +311,16 @@ static symmcoll_status_t open_tcp(
     snprintf(tcp->prefix, sizeof(tcp->prefix),
         "symmcoll:%s:", args.job != NULL ? args.job : "default");
     status = read_place(&args, &tcp->place);
+    if (status == SYMMCOLL_OK && secret != NULL)
+        memcpy(
+            tcp->place.password, secret->password, sizeof(tcp->place.password));
     deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns);
     if (status == SYMMCOLL_OK && args.serve != 0)
-        status = serve(tcp, args.listen_fd, deadline_ns);
+        status = serve_secretly(tcp, args.listen_fd, secret, deadline_ns);
     if (status == SYMMCOLL_OK)
         status = join(tcp, deadline_ns, timeout, args.wait_workers != 0);
+    if (secret != NULL)
+        secret->refused = status == SYMMCOLL_ERR_INVALID && !tcp->joined;
     if (status == SYMMCOLL_OK)
         status = symc_renewal_start(tcp, RENEW_NS, &tcp->renewal);
     if (status != SYMMCOLL_OK) {
@@ -321,12 +341,13 @@ static symmcoll_status_t open_tcp(
 
 #else
 
-static symmcoll_status_t open_tcp(
-    const struct symmcoll_store_tcp_args *given, struct symmcoll_store **store)
+static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
+    struct symc_secret *secret, struct symmcoll_store **store)
 {
     struct symmcoll_store_tcp_args args;
     symmcoll_status_t status;
 
+    (void)secret;
     if (store == NULL)
         return symc_store_refuse_null("store_open_tcp", "store");
     status = symc_sized_read(&args_kind, "store_open_tcp", given, &args);
@@ -350,12 +371,19 @@ int symmcoll_store_port(const struct symmcoll_store *store)
     return 0;
 }
 
-symmcoll_status_t symmcoll_store_open_tcp(
-    const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)
+symmcoll_status_t symc_store_open_tcp(
+    const struct symmcoll_store_tcp_args *args, struct symc_secret *secret,
+    struct symmcoll_store **store)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = open_tcp(args, store);
+    symmcoll_status_t status = open_tcp(args, secret, store);
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+symmcoll_status_t symmcoll_store_open_tcp(
+    const struct symmcoll_store_tcp_args *args, struct symmcoll_store **store)
+{
+    return symc_store_open_tcp(args, NULL, store);
 }

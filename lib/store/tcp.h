@@ -12,6 +12,7 @@
 #define SYMC_STORE_TCP_H
 
 #include "store/link.h"
+#include "store/secret.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -40,7 +41,8 @@ struct symc_tcp {
     char prefix[SYMC_TCP_PREFIX];
     int num_workers; /* 0: not said */
     bool joined;
-    struct symc_server *server; /* of this process; NULL: none */
+    struct symc_server *server;         /* of this process; NULL: none */
+    char secret_path[SYMC_SECRET_PATH]; /* of its password; "": no file */
 };
 
 /* A key as the server knows it. */

@@ -3,12 +3,14 @@
  * Ranks that are processes and join through a tcp store: at rank 0, at the port
  * that the environment says, at a server that is there already.
  */
+#include "store/secret.h"
 #include "t/ranks.h"
 #include "t/store/certs.h"
 #include "t/store/helpers.h"
 #include "t/store/stranger.h"
 #include "t/tap.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 #define RANKS 4
@@ -101,6 +103,100 @@ static int all_fine(void *arg)
     for (int i = 0; i < RANKS; i++)
         good = good && statuses[i] == 0;
     return good;
+}
+
+/* What the server at the port answers to a client without a password. */
+static const char *ask_rank_0(void)
+{
+    static char text[64];
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ssize_t n = -1;
+
+    inet_pton(AF_INET, own_address(), &at.sin_addr);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+        send(fd, "*1\r\n$4\r\nPING\r\n", 14, MSG_NOSIGNAL) == 14)
+        n = recv(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(fd);
+    return text;
+}
+
+/* Whether a file is there that its owner alone can read and write. */
+static int is_private_file(const char *path)
+{
+    struct stat info;
+
+    return lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+           (info.st_mode & 0777) == 0600 && info.st_uid == geteuid();
+}
+
+/* A world whose rank 0 serves with a password in a file (arg). */
+static int run_secret(int rank, int size, void *arg)
+{
+    struct symmcoll_world *world;
+    char number[8];
+    int good;
+
+    (void)rank;
+    (void)size;
+    snprintf(number, sizeof number, "%d", port);
+    setenv("MASTER_PORT", number, 1);
+    setenv("SYMMCOLL_STORE_SERVE", "on", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK) {
+        fprintf(stderr, "%s\n", symmcoll_last_error());
+        return 1;
+    }
+    good = share_keys(world) && is_private_file(arg) &&
+           strncmp(ask_rank_0(), "-NOAUTH", 7) == 0;
+    if (!good)
+        fprintf(stderr, "%d, \"%s\"\n", is_private_file(arg), ask_rank_0());
+    good &= symmcoll_barrier(symmcoll_world_group(world), NULL, NULL) ==
+            SYMMCOLL_OK;
+    return !(symmcoll_finalize(world) == SYMMCOLL_OK && good);
+}
+
+static void test_secret(void)
+{
+    char folder[4096], path[SYMC_SECRET_PATH], url[64];
+    const char stale[] = "0123456789abcdef0123456789abcdef";
+    int statuses[RANKS], good, fd;
+
+    snprintf(folder, sizeof folder, "/tmp/symmcoll-test-%ld", (long)getpid());
+    port = free_port();
+    snprintf(url, sizeof url, "redis://%s:%d", own_address(), port);
+    good = mkdir(folder, 0700) == 0 &&
+           setenv("XDG_RUNTIME_DIR", folder, 1) == 0 &&
+           symc_secret_find(url, SYMC_NEVER, path) == SYMMCOLL_OK &&
+           strncmp(path, folder, strlen(folder)) == 0;
+    good = good && ranks_spawn(RANKS, run_secret, path, statuses);
+    for (int i = 0; i < RANKS; i++)
+        good = good && statuses[i] == 0;
+    ok(good && access(path, F_OK) != 0,
+        "rank 0 serves at a loopback address with a password, which a file "
+        "passes on");
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    good = fd >= 0 && write(fd, stale, sizeof stale - 1) > 0;
+    close(fd);
+    good = good && ranks_spawn(RANKS, run_secret, path, statuses);
+    for (int i = 0; i < RANKS; i++)
+        good = good && statuses[i] == 0;
+    ok(good && access(path, F_OK) != 0,
+        "a file that an earlier run has left does no harm");
+    ok(symc_secret_find("redis://192.0.2.1:1", SYMC_NEVER, path) ==
+                SYMMCOLL_OK &&
+            path[0] == '\0' &&
+            symc_secret_find("redis://[::1]:1", SYMC_NEVER, path) ==
+                SYMMCOLL_OK &&
+            path[0] == '/',
+        "there is none at another address");
+    chmod(folder, 0755);
+    ok(symc_secret_find(url, SYMC_NEVER, path) != SYMMCOLL_OK ||
+            strncmp(path, folder, strlen(folder)) != 0,
+        "nor in a folder that others may read");
+    rmdir(folder);
+    unsetenv("XDG_RUNTIME_DIR");
 }
 
 /* With the environment of ranks_spawn(): rank and size are there. */
@@ -211,7 +307,7 @@ int main(void)
     pid_t server;
 
     alarm(600);
-    plan(9);
+    plan(13);
     ranks_environment();
     choose_method();
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
@@ -233,6 +329,7 @@ int main(void)
     ok(ranks_spawn(2, run_env, &port, statuses) && statuses[0] == 0 &&
             statuses[1] == 0,
         "under torchrun, whose agent has that port, at the next one");
+    test_secret();
     port = free_port();
     if (make_certs_for(own_address(), &certs))
         ok(ranks_spawn(2, run_settings, &certs, statuses) && statuses[0] == 0 &&
