@@ -10,12 +10,28 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
+#define NETWORK_TEXT 96
 #define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
+
+/* Names the network namespace, in which abstract sockets are: ranks in different
+ * ones never reach each other. */
+static const char *name_network(char text[NETWORK_TEXT])
+{
+    struct stat info = {.st_ino = 0};
+
+    if (stat("/proc/self/ns/net", &info) != 0)
+        return "";
+    snprintf(text, NETWORK_TEXT,
+        "; this rank is in network namespace %llu, and all have to be in one",
+        (unsigned long long)info.st_ino);
+    return text;
+}
 
 symmcoll_status_t symc_bootstrap_fail_unreached(
     const struct symc_bootstrap_joiner *joiner, int error)
@@ -23,6 +39,7 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
     const struct symc_bootstrap_args *args = joiner->args;
     const char *name = args->server != NULL ? args->server : args->name;
     char owner[SYMC_BOOTSTRAP_OWNER_TEXT], text[SYMC_PID_TEXT];
+    char network[NETWORK_TEXT];
     uid_t uid;
 
     if (error == EAGAIN ||
@@ -36,8 +53,8 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
     if (args->server != NULL)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d found no bootstrap server named '%s': has the "
-            "launcher ended?",
-            args->rank, args->size, args->server);
+            "launcher ended?%s",
+            args->rank, args->size, args->server, name_network(network));
     if (joiner->reached)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d: rank 0 did not join (rendezvous '%s'): a "
@@ -47,8 +64,8 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
             symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "init: rank %d of %d found no bootstrap server: rank 0 did not join "
-        "(rendezvous '%s')",
-        args->rank, args->size, args->name);
+        "(rendezvous '%s')%s",
+        args->rank, args->size, args->name, name_network(network));
 }
 
 /* No rank of this user can ever connect there. */

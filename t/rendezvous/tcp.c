@@ -10,6 +10,7 @@
 #include "t/store/stranger.h"
 #include "t/tap.h"
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -264,6 +265,27 @@ static int miss_rank_0(int rank, int size, void *arg)
              strstr(symmcoll_last_error(), own_address()) != NULL);
 }
 
+/* A rank in a network namespace of its own; 77 where none can be made. */
+static int join_from_elsewhere(int rank, int size, void *arg)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+    struct stat info;
+    char number[32];
+
+    (void)arg;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 ||
+        stat("/proc/self/ns/net", &info) != 0)
+        return 77;
+    snprintf(number, sizeof number, "namespace %llu",
+        (unsigned long long)info.st_ino);
+    args.rank = rank + 1;
+    args.world_size = size + 1;
+    args.timeout = 0.3;
+    return !(symmcoll_init(&args, &world) == SYMMCOLL_ERR_TIMEOUT &&
+             strstr(symmcoll_last_error(), number) != NULL);
+}
+
 /* Rank 1 stops rank 0, which serves the store, and leaves. */
 static int leave_a_stopped_server(int rank, int size, void *arg)
 {
@@ -307,7 +329,7 @@ int main(void)
     pid_t server;
 
     alarm(600);
-    plan(13);
+    plan(14);
     ranks_environment();
     choose_method();
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
@@ -322,6 +344,12 @@ int main(void)
         "a server that is stopped does not keep finalize waiting");
     method[0] = '\0';
     port = free_port();
+    ranks_spawn(1, join_from_elsewhere, NULL, statuses);
+    if (statuses[0] == 77)
+        skip(1, "no network namespace can be made here");
+    else
+        ok(statuses[0] == 0,
+            "a rank that reaches no other one names its network namespace");
     ok(ranks_spawn(2, run_env, NULL, statuses) && statuses[0] == 0 &&
             statuses[1] == 0,
         "env:// has a store at MASTER_ADDR and MASTER_PORT where asked for");
