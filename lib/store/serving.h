@@ -19,7 +19,7 @@
 
 #define SYMC_SERVER_KEY_MAX 5120             /* bytes, a job's name included */
 #define SYMC_SERVER_QUEUED_MAX (64 << 20)    /* bytes of one transaction */
-#define SYMC_SERVER_TURN (16 << 20)          /* work, then others' turn */
+#define SYMC_SERVER_TURN (4 << 20)           /* work, then others' turn */
 #define SYMC_SERVER_EXEC_WORK (256u << 20)   /* of one transaction */
 #define SYMC_SERVER_REQUEST_WORK 4096        /* of the smallest request */
 #define SYMC_SERVER_OUT_HIGH (1 << 20)       /* then requests wait */
