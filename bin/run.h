@@ -151,12 +151,13 @@ struct run_rank {
     int number;
     pid_t pid;
     bool running;
-    int status;  /* of waitpid(), once it does not run */
-    int order;   /* who ended before it */
-    bool told;   /* how it ended is in its blocks */
-    bool ours;   /* we ended it: it was late to follow the others */
-    bool failed; /* its groups or its rendezvous had failed before it did */
-    bool left;   /* it ended within a world, without finalizing it */
+    int status;   /* of waitpid(), once it does not run */
+    int order;    /* who ended before it */
+    bool told;    /* how it ended is in its blocks */
+    bool ours;    /* we ended it: it was late to follow the others */
+    bool failed;  /* its groups or its rendezvous had failed before it did */
+    bool left;    /* it ended within a world, without finalizing it */
+    bool resumed; /* it had shrunk a group: it went on after a failure */
     char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
     struct run_stream streams[2];       /* standard output and error */
     struct run_sink files[2];           /* of --output; fd -1: none */
@@ -205,6 +206,7 @@ struct run_job {
     struct run_world *worlds;
     int64_t terminate_at; /* those that are left; SYMC_NEVER: not yet */
     int64_t kill_at;
+    bool kept;          /* ranks have shrunk a group: they go on */
     bool ending;        /* they have been asked to end */
     int interrupts;     /* requests to end */
     int request;        /* the first of them, a signal; 0: none */
@@ -253,6 +255,9 @@ void run_record_look(struct run_job *job);
 /* A rank has ended: tell the others, note what is to be known, dump its ring.
  */
 void run_record_end(struct run_job *job, struct run_rank *rank);
+/* Returns whether a rank that runs has announced in a world that it goes on after
+ * a failure: it has shrunk a group, or is doing so. */
+bool run_record_goes_on(const struct run_job *job);
 void run_record_forget(struct run_job *job);
 
 /* ---- run_cause.c ---- */
@@ -270,5 +275,8 @@ const char *run_describe_end(
 
 /* The verdict: returns the exit status and, where that is not 0, one line. */
 int run_verdict(const struct run_job *job, char *line, size_t nbytes);
+
+/* Returns whether ranks have gone on after the failure, and have ended well. */
+bool run_has_survivors(const struct run_job *job);
 
 #endif

@@ -51,6 +51,14 @@ static bool any_died(const struct run_world *world)
     return false;
 }
 
+/* Whether a record is of a group that a rank shrinks although it has not failed:
+ * that is how ranks go on, and no cause of an end. */
+static bool is_shrunk(const struct symc_failure *record)
+{
+    return record->status == SYMMCOLL_ERR_CANCELED &&
+           strstr(record->text, " shrinks group ") != NULL;
+}
+
 /* The earliest record of any group; returns its world, NULL: there is none. */
 static const struct run_world *find_first(
     const struct run_job *job, struct symc_failure *first)
@@ -66,7 +74,8 @@ static const struct run_world *find_first(
             bool any = i % 2 == 0 ? read_record(seat, &record)
                                   : !died && read_other(seat, &record);
 
-            if (!any || (found != NULL && record.at_ns >= first->at_ns))
+            if (!any || is_shrunk(&record) ||
+                (found != NULL && record.at_ns >= first->at_ns))
                 continue;
             *first = record;
             found = at;

@@ -218,6 +218,26 @@ static void write_dump(struct run_job *job, const struct run_world *world,
         run_say(job->err, "flight recorder of rank %d: %s", number, path);
 }
 
+static bool has_resumed(const struct run_seat *seat)
+{
+    return seat->view.block != NULL &&
+           atomic_load_explicit(
+               &seat->view.block->resumed, memory_order_acquire) > 0;
+}
+
+bool run_record_goes_on(const struct run_job *job)
+{
+    for (const struct run_world *world = job->worlds; world != NULL;
+         world = world->next)
+        for (int i = 0; i < world->size; i++) {
+            const struct run_seat *seat = &world->seats[i];
+
+            if (has_resumed(seat) && seat->rank->running)
+                return true;
+        }
+    return false;
+}
+
 /* Note about a rank that has ended what one of its seats tells. */
 static void read_seat(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number)
@@ -228,6 +248,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
     bool left = !symc_liveness_has_left(seat->view.block);
 
     rank->left = rank->left || left;
+    rank->resumed = rank->resumed || has_resumed(seat);
     symc_trace_position(symc_block_trace(&seat->view),
         seat->view.layout.trace_nbytes, NULL, position, sizeof(position));
     /* A call that has been told of a failure may return, and the rank end,

@@ -78,7 +78,34 @@ static int exit_status(const struct run_rank *rank)
                                      : WEXITSTATUS(rank->status);
 }
 
-int run_verdict(const struct run_job *job, char *line, size_t nbytes)
+static bool is_survivor(const struct run_rank *rank)
+{
+    return rank->status == 0 && rank->resumed;
+}
+
+bool run_has_survivors(const struct run_job *job)
+{
+    return find_first(job, is_survivor) != NULL;
+}
+
+/* Appends which ranks have gone on after the failure that the line has. */
+static void add_survivors(const struct run_job *job, char *line, size_t nbytes)
+{
+    bool went_on[RUN_RANKS_MAX];
+    char ranks[128];
+    size_t used = strlen(line);
+
+    if (!run_has_survivors(job))
+        return;
+    for (int i = 0; i < job->options->ranks; i++)
+        went_on[i] = is_survivor(&job->ranks[i]);
+    symc_format_named_ranks(went_on, job->options->ranks, ranks, sizeof(ranks));
+    snprintf(line + used, nbytes - used, "; %s went on and ended with status 0",
+        ranks);
+}
+
+/* Returns the exit status, and the line on the failure alone. */
+static int find_failure(const struct run_job *job, char *line, size_t nbytes)
 {
     static bool (*const kinds[])(const struct run_rank *) = {
         is_cause, is_deserter, is_killed, is_failed, is_any};
@@ -105,4 +132,13 @@ int run_verdict(const struct run_job *job, char *line, size_t nbytes)
     if (culprit->status != 0)
         failed = culprit;
     return exit_status(failed);
+}
+
+int run_verdict(const struct run_job *job, char *line, size_t nbytes)
+{
+    int status = find_failure(job, line, nbytes);
+
+    if (status != 0)
+        add_survivors(job, line, nbytes);
+    return status;
 }

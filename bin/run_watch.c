@@ -165,12 +165,27 @@ static void read_signals(struct run_job *job)
         take_signal(job, (int)info.ssi_signo);
 }
 
+/* Returns whether the end of a failed job waits for ranks that go on without the
+ * failed one; not where a second signal wants the end. */
+static bool is_kept(struct run_job *job, int64_t now)
+{
+    if (job->interrupts > 1 || !run_record_goes_on(job))
+        return false;
+    if (!job->kept && job->options->verbose)
+        run_say(job->err, "ranks have shrunk a group and go on");
+    job->kept = true;
+    job->terminate_at = now + LOOK_NS;
+    return true;
+}
+
 static void look_at_clock(struct run_job *job)
 {
     int64_t now = symc_now_ns();
     bool kills = now >= job->kill_at;
 
     if (job->running == 0 || (!kills && now < job->terminate_at))
+        return;
+    if (!kills && is_kept(job, now))
         return;
     for (int i = 0; i < job->options->ranks; i++) {
         struct run_rank *rank = &job->ranks[i];

@@ -123,7 +123,7 @@ static bool open_attempt(struct run_job *job)
         .joined = run_record_joined, .failed = run_record_failed, .arg = job};
 
     job->running = job->ended = job->interrupts = job->request = 0;
-    job->ending = job->server_failed = job->failed_before = false;
+    job->ending = job->server_failed = job->failed_before = job->kept = false;
     job->missing[0] = '\0';
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
@@ -248,7 +248,7 @@ static int run_attempt(struct run_job *job, bool *again)
         close_files(job);
         status = judge(job, line, sizeof(line));
         *again = status != 0 && job->interrupts == 0 &&
-                 find_loss(job) == NULL &&
+                 find_loss(job) == NULL && !run_has_survivors(job) &&
                  job->attempt < job->options->max_restarts;
         if (*again)
             run_say(job->err, "%s; starting again (%d of %d)", line,

@@ -373,6 +373,7 @@ static symmcoll_status_t run_recorded(struct shrinking *shrinking,
     const struct symmcoll_shrink_args *args, uint64_t issued, int64_t wait_ns)
 {
     const struct symmcoll_group *old = shrinking->old;
+    struct symc_block *block = old->world->own.block;
     const struct symc_group_call call = {.kind = SYMC_SHRINK_GROUP,
         .trace = old->trace,
         .seq = atomic_load(&old->seq[SYMC_COUNT_COLLECTIVE]),
@@ -380,8 +381,14 @@ static symmcoll_status_t run_recorded(struct shrinking *shrinking,
         .nbytes = sizeof(shrinking->agreement.mine.offer),
         .timeout_ns = wait_ns};
     struct symc_trace_entry *record = symc_group_record(old->world, &call);
-    symmcoll_status_t status = run(shrinking, args);
+    symmcoll_status_t status;
 
+    /* Announced before the members agree, which may take longer than the
+     * launcher's grace. */
+    atomic_fetch_add(&block->resumed, 1);
+    status = run(shrinking, args);
+    if (status != SYMMCOLL_OK)
+        atomic_fetch_sub(&block->resumed, 1);
     symc_trace_end(&old->world->trace, record, status == SYMMCOLL_OK);
     return status;
 }

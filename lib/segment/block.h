@@ -112,6 +112,8 @@ struct symc_block {
     _Atomic uint32_t dumped;   /* 1: its flight recorder has been written out */
     _Atomic uint32_t failures; /* groups this rank has failed, so far */
     _Atomic uint32_t blas;     /* rank 0's: see symc_blas_load_agreed() */
+    _Atomic uint32_t resumed;  /* groups it has shrunk, one under way included:
+                                  the launcher does not end its job */
     struct symc_exit exit;
 
     /* Sends and receives: the doorbell of those who wait for them (see

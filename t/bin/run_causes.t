@@ -86,7 +86,7 @@ ends()
     return 1
 }
 
-plan 21
+plan 26
 
 in_time repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on \
 rank 0)" 1
@@ -161,4 +161,48 @@ repeat_mismatch 2 "rank 0 passed 4, rank 1 passed 8"
 ok $? "2 ranks: a mismatch is named, not the exits that it caused"
 repeat_mismatch 4 "rank 0 passed 4, the other 3 passed 8"
 ok $? "4 ranks: a mismatch is named, not the exits that it caused"
+
+# says TEXT: waits until the launcher has said that, at most 60 s
+says()
+{
+    says_left=600
+    while ! grep -q -e "$1" "$err" && [ $says_left -gt 0 ]; do
+        sleep 0.1
+        says_left=$((says_left - 1))
+    done
+    grep -q -e "$1" "$err"
+}
+
+cd "$scratch" || exit 1
+"$run" -n 4 --verbose --grace 0 --max-restarts 3 "$failing" shrink up 0 2>"$err" &
+launcher=$!
+says "shrunk a group and go on"
+ok $? "a job whose ranks have shrunk a group goes on after the grace"
+touch over
+wait $launcher
+is "$? $(last)" "3 symmcoll-run: rank 1 (pid P) exited with status 3 after \
+barrier seq 1 of group 0; ranks 0, 2 and 3 went on and ended with status 0" \
+    "its status is that of the failed rank, and the last line has what happened"
+grep -q 'starting again' "$err"
+is $? 1 "and it is not started again"
+rm -f over shrunk.*
+"$run" -n 3 --verbose --grace 0 "$failing" stay up 0 2>"$err" &
+launcher=$!
+says "shrunk a group and go on"
+kill -TERM $launcher
+wait $launcher
+is $? 3 "SIGTERM ends it, after the grace at the latest"
+rm -f shrunk.*
+"$run" -n 3 --verbose --grace 0 "$failing" stay up 0 2>"$err" &
+launcher=$!
+says "shrunk a group and go on"
+kill -INT $launcher
+asked_left=600
+while [ ! -e asked ] && [ $asked_left -gt 0 ]; do
+    sleep 0.1
+    asked_left=$((asked_left - 1))
+done
+kill -INT $launcher
+wait $launcher
+is $? 3 "so does a second SIGINT"
 done_testing

@@ -15,6 +15,10 @@
  *   mismatch  rank 0 passes another count; rank 1 goes on to the next operation
  *   split     rank 1 is killed after all have split the group
  *   differ    all make a group before, and rank 0 another one
+ *   shrink    the others shrink the group instead and make the file "shrunk.R",
+ *             of which rank 1 waits for all before it exits with status 3; they
+ *             go on until there is a file "over", and end well
+ *   stay      the same, but by SIGINT they only make a file "asked"
  *
  * ORDER is up or down: whether rank 0 exits first or the last one, each so many
  * milliseconds after the one before; in the order "over" they finalize before.
@@ -23,6 +27,7 @@
  */
 #include <symmcoll.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,6 +91,70 @@ static symmcoll_status_t make_groups(
                : SYMMCOLL_OK;
 }
 
+static void await(const char *path)
+{
+    while (access(path, F_OK) != 0)
+        usleep(1000);
+}
+
+/* Makes a file "shrunk.R" for this rank, or waits for that of another one. */
+static void announce(int of)
+{
+    char path[32];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "shrunk.%d", of);
+    if (of != rank) {
+        await(path);
+        return;
+    }
+    file = fopen(path, "w");
+    if (file == NULL || fclose(file) != 0)
+        exit(9);
+}
+
+/* Makes the file "asked". */
+static void note_request(int sig)
+{
+    int fd = open("asked", O_WRONLY | O_CREAT, 0600);
+
+    (void)sig;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Leaves rank 1 out of the group, and goes on without it.  Returns the exit
+ * status. */
+static int go_on(struct symmcoll_world *world, struct symmcoll_group *group,
+    const char *how, int size)
+{
+    static const int excluded[] = {PLACE};
+    struct symmcoll_shrink_args args = SYMMCOLL_SHRINK_ARGS_INIT;
+    struct symmcoll_group *left;
+
+    if (rank == PLACE) {
+        for (int r = 0; r < size; r++)
+            if (r != PLACE)
+                announce(r);
+        _exit(3);
+    }
+    if (strcmp(how, "stay") == 0)
+        (void)signal(SIGINT, note_request);
+    args.exclude = excluded;
+    args.nexclude = 1;
+    if (symmcoll_group_shrink(group, &args, &left, NULL) != SYMMCOLL_OK) {
+        complain(SYMMCOLL_ERR_INTERNAL);
+        return 9;
+    }
+    announce(rank);
+    await("over");
+    if (sum(left, 8, NULL) != SYMMCOLL_OK) {
+        complain(SYMMCOLL_ERR_INTERNAL);
+        return 9;
+    }
+    return symmcoll_finalize(world) != SYMMCOLL_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 3 ? argv[1] : "";
@@ -114,6 +183,9 @@ int main(int argc, char **argv)
     /* Who leaves late may be told here already. */
     patient.timeout = 60; /* not the short one of the second operation */
     status = symmcoll_barrier(group, &patient, NULL);
+    if (status == SYMMCOLL_OK &&
+        (strcmp(how, "shrink") == 0 || strcmp(how, "stay") == 0))
+        return go_on(world, group, how, size);
     if (status == SYMMCOLL_OK)
         status = make_groups(group, how);
     if (status == SYMMCOLL_OK) {
