@@ -204,10 +204,13 @@ static void write_dump(struct run_job *job, const struct run_world *world,
     bool told = atomic_load_explicit(
                     &seat->view.block->dumped, memory_order_relaxed) != 0 &&
                 !WIFSIGNALED(seat->rank->status);
-    char path[PATH_MAX];
-    symmcoll_status_t status =
-        symc_trace_path(job->config, world->name, number, path, sizeof(path));
+    char path[PATH_MAX], attempt[sizeof(job->id) + 16];
+    symmcoll_status_t status;
 
+    /* As symc_rendezvous_job() in a rank. */
+    snprintf(attempt, sizeof(attempt), "%s_%d", job->id, job->attempt);
+    status = symc_trace_path(
+        job->config, attempt, world->name, number, path, sizeof(path));
     format.reason = reason;
     if (status == SYMMCOLL_OK)
         status = symc_trace_write(symc_block_trace(&seat->view),

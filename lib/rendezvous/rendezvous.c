@@ -285,17 +285,23 @@ static symmcoll_status_t open_view(
     return SYMMCOLL_OK;
 }
 
+/* How often the launcher has restarted the job; "0" where it does not say. */
+static const char *find_attempt(void)
+{
+    const char *attempt = symc_rendezvous_variable("SYMMCOLL_ATTEMPT");
+
+    if (attempt == NULL)
+        attempt = symc_rendezvous_variable("TORCHELASTIC_RESTART_COUNT");
+    return attempt != NULL ? attempt : "0";
+}
+
 /* The world's name and the attempt: an earlier attempt's keys are others'. */
 static symmcoll_status_t open_tcp(
     struct opening *opening, struct symmcoll_store **store)
 {
-    const char *attempt = symc_rendezvous_variable("SYMMCOLL_ATTEMPT");
     char job[WORLD_NAME_MAX + 32];
 
-    if (attempt == NULL)
-        attempt = symc_rendezvous_variable("TORCHELASTIC_RESTART_COUNT");
-    snprintf(job, sizeof(job), "%s:%.20s", opening->name,
-        attempt != NULL ? attempt : "0");
+    snprintf(job, sizeof(job), "%s:%.20s", opening->name, find_attempt());
     return symc_rendezvous_open_tcp(opening->out, opening->url.path, job,
         opening->config, opening->deadline_ns, store);
 }
@@ -413,4 +419,23 @@ symmcoll_status_t symc_rendezvous_local_rank(
     *local_rank =
         rendezvous->local_rank >= 0 ? rendezvous->local_rank : fallback;
     return SYMMCOLL_OK;
+}
+
+const char *symc_rendezvous_job(
+    const struct symc_rendezvous *rendezvous, char *buffer, size_t nbytes)
+{
+    const char *job = symc_rendezvous_variable("SYMMCOLL_JOB");
+    struct symc_digest digest = SYMC_DIGEST_INIT;
+    char text[64];
+
+    if (job != NULL) {
+        snprintf(text, sizeof(text), "%s", job);
+    } else if (rendezvous->name[0] != '\0') {
+        symc_digest_add(&digest, "name", rendezvous->name);
+        snprintf(text, sizeof(text), "%016" PRIx64, digest.a);
+    } else {
+        snprintf(text, sizeof(text), "pid-%ld", (long)getpid());
+    }
+    snprintf(buffer, nbytes, "%s_%.20s", text, find_attempt());
+    return buffer;
 }

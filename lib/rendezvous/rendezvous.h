@@ -57,6 +57,15 @@ void symc_rendezvous_close(struct symc_rendezvous *rendezvous);
 symmcoll_status_t symc_rendezvous_local_rank(
     const struct symc_rendezvous *rendezvous, int fallback, int *local_rank);
 
+/* Buffer size for any symc_rendezvous_job(). */
+#define SYMC_RENDEZVOUS_JOB 96
+
+/* The job and the attempt as part of a file's name, the same on all ranks and in
+ * no other job that runs: SYMMCOLL_JOB, else 16 digits of the rendezvous' name,
+ * else, where no rank joins another, the process; then "_" and the attempt. */
+const char *symc_rendezvous_job(
+    const struct symc_rendezvous *rendezvous, char *buffer, size_t nbytes);
+
 /* This machine's name: host.node, else boot id and network namespace. */
 symmcoll_status_t symc_rendezvous_node(
     const struct symc_config *config, char *buffer, size_t nbytes);

@@ -50,19 +50,26 @@ struct symc_trace_format symc_trace_format_get(const struct symc_config *config)
     };
 }
 
-/* A process may have several worlds: all but the first-named add their name. */
-static int append_world(
-    const char *name, char *path, size_t nbytes, size_t used)
+/* Appends a name to a file's, without what would make it a path.  Returns as
+ * snprintf(). */
+static int append_name(const char *before, const char *name, char *path,
+    size_t nbytes, size_t used)
 {
-    int n;
+    int n = snprintf(path + used, nbytes - used, "%s%s", before, name);
 
-    if (strcmp(name, SYMC_WORLD_DEFAULT) == 0)
-        return 0;
-    n = snprintf(path + used, nbytes - used, ".%s", name);
     for (char *at = path + used; *at != '\0'; at++)
         if (*at == '/')
             *at = '_';
     return n;
+}
+
+/* A process may have several worlds: all but the first-named add their name. */
+static int append_world(
+    const char *name, char *path, size_t nbytes, size_t used)
+{
+    return strcmp(name, SYMC_WORLD_DEFAULT) == 0
+               ? 0
+               : append_name(".", name, path, nbytes, used);
 }
 
 symmcoll_status_t symc_trace_pipe_path(const struct symc_config *config,
@@ -81,7 +88,7 @@ symmcoll_status_t symc_trace_pipe_path(const struct symc_config *config,
 }
 
 symmcoll_status_t symc_trace_path(const struct symc_config *config,
-    const char *world, int rank, char *buffer, size_t nbytes)
+    const char *job, const char *world, int rank, char *buffer, size_t nbytes)
 {
     const char *prefix = config->trace_dump_file;
     const char *cache = symc_variable_get("XDG_CACHE_HOME");
@@ -93,10 +100,9 @@ symmcoll_status_t symc_trace_path(const struct symc_config *config,
     if (!is_default)
         n = snprintf(buffer, nbytes, "%s%d", prefix, rank);
     else if (has_cache)
-        n = snprintf(buffer, nbytes, "%s/symmcoll/trace_rank_%d", cache, rank);
+        n = snprintf(buffer, nbytes, "%s/symmcoll/", cache);
     else if (home != NULL && home[0] == '/')
-        n = snprintf(
-            buffer, nbytes, "%s/.cache/symmcoll/trace_rank_%d", home, rank);
+        n = snprintf(buffer, nbytes, "%s/.cache/symmcoll/", home);
     else
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "dump of the flight recorder: expected a path in "
@@ -105,6 +111,10 @@ symmcoll_status_t symc_trace_path(const struct symc_config *config,
                 ? " (with rights that its caller lacks a process reads no "
                   "environment)"
                 : ", XDG_CACHE_HOME or HOME");
+    if (is_default && n >= 0 && (size_t)n < nbytes)
+        n += append_name("trace_", job, buffer, nbytes, (size_t)n);
+    if (is_default && n >= 0 && (size_t)n < nbytes)
+        n += snprintf(buffer + n, nbytes - (size_t)n, "_rank_%d", rank);
     if (n >= 0 && (size_t)n < nbytes)
         n += append_world(world, buffer, nbytes, (size_t)n);
     if (n < 0 || (size_t)n >= nbytes)

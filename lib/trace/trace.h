@@ -304,10 +304,11 @@ struct symc_trace_format symc_trace_format_get(
 
 /* The path of a rank's dump: trace.dump_file and the rank, then a dot and the
  * name of a world that has one.  Where the setting is empty:
- * symmcoll/trace_rank_ under XDG_CACHE_HOME or ~/.cache, with the folder made.
+ * symmcoll/trace_JOB_rank_ under XDG_CACHE_HOME or ~/.cache, with the folder
+ * made; job is that of symc_rendezvous_job().
  * Errors: INVALID (too long, no folder known), SYSTEM. */
 symmcoll_status_t symc_trace_path(const struct symc_config *config,
-    const char *world, int rank, char *buffer, size_t nbytes);
+    const char *job, const char *world, int rank, char *buffer, size_t nbytes);
 
 /* The path of a rank's FIFO: trace.dump_pipe and the rank, a dot and the name of
  * a world that has one, and ".pipe".  Errors: INVALID (too long). */

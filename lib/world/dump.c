@@ -27,8 +27,8 @@ symmcoll_status_t symc_world_dump(const struct symmcoll_world *world,
         symc_world_ring(world, global_rank, &nbytes);
 
     if (path == NULL) {
-        symmcoll_status_t status = symc_trace_path(
-            world->config, world->name, global_rank, found, sizeof(found));
+        symmcoll_status_t status = symc_trace_path(world->config, world->job,
+            world->name, global_rank, found, sizeof(found));
 
         if (status != SYMMCOLL_OK)
             return status;

@@ -21,8 +21,8 @@ static uint32_t find_flags(const struct symmcoll_world *world)
 static symmcoll_status_t write_for(
     const struct symmcoll_world *world, int rank, const char *why, char *path)
 {
-    symmcoll_status_t status =
-        symc_trace_path(world->config, world->name, rank, path, PATH_MAX);
+    symmcoll_status_t status = symc_trace_path(
+        world->config, world->job, world->name, rank, path, PATH_MAX);
 
     if (status != SYMMCOLL_OK)
         return status;

@@ -157,8 +157,8 @@ void symc_world_read_pipe(struct symmcoll_world *world)
         return;
     pipe->asked = false;
     pipe->next_ns = now + PAUSE_NS;
-    status = symc_trace_path(
-        world->config, world->name, world->rank, path, sizeof(path));
+    status = symc_trace_path(world->config, world->job, world->name,
+        world->rank, path, sizeof(path));
     if (status == SYMMCOLL_OK)
         status =
             symc_world_dump(world, world->rank, path, 0, "on request", NULL);

@@ -260,6 +260,8 @@ static symmcoll_status_t join_world(
 
     if (status != SYMMCOLL_OK)
         return status;
+    (void)symc_rendezvous_job(
+        &world->rendezvous, world->job, sizeof(world->job));
     world->rank = world->rendezvous.rank;
     world->size = world->rendezvous.size;
     world->log.rank = world->rank;

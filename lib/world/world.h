@@ -91,6 +91,7 @@ struct symmcoll_world {
     atomic_bool told_unsearched; /* errors.nan_check: what it does not search */
     struct symc_log log;
     struct symc_rendezvous rendezvous;
+    char job[SYMC_RENDEZVOUS_JOB]; /* in names of dumps */
     char name[64];
     int rank;
     int size;

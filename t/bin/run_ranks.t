@@ -156,11 +156,19 @@ mkdir home
 (
     unset SYMMCOLL_TRACE_DUMP_FILE XDG_CACHE_HOME
     HOME=$PWD/home "$run" -n 2 "$victim" exit 1
+    HOME=$PWD/home "$run" -n 2 --max-restarts 1 "$victim" exit 1
     HOME=$PWD/missing "$run" -n 2 "$victim" exit 1
 ) >out 2>err
-[ -s home/.cache/symmcoll/trace_rank_0 ] &&
-    [ -s home/.cache/symmcoll/trace_rank_1 ]
-ok $? "without a path records go below the home folder"
+# names RANK: of the files, with the job as JOB, once for each job
+names()
+{
+    for file in home/.cache/symmcoll/trace_*_rank_"$1"; do
+        [ -s "$file" ] && basename "$file"
+    done | sort | uniq | sed 's/run-[0-9]*-[0-9a-f]*_/JOB_/' | sort | tr '\n' ' '
+}
+is "$(names 0)$(names 1)" "trace_JOB_0_rank_0 trace_JOB_0_rank_0 \
+trace_JOB_1_rank_0 trace_JOB_0_rank_1 trace_JOB_0_rank_1 trace_JOB_1_rank_1 " \
+    "without a path records go below the home folder, by job and attempt"
 grep -q "^symmcoll-run: .*home folder $PWD/missing: No such file" err &&
     [ ! -e missing ]
 ok $? "which is not made where it is missing"

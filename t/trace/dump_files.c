@@ -237,7 +237,7 @@ static symmcoll_status_t find_path(
     struct symc_config config = {.trace_dump_file = copy};
 
     snprintf(copy, sizeof(copy), "%s", prefix);
-    return symc_trace_path(&config, world, 3, made, nbytes);
+    return symc_trace_path(&config, "run/1_0", world, 3, made, nbytes);
 }
 
 static int paths_are_made(void)
@@ -255,14 +255,15 @@ static int paths_are_made(void)
         find_path("/x/trace_", "a/b", made, 14) == SYMMCOLL_ERR_INVALID &&
         find_path("/x/trace_", "default", made, 8) == SYMMCOLL_ERR_INVALID;
     setenv("XDG_CACHE_HOME", folder, 1);
-    snprintf(expected, sizeof(expected), "%s/symmcoll/trace_rank_3", folder);
+    snprintf(
+        expected, sizeof(expected), "%s/symmcoll/trace_run_1_0_rank_3", folder);
     good = good &&
            find_path("", "default", made, sizeof(made)) == SYMMCOLL_OK &&
            strcmp(made, expected) == 0;
     unsetenv("XDG_CACHE_HOME");
     setenv("HOME", folder, 1);
-    snprintf(
-        expected, sizeof(expected), "%s/.cache/symmcoll/trace_rank_3", folder);
+    snprintf(expected, sizeof(expected),
+        "%s/.cache/symmcoll/trace_run_1_0_rank_3", folder);
     good = good &&
            find_path("", "default", made, sizeof(made)) == SYMMCOLL_OK &&
            strcmp(made, expected) == 0;

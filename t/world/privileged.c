@@ -139,8 +139,8 @@ static bool has_no_cache(void)
     char path[PATH_MAX], none[] = "";
     struct symc_config config = {.trace_dump_file = none};
 
-    return symc_trace_path(&config, "default", 0, path, sizeof(path)) ==
-               SYMMCOLL_ERR_INVALID &&
+    return symc_trace_path(&config, "job_0", "default", 0, path,
+               sizeof(path)) == SYMMCOLL_ERR_INVALID &&
            strstr(symmcoll_last_error(), "trace.dump_file") != NULL &&
            strstr(symmcoll_last_error(), "reads no environment") != NULL;
 }
