@@ -7,6 +7,7 @@
  * run_bind.c     which processors          run_watch.c   the loop, and the end
  * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
  * run_input.c    the terminal's lines      run_verdict.c who failed first
+ * run_files.c    the files of --output
  * run_columns.c  the width of lines        run_sweep.c   processes left behind
  *                                          run_cause.c   what ranks have noted
  */
@@ -58,13 +59,13 @@ int run_options_parse(int argc, char **argv, struct run_options *options);
 
 /* ---- run_output.c ---- */
 
+struct run_job;
 struct run_stream;
 
 /* Where lines go.  A reader that is slow slows down the ranks, not the loop. */
 struct run_sink {
     int fd;
     const char *name; /* for messages */
-    char *path;       /* the name, allocated; NULL where it is not */
     bool regular;     /* a file, which never blocks */
     bool terminal;
     bool dumb;                      /* a terminal that knows no escapes */
@@ -87,16 +88,9 @@ struct run_stream {
     size_t used;
     size_t nbytes;
     bool rewrites; /* the line before ended in a carriage return */
-    bool whole;    /* passed on as it is: no lines, no prefix */
 };
 
 void run_sink_open(struct run_sink *sink, int fd, const char *name);
-/* Opens a rank's file of --output, DIR/RANK.out or DIR/RANK.err, empties it
- * unless append, and keeps its path as the name; false with errno set. */
-bool run_file_open(struct run_sink *file, const char *folder, int rank,
-    const char *suffix, bool append);
-/* Closes it; an error of that is kept, after those of writing. */
-void run_file_close(struct run_sink *file);
 void run_sink_close(struct run_sink *sink);
 bool run_sink_is_empty(const struct run_sink *sink);
 bool run_sink_is_full(const struct run_sink *sink);
@@ -115,6 +109,31 @@ void run_stream_open(
 void run_stream_read(struct run_stream *stream);
 /* Take the rest of a rank that has ended, without waiting, and close. */
 void run_stream_finish(struct run_stream *stream);
+
+/* ---- run_files.c ---- */
+
+/*
+ * The files of --output.  A process of its own, the writer, copies what ranks
+ * write from pipes into the files, so that each error of writing is seen, and
+ * what ranks write when the launcher has been killed is not lost.
+ */
+struct run_files {
+    int *ends; /* of the pipes, for the ranks; -1: closed */
+    pid_t writer;
+    int report;     /* from the writer; -1: there is none */
+    int error;      /* the first, 0: none */
+    char name[512]; /* of the file that it is of */
+};
+
+/* Opens the files of an attempt and starts the writer, where there is --output;
+ * false after a message.  To be called before other descriptors are opened that
+ * must not outlive the launcher. */
+bool run_files_open(struct run_job *job);
+/* Takes the end for a rank's stream, 0 or 1. */
+int run_files_take(struct run_job *job, int rank, int which);
+/* Waits until all is written, once no process of a rank is left, and notes the
+ * first error. */
+void run_files_finish(struct run_job *job);
 
 /* ---- run_columns.c ---- */
 
@@ -160,7 +179,6 @@ struct run_rank {
     bool resumed; /* it had shrunk a group: it went on after a failure */
     char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
     struct run_stream streams[2];       /* standard output and error */
-    struct run_sink files[2];           /* of --output; fd -1: none */
 };
 
 /* One rank's block in a world. */
@@ -197,6 +215,7 @@ struct run_job {
     int running;
     int ended;
     struct run_input input;
+    struct run_files files;
     struct symc_bootstrap_server *server;
     bool server_failed; /* and we have said so */
     char missing[256];  /* who did not join in init in time, or "" */

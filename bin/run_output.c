@@ -6,7 +6,6 @@
 #include "run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -57,39 +56,7 @@ void run_sink_open(struct run_sink *sink, int fd, const char *name)
 void run_sink_close(struct run_sink *sink)
 {
     free(sink->data);
-    free(sink->path);
-    sink->data = sink->path = NULL;
-}
-
-bool run_file_open(struct run_sink *file, const char *folder, int rank,
-    const char *suffix, bool append)
-{
-    char *path = NULL;
-    int fd;
-
-    *file = (struct run_sink){.fd = -1};
-    if (asprintf(&path, "%s/%d.%s", folder, rank, suffix) < 0)
-        return false;
-    fd = open(path,
-        O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC),
-        0666);
-    if (fd < 0) {
-        free(path);
-        return false;
-    }
-    run_sink_open(file, fd, path);
-    file->path = path;
-    return true;
-}
-
-void run_file_close(struct run_sink *file)
-{
-    if (file->fd < 0)
-        return;
-    if (close(file->fd) != 0 && file->error == 0)
-        file->error = errno;
-    file->broken = true;
-    file->fd = -1;
+    sink->data = NULL;
 }
 
 bool run_sink_is_empty(const struct run_sink *sink)
@@ -292,11 +259,6 @@ static size_t find_end(
 
 static void take(struct run_stream *stream, const char *data, size_t nbytes)
 {
-    if (stream->whole) {
-        put(stream->sink, data, nbytes);
-        run_sink_flush(stream->sink);
-        return;
-    }
     while (nbytes > 0) {
         char end;
         size_t length = find_end(stream, data, nbytes, &end);

@@ -145,34 +145,27 @@ static bool make_unblocking(int fd)
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
 }
 
-/* Makes the way of a rank's output: through the launcher, to its own streams or
- * to the rank's files, or straight out where there is nothing to add. */
+/* Makes the way of a rank's output: to its file, through the launcher, or
+ * straight out where there is nothing to add. */
 static bool make_output(struct run_job *job, struct run_rank *rank, int which,
     struct run_sink *sink, int *end)
 {
     const struct run_options *options = job->options;
-    const char *suffix = which == 0 ? "out" : "err";
     int reader;
 
     *end = -1;
     if (options->output != NULL) {
-        sink = &rank->files[which];
-        if (!run_file_open(sink, options->output, rank->number, suffix,
-                job->attempt > 0)) {
-            run_say(job->err, "--output: %s/%d.%s: %s", options->output,
-                rank->number, suffix, strerror(errno));
-            return false;
-        }
-    } else if (!options->prefix && options->ranks == 1) {
-        return true; /* nothing to add, nothing to mix: the rank has ours */
+        *end = run_files_take(job, rank->number, which);
+        return true;
     }
+    if (!options->prefix && options->ranks == 1)
+        return true; /* nothing to add, nothing to mix: the rank has ours */
     if (!make_pipe(&reader, end) || !make_unblocking(reader)) {
         run_say(job->err, "rank %d: output: %s", rank->number, strerror(errno));
         return false;
     }
     run_stream_open(&rank->streams[which], reader, sink,
-        options->prefix && options->output == NULL ? rank->number : -1);
-    rank->streams[which].whole = options->output != NULL;
+        options->prefix ? rank->number : -1);
     return true;
 }
 

@@ -57,6 +57,8 @@ static bool has_mark(const struct run_job *job, pid_t pid)
  */
 static bool is_ours(const struct run_job *job, pid_t pid, pid_t group)
 {
+    if (job->files.ends != NULL && pid == job->files.writer)
+        return false;
     if (!job->shares_children)
         return true;
     for (int i = 0; i < job->options->ranks; i++)

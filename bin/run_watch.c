@@ -147,8 +147,6 @@ static void take_signal(struct run_job *job, int sig)
         if (job->running == 0) { /* only a reader of the output is slow */
             run_sink_drop(job->out);
             run_sink_drop(job->err);
-            for (int i = 0; i < 2 * job->options->ranks; i++)
-                run_sink_drop(&job->ranks[i / 2].files[i % 2]);
         }
         return;
     default:
@@ -255,8 +253,6 @@ static nfds_t await(struct run_job *job, struct pollfd *fds)
         fds[n++] =
             (struct pollfd){.fd = wait ? stream->fd : -1, .events = POLLIN};
     }
-    for (int i = 0; i < 2 * job->options->ranks; i++)
-        fds[n++] = await_sink(&job->ranks[i / 2].files[i % 2]);
     return n;
 }
 
@@ -270,14 +266,6 @@ static void read_streams(struct run_job *job, const struct pollfd *fds)
     }
 }
 
-static void flush_all(struct run_job *job)
-{
-    run_sink_flush(job->out);
-    run_sink_flush(job->err);
-    for (int i = 0; i < 2 * job->options->ranks; i++)
-        run_sink_flush(&job->ranks[i / 2].files[i % 2]);
-}
-
 /* Take what is left of ranks that have ended; true when that was all. */
 static bool finish_streams(struct run_job *job)
 {
@@ -287,8 +275,7 @@ static bool finish_streams(struct run_job *job)
         struct run_stream *stream = &job->ranks[i / 2].streams[i % 2];
 
         run_stream_finish(stream);
-        all = all && stream->fd < 0 &&
-              run_sink_is_empty(&job->ranks[i / 2].files[i % 2]);
+        all = all && stream->fd < 0;
     }
     return all;
 }
@@ -302,7 +289,7 @@ static bool is_over(struct run_job *job)
 void run_watch(struct run_job *job)
 {
     struct pollfd *fds =
-        symc_alloc(AT_STREAMS + 4 * (size_t)job->options->ranks, sizeof(*fds));
+        symc_alloc(AT_STREAMS + 2 * (size_t)job->options->ranks, sizeof(*fds));
 
     if (fds == NULL) {
         run_say(job->err, "%s", symmcoll_last_error());
@@ -322,7 +309,8 @@ void run_watch(struct run_job *job)
         if (fds[AT_INPUT].fd >= 0 && fds[AT_INPUT].revents != 0)
             run_input_serve(&job->input);
         read_streams(job, fds);
-        flush_all(job);
+        run_sink_flush(job->out);
+        run_sink_flush(job->err);
     }
     free(fds);
 }

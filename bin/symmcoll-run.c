@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Per rank: two streams; at a rendezvous its connection, its block, its pidfd;
- * with --output two files. */
+/* Per rank: two streams; at a rendezvous its connection, its block, its pidfd.
+ * With --output, before: two files and two pipes. */
 #define FILES_PER_RANK 5
-#define OUTPUT_FILES_PER_RANK 2
+#define OUTPUT_FILES_PER_RANK 6
 #define FILES_MORE 32
 
 /*
@@ -82,8 +82,8 @@ static bool open_signals(struct run_job *job)
 
 static bool raise_file_limit(struct run_job *job)
 {
-    rlim_t each = FILES_PER_RANK +
-                  (job->options->output != NULL ? OUTPUT_FILES_PER_RANK : 0);
+    rlim_t each =
+        job->options->output != NULL ? OUTPUT_FILES_PER_RANK : FILES_PER_RANK;
     rlim_t needed = (rlim_t)job->options->ranks * each + FILES_MORE;
     struct rlimit limit;
 
@@ -128,44 +128,38 @@ static bool open_attempt(struct run_job *job)
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
     job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));
-    if (job->ranks == NULL)
-        goto say_why;
+    if (job->ranks == NULL) {
+        run_say(job->err, "%s", symmcoll_last_error());
+        return false;
+    }
     for (int i = 0; i < job->options->ranks; i++) {
         job->ranks[i].number = i;
         job->ranks[i].streams[0].fd = job->ranks[i].streams[1].fd = -1;
-        job->ranks[i].files[0].fd = job->ranks[i].files[1].fd = -1;
     }
+    if (!run_files_open(job))
+        goto free_ranks;
     if (!make_names(job)) {
         run_say(job->err, "no random numbers: %s", strerror(errno));
-        goto free_ranks;
+        goto close_files;
     }
     if (symc_bootstrap_open(job->server_name, &events, &job->server) ==
         SYMMCOLL_OK)
         return true;
-say_why:
     run_say(job->err, "%s", symmcoll_last_error());
+close_files:
+    run_files_finish(job);
 free_ranks:
     free(job->ranks);
     job->ranks = NULL;
     return false;
 }
 
-/* Closes the files of --output.  A file system may report only here that what
- * was written does not fit. */
-static void close_files(struct run_job *job)
-{
-    for (int i = 0; i < 2 * job->options->ranks; i++)
-        run_file_close(&job->ranks[i / 2].files[i % 2]);
-}
-
 static void close_attempt(struct run_job *job)
 {
     run_sweep(job);
+    run_files_finish(job);
     for (int i = 0; i < 2 * job->options->ranks; i++)
         run_stream_finish(&job->ranks[i / 2].streams[i % 2]);
-    close_files(job);
-    for (int i = 0; i < 2 * job->options->ranks; i++)
-        run_sink_close(&job->ranks[i / 2].files[i % 2]);
     run_input_close(&job->input);
     run_record_forget(job);
     symc_bootstrap_close(job->server);
@@ -173,16 +167,17 @@ static void close_attempt(struct run_job *job)
     job->ranks = NULL;
 }
 
-/* Returns the first sink that output could not be written to, or NULL. */
-static const struct run_sink *find_loss(const struct run_job *job)
+/* Returns the name of the first stream or file that output could not be written
+ * to, and why; NULL: there is none. */
+static const char *find_loss(const struct run_job *job, int *error)
 {
     for (int i = 0; i < 2; i++)
-        if (job->sinks[i].error != 0)
-            return &job->sinks[i];
-    for (int i = 0; job->ranks != NULL && i < 2 * job->options->ranks; i++)
-        if (job->ranks[i / 2].files[i % 2].error != 0)
-            return &job->ranks[i / 2].files[i % 2];
-    return NULL;
+        if (job->sinks[i].error != 0) {
+            *error = job->sinks[i].error;
+            return job->sinks[i].name;
+        }
+    *error = job->files.error;
+    return job->files.error != 0 ? job->files.name : NULL;
 }
 
 /* Whether a status is by a signal that a process raises by a fault of its own.
@@ -220,7 +215,8 @@ static void say_interrupted(
  * failure of theirs. */
 static int judge(const struct run_job *job, char *line, size_t nbytes)
 {
-    const struct run_sink *lost = find_loss(job);
+    int error;
+    const char *lost = find_loss(job, &error);
 
     if (lost == NULL) {
         int status = run_verdict(job, line, nbytes);
@@ -229,7 +225,7 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
             say_interrupted(job, line, nbytes);
         return status;
     }
-    snprintf(line, nbytes, "%s: %s", lost->name, strerror(lost->error));
+    snprintf(line, nbytes, "%s: %s", lost, strerror(error));
     return RUN_EXIT_FAILED;
 }
 
@@ -237,7 +233,7 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
 static int run_attempt(struct run_job *job, bool *again)
 {
     char line[640];
-    int status;
+    int status, error;
 
     *again = false;
     if (!open_attempt(job))
@@ -245,10 +241,11 @@ static int run_attempt(struct run_job *job, bool *again)
     status = run_start(job);
     if (status == 0) {
         run_watch(job);
-        close_files(job);
+        run_sweep(job);
+        run_files_finish(job);
         status = judge(job, line, sizeof(line));
         *again = status != 0 && job->interrupts == 0 &&
-                 find_loss(job) == NULL && !run_has_survivors(job) &&
+                 find_loss(job, &error) == NULL && !run_has_survivors(job) &&
                  job->attempt < job->options->max_restarts;
         if (*again)
             run_say(job->err, "%s; starting again (%d of %d)", line,
@@ -290,7 +287,7 @@ int main(int argc, char **argv)
     struct run_options options;
     struct run_job job = {.options = &options};
     bool again = true;
-    int status;
+    int status, error;
 
     if (!check_streams())
         return RUN_EXIT_FAILED;
@@ -307,7 +304,7 @@ int main(int argc, char **argv)
     if (job.signals > 0)
         (void)sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
     run_sink_drain(job.err);
-    if (status == 0 && find_loss(&job) != NULL)
+    if (status == 0 && find_loss(&job, &error) != NULL)
         status = RUN_EXIT_FAILED; /* our own lines are lost */
     run_sink_close(&job.sinks[0]);
     run_sink_close(&job.sinks[1]);
