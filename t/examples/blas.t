@@ -207,7 +207,7 @@ is "$?:$(cat "$scratch/err")" \
     '1:train_charlm: expected CBLAS in libabsent.so, found none' \
     'one that is not there is an error'
 OPENBLAS_CORETYPE=Nehalem among_fakes "$train" --blas
-is "$(cat "$scratch/out")" \
+is "$(head -n 1 "$scratch/out")" \
     "OpenBLAS 9.9, kernels for Nehalem ($fakes/libopenblas.so.0)" \
     'the kernels that the user has set are taken, unmeasured'
 
