@@ -37,6 +37,40 @@ int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims)
     return count;
 }
 
+static bool has_addresses(
+    const struct symmcoll_tensor *tensor, int64_t before, int64_t after)
+{
+    uintptr_t first = (uintptr_t)tensor->data;
+
+    return tensor->data == NULL || tensor->device == SYMMCOLL_META ||
+           ((uintptr_t)-before <= first &&
+               (uintptr_t)after <= UINTPTR_MAX - first);
+}
+
+bool symc_tensor_measure(
+    const struct symmcoll_tensor *tensor, int64_t *before, int64_t *after)
+{
+    int64_t elem = (int64_t)symmcoll_dtype_size(tensor->dtype), span;
+
+    *before = 0;
+    *after = elem;
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (tensor->shape[d] > 0)
+            continue;
+        *before = *after = 0;
+        return tensor->shape[d] == 0;
+    }
+    for (int d = 0; d < tensor->ndim; d++) {
+        if (__builtin_mul_overflow(
+                tensor->shape[d] - 1, tensor->strides[d], &span) ||
+            __builtin_mul_overflow(span, elem, &span) ||
+            __builtin_add_overflow(
+                span < 0 ? *before : *after, span, span < 0 ? before : after))
+            return false;
+    }
+    return has_addresses(tensor, *before, *after);
+}
+
 struct symc_tensor_span symc_tensor_span(const struct symmcoll_tensor *tensor)
 {
     uintptr_t elem = symmcoll_dtype_size(tensor->dtype);

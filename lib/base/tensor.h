@@ -27,6 +27,13 @@ symmcoll_status_t symc_tensor_read(const char *where,
  * stride is never taken, are left out. */
 int symc_tensor_order(const struct symmcoll_tensor *tensor, int *dims);
 
+/* Stores how many bytes a tensor's elements reach from its first element: before is 0 or
+ * less, after the other end; both are 0 if it has no element.  Returns false for a negative
+ * length, and for strides with which a distance does not fit an int64_t or, unless the
+ * tensor is a shape alone, an address wraps around. */
+bool symc_tensor_measure(
+    const struct symmcoll_tensor *tensor, int64_t *before, int64_t *after);
+
 /* The first byte of a tensor's elements, and the one after the last; both 0: it has
  * none. */
 struct symc_tensor_span {

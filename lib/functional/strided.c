@@ -100,10 +100,11 @@ void symc_f_view_copy(
         memcpy(target, source, run * elem);
         target += run * elem;
         for (d = outer - 1; d >= 0; d--) {
-            source += view->strides[d] * (int64_t)elem;
-            if (++index[d] < view->shape[d])
+            if (++index[d] < view->shape[d]) {
+                source += view->strides[d] * (int64_t)elem;
                 break;
-            source -= view->strides[d] * view->shape[d] * (int64_t)elem;
+            }
+            source -= view->strides[d] * (view->shape[d] - 1) * (int64_t)elem;
             index[d] = 0;
         }
     } while (d >= 0);
@@ -140,6 +141,23 @@ static symmcoll_status_t count_elements(const char *where,
     return SYMMCOLL_OK;
 }
 
+/* Checks that all elements have addresses.  No stride of a tensor without elements is
+ * used: they become 0, with which nothing overflows. */
+static symmcoll_status_t check_strides(
+    const char *where, struct symmcoll_tensor *tensor, size_t count)
+{
+    int64_t before, after;
+
+    if (count == 0)
+        memset(tensor->strides, 0, sizeof(tensor->strides));
+    if (symc_tensor_measure(tensor, &before, &after))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected strides that memory has room for, found elements further "
+        "apart",
+        where);
+}
+
 symmcoll_status_t symc_f_tensor_read_any(const char *where,
     const struct symmcoll_tensor *tensors, int index,
     struct symmcoll_tensor *copy, size_t *count)
@@ -170,7 +188,8 @@ symmcoll_status_t symc_f_tensor_read_any(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a device_index of 0 or more, found %d", where,
             copy->device_index);
-    return count_elements(where, copy, elem, count);
+    status = count_elements(where, copy, elem, count);
+    return status == SYMMCOLL_OK ? check_strides(where, copy, *count) : status;
 }
 
 symmcoll_status_t symc_f_tensor_read(const char *where,

@@ -28,36 +28,14 @@ symmcoll_status_t symc_fused_check_lengths(
     return SYMMCOLL_OK;
 }
 
-/* Where the first and the last element are, in bytes from a tensor's data. */
-static bool has_extent(const struct symmcoll_tensor *tensor)
-{
-    int64_t first = 0, last = WIDEST, nbytes;
-
-    for (int d = 0; d < tensor->ndim; d++) {
-        if (__builtin_mul_overflow(
-                (tensor->shape[d] - 1) * WIDEST, tensor->strides[d], &nbytes) ||
-            __builtin_add_overflow(
-                nbytes < 0 ? first : last, nbytes, nbytes < 0 ? &first : &last))
-            return false;
-    }
-    return true;
-}
-
 symmcoll_status_t symc_fused_check_elements(const char *where, const char *name,
     struct symmcoll_tensor *tensor, size_t count)
 {
     symmcoll_status_t status = symc_fused_check_lengths(where, name, tensor);
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (count == 0)
+    if (status == SYMMCOLL_OK && count == 0)
         symc_f_make_contiguous(tensor);
-    else if (!has_extent(tensor))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected strides of %s that memory has room for, found its "
-            "elements further apart",
-            where, name);
-    return SYMMCOLL_OK;
+    return status;
 }
 
 symmcoll_status_t symc_fused_read_a(const char *where,

@@ -3,6 +3,7 @@
  * The exchange of chunks for callers with functions of their own.
  */
 #include "fused/fused.h"
+#include "group/site.h"
 
 #include <string.h>
 
@@ -33,6 +34,19 @@ static symmcoll_status_t check(
             "%s: %zu bytes on %d ranks are more than memory has",
             begun->args.name, nbytes, size);
     return SYMMCOLL_OK;
+}
+
+/* Checks that a buffer is in host memory, which the host reads or writes. */
+static symmcoll_status_t check_host(
+    const struct symc_fused_call *begun, const void *at, size_t nbytes)
+{
+    const struct symmcoll_tensor bytes = {.data = (void *)(uintptr_t)at,
+        .dtype = SYMMCOLL_UINT8,
+        .device = SYMMCOLL_HOST};
+
+    return nbytes == 0
+               ? SYMMCOLL_OK
+               : symc_site_check(begun->args.name, begun->fused->group, &bytes);
 }
 
 /* In place is where this rank's shard is in the result. */
@@ -94,6 +108,10 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     status = check(&begun, shard != NULL || nbytes == 0, &nbytes);
     if (status == SYMMCOLL_OK)
         status = check_place(&begun, shard, nbytes, out);
+    if (status == SYMMCOLL_OK)
+        status = check_host(&begun, shard, nbytes);
+    if (status == SYMMCOLL_OK)
+        status = check_host(&begun, out, nbytes);
     status = status == SYMMCOLL_OK ? symc_fused_all_gather(begun.fused, &gather)
                                    : symc_fused_confirm(begun.fused,
                                          &begun.args, &begun.options, status);
@@ -157,6 +175,8 @@ symmcoll_status_t symmcoll_produce_and_all_to_all(struct symmcoll_group *group,
     made.fused = begun.fused;
     status =
         check(&begun, produce != NULL && (out != NULL || nbytes == 0), &nbytes);
+    if (status == SYMMCOLL_OK)
+        status = check_host(&begun, out, nbytes);
     status = status == SYMMCOLL_OK
                  ? symc_fused_all_to_all(begun.fused, &scatter)
                  : symc_fused_confirm(

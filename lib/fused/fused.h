@@ -280,8 +280,7 @@ struct symc_matrix symc_fused_matrix(const struct symmcoll_tensor *tensor);
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor);
 
-/* The same; and the strides of so many elements are to lead to addresses that there
- * can be.  Those of none are set, for nobody has checked them. */
+/* Checks the lengths likewise.  A tensor without elements gets contiguous strides. */
 symmcoll_status_t symc_fused_check_elements(const char *where, const char *name,
     struct symmcoll_tensor *tensor, size_t count);
 

@@ -239,28 +239,6 @@ symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
 
 /* ---- views ---- */
 
-/* The bytes before and after its first element that a tensor has. */
-static bool measure(const struct symmcoll_tensor *tensor, size_t elem,
-    int64_t *before, int64_t *after)
-{
-    *before = 0;
-    *after = (int64_t)elem;
-    for (int d = 0; d < tensor->ndim; d++) {
-        int64_t last = tensor->shape[d] - 1, span;
-
-        if (last < 0) {
-            *before = *after = 0; /* it has no element */
-            return tensor->shape[d] == 0;
-        }
-        if (__builtin_mul_overflow(last, tensor->strides[d], &span) ||
-            __builtin_mul_overflow(span, (int64_t)elem, &span) ||
-            __builtin_add_overflow(
-                span < 0 ? *before : *after, span, span < 0 ? before : after))
-            return false;
-    }
-    return true;
-}
-
 symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
     const struct symmcoll_tensor *tensor, struct symmcoll_tensor *views)
 {
@@ -284,8 +262,8 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
     at = (int64_t)((uintptr_t)copy.data - (uintptr_t)handle->at[handle->rank]);
     /* before is 0 or less: no sum of both can wrap around */
     if (copy.ndim < 0 || copy.ndim > SYMMCOLL_MAX_DIMS ||
-        !measure(&copy, elem, &before, &after) || at < 0 || at + before < 0 ||
-        at > (int64_t)handle->nbytes - after)
+        !symc_tensor_measure(&copy, &before, &after) || at < 0 ||
+        at + before < 0 || at > (int64_t)handle->nbytes - after)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a tensor within the %zu bytes of this rank's buffer, "
             "found one whose first element is at byte %lld",

@@ -149,6 +149,59 @@ static int tensors_are_checked(struct symmcoll_group *group, int rank)
                        "device_index of 0 or more, found -1");
 }
 
+/* With each of them the first or the last element would be where no memory can be. */
+static int strides_are_checked(struct symmcoll_group *group, int rank)
+{
+    static const int64_t wrong[] = {INT64_MAX, INT64_MIN, INT64_C(1) << 61,
+        -(INT64_C(1) << 61), -(INT64_C(1) << 56)};
+    float mine[12] = {0};
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(mine, SYMMCOLL_FLOAT32, 4, 3);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT, bad, place = in;
+    uint64_t before = symmcoll_group_sequence(group);
+    int good = 1;
+
+    (void)rank;
+    for (size_t i = 0; good && i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const char *text = "expected strides that memory has room for, found";
+
+        bad = in;
+        bad.strides[i % 2] = wrong[i];
+        good = REFUSED(symmcoll_f_all_reduce(
+                           group, &bad, SYMMCOLL_SUM, NULL, &out, NULL),
+                   text) &&
+               REFUSED(symmcoll_f_all_gather(group, &bad, 0, NULL, &out, NULL),
+                   text) &&
+               REFUSED(symmcoll_f_reduce_scatter(
+                           group, &bad, SYMMCOLL_SUM, 0, NULL, &out, NULL),
+                   text) &&
+               REFUSED(symmcoll_f_broadcast(group, &bad, 0, NULL, &out, NULL),
+                   text);
+        place.strides[i % 2] = wrong[i];
+        good = good && REFUSED(symmcoll_f_all_reduce(group, &in, SYMMCOLL_SUM,
+                                   NULL, &place, NULL),
+                           text);
+        place = in;
+    }
+    good = good && symmcoll_group_sequence(group) == before;
+    /* A dimension of one index takes no step, and no element takes any. */
+    bad = in;
+    bad.ndim = 3;
+    bad.shape[2] = 1;
+    bad.strides[2] = INT64_MAX;
+    good = good &&
+           OK(symmcoll_f_all_gather(group, &bad, 0, NULL, &out, NULL)) &&
+           waits(group, &out);
+    release(group, &out);
+    bad.shape[0] = 0;
+    bad.strides[1] = INT64_MIN;
+    good = good &&
+           OK(symmcoll_f_all_gather(group, &bad, 0, NULL, &out, NULL)) &&
+           waits(group, &out);
+    release(group, &out);
+    return good && OK(symmcoll_barrier(group, NULL, NULL));
+}
+
 /* The result's memory has to be of its shape and type (C29). */
 static int places_are_checked(struct symmcoll_group *group, int rank)
 {
@@ -244,6 +297,8 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         kind);
     ok(run(2, dims_are_checked), "%s: dimensions are checked (F4 F5)", kind);
     ok(run(2, tensors_are_checked), "%s: tensors are checked", kind);
+    ok(run(2, strides_are_checked),
+        "%s: strides that lead to no address are refused", kind);
     ok(run(2, places_are_checked), "%s: memory for results is checked (F8)",
         kind);
     ok(run(2, counts_are_compared),
@@ -255,7 +310,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

@@ -77,12 +77,10 @@ static int of_gather(struct symmcoll_group *group, int rank)
            good;
     begin(&it);
     it.shard.strides[1] = INT64_MAX;
-    good = REFUSED(gather(group, &it), "expected strides of a that memory") &&
-           good;
+    good = REFUSED(gather(group, &it), "expected strides that memory") && good;
     begin(&it);
     it.b[1].strides[0] = INT64_MIN / 16;
-    good = REFUSED(gather(group, &it), "expected strides of b that memory") &&
-           good;
+    good = REFUSED(gather(group, &it), "expected strides that memory") && good;
     begin(&it);
     it.out[0].data = it.out[1].data = NULL;
     good = REFUSED(symmcoll_fused_all_gather_matmul(

@@ -234,8 +234,8 @@ static const struct refusal {
     {"scales without memory", no_scale, false, false, SYMMCOLL_ERR_INVALID,
         "expected b_scale of 1 elements in device memory, found NULL", BOTH},
     {"scales far apart", far_scale, false, false, SYMMCOLL_ERR_INVALID,
-        "expected strides of a_scale that memory has room for, found its "
-        "elements further apart",
+        "expected strides that memory has room for, found elements further "
+        "apart",
         BOTH},
     {"results between lines", odd_result, false, false,
         SYMMCOLL_ERR_UNSUPPORTED,
@@ -348,10 +348,49 @@ static int old_devices(struct symmcoll_group *group, int rank)
     return right && works(group, rank);
 }
 
+static symmcoll_status_t produce(void *context, int rank, void *chunk)
+{
+    (void)context;
+    (void)rank;
+    memset(chunk, 0, sizeof(float));
+    return SYMMCOLL_OK;
+}
+
+/* The host copies what these two have, so that a device's memory would end the rank. */
+static int building_blocks(struct symmcoll_group *group, int rank)
+{
+    struct operands it;
+    float mine = 1, all[SIZE] = {0};
+    void *data = all;
+    const char *text = "rank 1 cannot go on: INVALID";
+    int right;
+
+    begin(&it, group, rank);
+    if (rank == VICTIM) {
+        data = it.more.data;
+        text = "expected a tensor in host memory, found 0x";
+    }
+    right = made_says(symmcoll_all_gather_and_consume(
+                          group, data, sizeof(mine), NULL, NULL, NULL, NULL),
+                SYMMCOLL_ERR_INVALID, text) &&
+            made_says(symmcoll_all_gather_and_consume(
+                          group, &mine, sizeof(mine), NULL, NULL, NULL, data),
+                SYMMCOLL_ERR_INVALID, text) &&
+            made_says(symmcoll_produce_and_all_to_all(
+                          group, sizeof(mine), produce, NULL, NULL, data),
+                SYMMCOLL_ERR_INVALID, text) &&
+            OK(symmcoll_all_gather_and_consume(
+                group, &mine, sizeof(mine), NULL, NULL, NULL, all)) &&
+            OK(symmcoll_produce_and_all_to_all(
+                group, sizeof(mine), produce, NULL, NULL, all));
+    end(&it);
+    return right;
+}
+
 int main(void)
 {
     on_device_begin("4");
-    plan((int)LENGTH(refusals) + 1);
+    plan((int)LENGTH(refusals) + 2);
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         refusal = &refusals[i];
         ok(ranks_run(SIZE, is_refused), "%s: refused on all ranks",
@@ -360,5 +399,8 @@ int main(void)
     ok(ranks_run(SIZE, old_devices),
         "devices that multiply no 8-bit floats, or not with such scales, are "
         "named with what they are");
+    ok(ranks_run(SIZE, building_blocks),
+        "shards and chunks of callers' functions are refused there, for the "
+        "host copies them");
     return done_testing();
 }
