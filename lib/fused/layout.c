@@ -127,8 +127,12 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     symmcoll_status_t status =
         symc_f_tensor_read_any(where, tensor, 0, &read, &count);
 
-    if (status != SYMMCOLL_OK || tensor->device == SYMMCOLL_META)
+    if (status != SYMMCOLL_OK)
         return status;
+    if (tensor->device == SYMMCOLL_META) {
+        tensor->data = NULL;
+        return status;
+    }
     tensor->data = place->data;
     if (place->data != NULL) {
         status = check_place(where, name, place, tensor);

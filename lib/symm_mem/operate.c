@@ -204,6 +204,9 @@ static void reduce_row(const struct symc_symm_call *call,
 void symc_symm_reduce(const struct symc_symm_call *call,
     const struct symc_moving *moving, const struct symc_rows *rows, void *out)
 {
+    /* Rows without elements can be as many as an integer counts. */
+    if (rows->count == 0)
+        return;
     if (moving->enqueue != NULL) {
         struct symc_rows placed = *rows;
 
@@ -231,6 +234,8 @@ void symc_symm_pull_rows(
 {
     size_t rows = (size_t)copy->shape[0], nbytes, pitch, out_pitch, in_pitch;
 
+    if (copy->shape[1] == 0)
+        return;
     if (moving->enqueue != NULL) {
         moving->enqueue->strided(moving->state, copy);
         return;

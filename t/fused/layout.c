@@ -73,6 +73,20 @@ static int shapes_alone(struct symmcoll_group *group, int rank)
            symmcoll_group_sequence(group) == before;
 }
 
+/* A caller's pointer in such a tensor is not in the result, which f_free() would free. */
+static int results_have_no_memory(restride_fn restride)
+{
+    float data[6] = {0};
+    struct symmcoll_tensor in =
+        SYMMCOLL_TENSOR_SHAPE(data, SYMMCOLL_FLOAT32, 2, 3);
+    struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
+    const int64_t shape[2] = {2, 3};
+
+    in.device = SYMMCOLL_META;
+    return OK(restride(&in, 1, &out)) && out.device == SYMMCOLL_META &&
+           out.data == NULL && made_is_shaped(&out, 2, shape, 1);
+}
+
 /* ---- refusals ---- */
 
 static int gather_is_checked(struct symmcoll_group *group, int rank)
@@ -188,11 +202,14 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(10);
+    plan(11);
     ok(all_are_restrided(symmcoll_fused_restride_a_shard),
         "a shard is restrided to what all_gather and matmul reads best (M9)");
     ok(all_are_restrided(symmcoll_fused_restride_a),
         "A is restrided to what matmul and reduce_scatter reads best (M26)");
+    ok(results_have_no_memory(symmcoll_fused_restride_a_shard) &&
+            results_have_no_memory(symmcoll_fused_restride_a),
+        "a shape without memory is restrided to one, also with a pointer (M3)");
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();

@@ -202,6 +202,25 @@ static int checks(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
+/* As many rows as an integer counts, none of which has an element. */
+static int empty_rows_end_at_once(struct symmcoll_group *group, int rank)
+{
+    const size_t rows = (size_t)1 << 62, at = AT, ends[] = {0, 0};
+    const int roots[] = {0};
+    void *outs[2] = {NULL, NULL};
+    struct buffers it;
+    bool good = acquire(&it, group, rank);
+
+    good = good &&
+           OK(symmcoll_symm_tile_reduce(it.handle, AT, it.sum, 1, rows, 0, 1,
+               SYMMCOLL_FLOAT32, SYMMCOLL_SUM, 0, NULL)) &&
+           OK(symmcoll_symm_multi_root_tile_reduce(it.handle, &at, roots, 1,
+               it.sum, 1, rows, 0, 1, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL)) &&
+           OK(symmcoll_symm_reduce_scatter_offset(it.handle, AT, outs, rows, 0,
+               1, 1, ends, NULL, 2, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL));
+    return release_all(&it) && good;
+}
+
 static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, reduces_tiles) && run(5, reduces_tiles),
@@ -210,12 +229,14 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
         "%s: several tiles, each to a root of its own (S69)", kind);
     ok(run(2, divides_rows_and_columns) && run(3, divides_rows_and_columns),
         "%s: blocks of rows and columns of any size (S70)", kind);
+    ok(run(2, empty_rows_end_at_once),
+        "%s: rows without elements take no time, however many (S69 S70)", kind);
     ok(run(2, checks), "%s: blocks that cannot be are refused (S69 S70)", kind);
 }
 
 int main(void)
 {
-    plan(8);
+    plan(10);
     run_all(ranks_run, "processes");
     run_all(threads_run, "threads");
     return done_testing();
