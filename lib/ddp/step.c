@@ -15,9 +15,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* List the parameters without a gradient; false: there are none. */
-static bool list_missing(
-    const struct symmcoll_reducer *reducer, char *buffer, size_t nbytes)
+/* Returns whether write_back has an average of a parameter but no memory for it, since
+ * no gradient has been passed after the previous average. */
+static bool is_unplaced(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param)
+{
+    return reducer->write_back && param->origin == NULL && param->count > 0;
+}
+
+/* Lists the parameters without a gradient in this pass; unplaced: only those whose
+ * average cannot be written back.  Returns false if there are none. */
+static bool list_missing(const struct symmcoll_reducer *reducer, bool unplaced,
+    char *buffer, size_t nbytes)
 {
     size_t used = 0;
     bool any = false;
@@ -25,7 +34,8 @@ static bool list_missing(
     for (int i = 0; i < reducer->nparams && used < nbytes; i++) {
         char text[SYMC_PARAM_TEXT];
 
-        if (reducer->params[i].marked)
+        if (reducer->params[i].marked ||
+            (unplaced && !is_unplaced(reducer, &reducer->params[i])))
             continue;
         if (nbytes - used < SYMC_PARAM_TEXT) {
             snprintf(buffer + used, nbytes - used, ", ...");
@@ -62,7 +72,7 @@ symmcoll_status_t symmcoll_reducer_begin(
     if (reducer->backward != SYMC_BACKWARD_NONE) {
         char missing[SYMC_DETAIL_MAX / 2];
 
-        if (list_missing(reducer, missing, sizeof(missing)))
+        if (list_missing(reducer, false, missing, sizeof(missing)))
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "reducer_begin: the backward before has not finished: no "
                 "gradient of %s",
@@ -140,7 +150,7 @@ static symmcoll_status_t take_gradient(const struct symmcoll_reducer *reducer,
 static symmcoll_status_t take_nothing(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
-    if (reducer->write_back && param->origin == NULL)
+    if (is_unplaced(reducer, param))
         return symc_site_clear(reducer->site, param->view, param->nbytes);
     return write_view(reducer, param, param->origin, reducer->factor);
 }
@@ -256,9 +266,24 @@ static symmcoll_status_t keep_refusal(
         reducer->refusal != SYMMCOLL_OK)
         return status;
     reducer->refusal = status;
-    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail), "%s",
-        symmcoll_last_error());
+    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail),
+        "a gradient was refused: %s", symmcoll_last_error());
     return status;
+}
+
+/* Keeps, as a refusal, that averages cannot be written back. */
+static void refuse_unplaced(struct symmcoll_reducer *reducer)
+{
+    char missing[SYMC_DETAIL_MAX / 2];
+
+    if (reducer->refusal != SYMMCOLL_OK ||
+        !list_missing(reducer, true, missing, sizeof(missing)))
+        return;
+    reducer->refusal = SYMMCOLL_ERR_INVALID;
+    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail),
+        "expected every gradient, where write_back writes the average, found "
+        "none of %s",
+        missing);
 }
 
 /* How a backward ends that nothing else went wrong in: all ranks have done the
@@ -267,8 +292,8 @@ static symmcoll_status_t report_refusal(const struct symmcoll_reducer *reducer)
 {
     if (reducer->refusal == SYMMCOLL_OK)
         return SYMMCOLL_OK;
-    return symc_fail(reducer->refusal,
-        "reducer_finish: a gradient was refused: %s", reducer->refusal_detail);
+    return symc_fail(
+        reducer->refusal, "reducer_finish: %s", reducer->refusal_detail);
 }
 
 symmcoll_status_t symmcoll_reducer_ready(
@@ -338,6 +363,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                                : report_refusal(reducer);
     }
+    refuse_unplaced(reducer);
     status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)

@@ -148,7 +148,8 @@ symmcoll_status_t symmcoll_reducer_ready(
  * End the backward pass: wait for all buckets.  Then symmcoll_reducer_grad()
  * returns the averages, and with write_back they replace the gradients.  With
  * sync 0 there is nothing to wait for.  A gradient that was not passed counts
- * as zeros.
+ * as zeros; with write_back that is INVALID on this rank, which names the parameters,
+ * after the buckets have been reduced: their averages have nowhere to be written.
  *
  * On a device it is the stream that waits: the host does until all ranks have
  * started the buckets' operations.

@@ -98,6 +98,7 @@ int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
     *twins = (struct twins){.rank = rank,
         .size = symmcoll_group_size(group),
         .views = args->gradient_as_bucket_view != 0,
+        .write_back = args->write_back != 0,
         .drawn = (uint64_t)rank * 1000 + 17};
     twins->host.group = twins->device.group = group;
     twins->device.on_device = true;
@@ -167,10 +168,24 @@ static int pass_gradient(struct twins *twins, struct twin *twin, int p)
         symmcoll_reducer_ready(twin->reducer, p,
             write_gradient(twin, p, value, twins->views, shift)) == SYMMCOLL_OK,
         "ready");
+    twin->passed[p] = true;
     if (twin->on_device)
         device_wait(twin->stream); /* value goes */
     free(value);
     return right;
+}
+
+static int finish(struct twins *twins, struct twin *twin, int sync)
+{
+    symmcoll_status_t wanted = SYMMCOLL_OK;
+
+    for (int p = 0; sync && p < TWINS_PARAMS; p++) {
+        if (twins->write_back && !twin->passed[p] &&
+            twins_nbytes(&twin->params[p]) > 0)
+            wanted = SYMMCOLL_ERR_INVALID;
+        twin->passed[p] = false;
+    }
+    return say(symmcoll_reducer_finish(twin->reducer) == wanted, "finish");
 }
 
 static int run_twin(struct twins *twins, struct twin *twin, int sync,
@@ -188,8 +203,7 @@ static int run_twin(struct twins *twins, struct twin *twin, int sync,
     }
     if (between != NULL)
         between(twins);
-    return right &&
-           say(symmcoll_reducer_finish(twin->reducer) == SYMMCOLL_OK, "finish");
+    return right && finish(twins, twin, sync);
 }
 
 int twins_run(struct twins *twins, int sync, void (*between)(struct twins *))
@@ -205,6 +219,8 @@ void twins_zero(struct twins *twins)
 {
     symmcoll_reducer_zero(twins->host.reducer);
     symmcoll_reducer_zero(twins->device.reducer);
+    memset(twins->host.passed, 0, sizeof(twins->host.passed));
+    memset(twins->device.passed, 0, sizeof(twins->device.passed));
 }
 
 /* ---- both ---- */

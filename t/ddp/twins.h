@@ -15,6 +15,8 @@ struct twin {
     struct symmcoll_group *group;
     struct symmcoll_tensor params[TWINS_PARAMS];
     char *grads[TWINS_PARAMS]; /* of the program */
+    bool passed
+        [TWINS_PARAMS]; /* since the last pass that synchronised, or zero */
     struct symmcoll_reducer *reducer;
     bool on_device;
     CUstream stream; /* of what the program does itself */
@@ -24,6 +26,7 @@ struct twins {
     struct twin host, device;
     int rank, size;
     bool views; /* gradients are in the buckets */
+    bool write_back;
     uint64_t drawn;
 };
 
@@ -40,7 +43,8 @@ void twins_use(struct twins *twins, CUstream stream);
 size_t twins_span(const struct symmcoll_tensor *tensor);
 size_t twins_nbytes(const struct symmcoll_tensor *tensor);
 
-/* One backward of both; whether all calls were OK.  between is called before each
+/* One backward of both; whether all calls were OK, but for a finish that cannot write an
+ * average back.  between is called before each
  * gradient and before finish; NULL. */
 int twins_run(struct twins *twins, int sync, void (*between)(struct twins *));
 

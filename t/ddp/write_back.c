@@ -145,25 +145,68 @@ static int accumulation_is_the_callers(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 marks nothing after the first step: its memory, which it has not named since,
- * stays. */
-static int unmarked_gradients_stay(struct symmcoll_group *group, int rank)
+/* Whether the tensor of a parameter has the averages of the other ranks. */
+static bool is_average(const struct model *model, int param, int step)
+{
+    struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
+
+    return symmcoll_reducer_grad(model->reducer, param, &view) == SYMMCOLL_OK &&
+           ((float *)view.data)[3] == total(model, param, 3, step, model->rank);
+}
+
+/* A pass without any gradient, which the other ranks have. */
+static bool finish_refuses(struct model *model, int step)
+{
+    return symmcoll_reducer_begin(model->reducer, 1) == SYMMCOLL_OK &&
+           symmcoll_reducer_finish(model->reducer) == SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(),
+               "reducer_finish: expected every gradient, where write_back "
+               "writes the average, found none of parameter 0, parameter 1, "
+               "parameter 2") != NULL &&
+           model->grads[2][3] == (float)model->size * term(1, 2, 3, step) &&
+           is_average(model, 0, step) && is_average(model, 2, step);
+}
+
+/* Rank 1 marks nothing in the second and the third step, and all again in the last
+ * one. */
+static int unmarked_gradients_are_named(struct symmcoll_group *group, int rank)
 {
     struct model model;
     bool right = begin(group, rank, &model);
 
-    for (int step = 0; right && step < 3; step++) {
+    for (int step = 0; right && step < 4; step++) {
+        bool all = step == 0 || step == 3;
+
         memset(model.grads, 0, sizeof(model.grads));
         add_terms(&model, step);
-        if (rank != 1 || step == 0)
-            right = run_backward(&model, 1) == SYMMCOLL_OK &&
-                    hold(&model, step, step, step == 0 ? -1 : 1);
-        else
-            right =
-                symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
-                symmcoll_reducer_finish(model.reducer) == SYMMCOLL_OK &&
-                model.grads[2][3] == (float)model.size * term(1, 2, 3, step);
+        right = rank != 1 || all ? run_backward(&model, 1) == SYMMCOLL_OK &&
+                                       hold(&model, step, step, all ? -1 : 1)
+                                 : finish_refuses(&model, step);
     }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* Rank 0 leaves out one gradient, whose name the error has. */
+static int one_is_named(struct symmcoll_group *group, int rank)
+{
+    const char *names[NPARAMS] = {"first", "second", "third"};
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct model model;
+    bool right;
+
+    args.write_back = 1;
+    args.names = names;
+    right = create(group, rank, &args, &model) == SYMMCOLL_OK &&
+            symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK;
+    for (int p = 0; right && p < NPARAMS; p++)
+        right = (rank == 0 && p == 1) || symmcoll_reducer_ready(model.reducer,
+                                             p, model.grads[p]) == SYMMCOLL_OK;
+    right = right &&
+            symmcoll_reducer_finish(model.reducer) ==
+                (rank == 0 ? SYMMCOLL_ERR_INVALID : SYMMCOLL_OK) &&
+            (rank != 0 || strstr(symmcoll_last_error(),
+                              "found none of parameter 1 (second)") != NULL);
     symmcoll_reducer_free(model.reducer);
     return right;
 }
@@ -274,12 +317,14 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(16);
+    plan(18);
     both(3, averages_come_back, "averages are written where gradients were");
     both(2, accumulation_is_the_callers,
         "gradients that the caller has added up count once");
-    both(3, unmarked_gradients_stay,
-        "a rank that marks nothing counts as zeros, and keeps its memory");
+    both(3, unmarked_gradients_are_named,
+        "a rank that marks nothing counts as zeros, and is told that no average "
+        "came back");
+    both(2, one_is_named, "a gradient without an average is named");
     both(2, earlier_marks_count,
         "a gradient of an unsynchronised backward counts later");
     both(2, what_a_hook_leaves_comes_back, "what a hook leaves comes back");
