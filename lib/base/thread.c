@@ -6,6 +6,7 @@
 #include "base/cancel.h"
 
 #include <errno.h>
+#include <link.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -75,6 +76,28 @@ static const char *format_limit(int resource, char buffer[24])
     return buffer;
 }
 
+static int add_thread_data(struct dl_phdr_info *info, size_t size, void *sum)
+{
+    size_t *nbytes = sum;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+
+        if (header->p_type == PT_TLS)
+            *nbytes += header->p_memsz + header->p_align;
+    }
+    return 0;
+}
+
+/* Returns a stack's size with room for a thread's copy of the thread-local data of all
+ * loaded objects, which C libraries place on the stack. */
+static size_t add_all_thread_data(size_t stack_nbytes)
+{
+    (void)dl_iterate_phdr(add_thread_data, &stack_nbytes);
+    return stack_nbytes;
+}
+
 /* What a thread takes before it runs: on the stack of who starts it, who waits
  * for that. */
 struct start {
@@ -113,11 +136,11 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     sem_init(&start.taken, 0, 0);
     pthread_attr_init(&attributes);
     if (stack_nbytes > 0)
-        pthread_attr_setstacksize(&attributes, stack_nbytes);
+        pthread_attr_setstacksize(
+            &attributes, add_all_thread_data(stack_nbytes));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = create_thread(&made, &attributes, begin, &start);
-    /* A program's thread-local data may not fit a small stack. */
     if (error == EINVAL && stack_nbytes > 0)
         error = create_thread(&made, NULL, begin, &start);
     while (error == 0 && sem_wait(&start.taken) != 0)

@@ -15,7 +15,8 @@
  * a driver's calls are, and a frame of one may pass over the page that guards a stack. */
 #define SYMC_STACK_SMALL ((size_t)512 * 1024)
 
-/* Start one.  name has at most 15 characters.  *thread is set when run is called,
+/* Start one.  name has at most 15 characters.  stack_nbytes is what its calls need:
+ * thread-local data is added to it.  *thread is set when run is called,
  * and not touched from then on: run may free it.  Errors: SYSTEM (with the
  * limits on threads). */
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,

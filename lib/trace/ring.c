@@ -26,8 +26,7 @@ struct thread_memory {
     uint32_t id;
 };
 
-static __thread struct thread_memory memory
-    __attribute__((tls_model("initial-exec")));
+static _Thread_local struct thread_memory memory;
 
 static uint32_t capacity_for(int64_t entries)
 {

@@ -2,12 +2,14 @@
 /*
  * The library's threads start also where another thread of the process is about
  * to execute a program: as long as it does, the kernel has no thread for us.
- * Nothing is done to a thread once it runs.
+ * Nothing is done to a thread once it runs.  They have their stack whatever
+ * thread-local data the program has.
  */
 #include "../tap.h"
 
 #include "base/thread.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,9 +20,15 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS 3000
+#define OWN_DATA 505000            /* bytes, of a stack of 512 KiB */
+#define CALLS ((size_t)256 * 1024) /* bytes of the stack that calls need */
+#define LEAST_TLS "glibc.rtld.optional_static_tls=0:glibc.rtld.nns=1"
+
+static _Thread_local char own_data[OWN_DATA];
 
 static char path[4200];
 static _Atomic bool over;
@@ -152,6 +160,64 @@ static int start_leaves_the_thread(void)
            atomic_load(&named_by_others) == 0;
 }
 
+static void *use_stack(void *arg)
+{
+    volatile char calls[CALLS];
+
+    for (size_t i = 0; i < CALLS; i += 512)
+        calls[i] = 1;
+    for (size_t i = 0; i < OWN_DATA; i += 512)
+        own_data[i] = calls[i % CALLS / 512 * 512];
+    *(bool *)arg = own_data[0] == 1;
+    return NULL;
+}
+
+static int stacks_have_room(void)
+{
+    pthread_t thread;
+    bool used = false;
+
+    if (symc_thread_start(&thread, "t", SYMC_STACK_SMALL, use_stack, &used) !=
+        SYMMCOLL_OK)
+        return 0;
+    pthread_join(thread, NULL);
+    return used;
+}
+
+/* With less static room for thread-local data than a program that has loaded a few
+ * libraries: the C library reads that when a program starts. */
+static int loads_with_little_room(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        setenv("GLIBC_TUNABLES", LEAST_TLS, 1);
+        execl("/proc/self/exe", "thread.t", "load", (char *)NULL);
+        _exit(1);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static const char *find_library(void)
+{
+    static char library[4200];
+    const char *build = getenv("T_BUILDDIR");
+
+    snprintf(library, sizeof(library), "%.4000s/.libs/libsymmcoll.so",
+        build != NULL ? build : ".");
+    return library;
+}
+
+static int load(void)
+{
+    void *handle = dlopen(find_library(), RTLD_NOW);
+
+    if (handle == NULL)
+        diag("%s", dlerror());
+    return handle == NULL;
+}
+
 /* Address space for no stack at all: the limits are told. */
 static int lack_is_told(void)
 {
@@ -174,20 +240,30 @@ static int lack_is_told(void)
                (strstr(symmcoll_last_error(), "NPROC is unlimited") != NULL);
 }
 
-int main(void)
+int main(int argc, char **argv __attribute__((unused)))
 {
     const char *sanitizer = getenv("T_SANITIZER");
+    bool sanitized = sanitizer != NULL && strcmp(sanitizer, "no") != 0;
 
+    if (argc > 1)
+        return load();
     if (!make_file())
         skip_all("no file to execute can be made");
-    plan(4);
+    plan(6);
     alarm(600);
     ok(threads_start_beside_exec(),
         "threads start while another one tries to execute a program");
     ok(start_leaves_the_thread(),
         "a thread has its id and its name when it runs, and is left alone");
     ok(signals_are_the_program_s(), "signals are blocked in them alone");
-    if (sanitizer != NULL && strcmp(sanitizer, "no") != 0)
+    ok(stacks_have_room(),
+        "a thread has its stack beside the program's thread-local data");
+    if (sanitized || access(find_library(), R_OK) != 0)
+        skip(1, "a shared library without a sanitizer was not built");
+    else
+        ok(loads_with_little_room(),
+            "the library needs no static room for thread-local data");
+    if (sanitized)
         skip(1, "a sanitizer needs address space of its own");
     else
         ok(lack_is_told(), "lack of address space is told with the limit");
