@@ -6,6 +6,7 @@
  */
 #include "base/reduce.h"
 
+#include "base/floating.h"
 #include "base/reduce_level.h"
 
 #include <string.h>
@@ -100,8 +101,10 @@ void symc_reduce(const struct symc_reduction *reduction, void *out,
 {
     symc_reduce_fn reduce =
         find(get_level(symc_simd_level()), reduction->dtype, reduction->op);
+    uint64_t mode = symc_floating_set_default();
 
     reduce(reduction, out, mirror, src, nsrc, count, streaming);
+    symc_floating_restore(mode);
 }
 
 bool symc_is_convertible(enum symmcoll_dtype from, enum symmcoll_dtype to)
@@ -131,7 +134,10 @@ void symc_convert_at(
 
 void symc_convert(const struct symc_conversion *conversion)
 {
+    uint64_t mode = symc_floating_set_default();
+
     symc_convert_at(symc_simd_level(), conversion);
+    symc_floating_restore(mode);
 }
 
 void symc_copy_at(enum symc_simd level, void *out, const void *in,

@@ -39,7 +39,8 @@ struct symc_reduction {
  * streaming  use non-temporal stores where that is possible, to out and mirror
  *
  * The bits of a result depend on the sources and the block size alone, not on
- * the alignment, the division into chunks or the processor:
+ * the alignment, the division into chunks, the processor or the thread's mode of
+ * floating-point arithmetic, which is the default meanwhile:
  * - a NaN is the type's positive quiet one without payload;
  * - MIN and MAX return NaN where any source is NaN, and -0 is less than +0;
  * - complex numbers are added by parts;
@@ -51,8 +52,8 @@ void symc_reduce(const struct symc_reduction *reduction, void *out,
     void *mirror, const void *const *src, int nsrc, size_t count,
     bool streaming);
 
-/* The implementation of symc_reduce() for a type and an operation, for callers
- * that ask once; NULL where the operation is not defined for the type. */
+/* The implementation of symc_reduce() for a type and an operation, in the thread's mode
+ * of floating-point arithmetic; NULL where the operation is not defined for the type. */
 typedef void (*symc_reduce_fn)(const struct symc_reduction *reduction,
     void *out, void *mirror, const void *const *src, int nsrc, size_t count,
     bool streaming);
@@ -66,7 +67,7 @@ void symc_stream_fence(void);
 /* Whether there is a conversion of two types. */
 bool symc_is_convertible(enum symmcoll_dtype from, enum symmcoll_dtype to);
 
-/* Multiplied in float, and then rounded to 16 bits where these are the result's; a NaN
+/* Multiplied in float, in the default mode, and then rounded to 16 bits where these are the result's; a NaN
  * becomes the type's positive quiet one without payload. */
 void symc_convert(const struct symc_conversion *conversion);
 

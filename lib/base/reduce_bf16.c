@@ -56,39 +56,17 @@ static inline vec pack_bf16(vec even, vec odd)
 #include "base/reduce_define.h"
 #include "base/reduce_kernels.h"
 
-HALF_KERNEL(sum, bf16, prepare_nothing, add_f32, finish_nothing)
-HALF_KERNEL(avg, bf16, prepare_nothing, add_f32, divide_f32)
-HALF_KERNEL(product, bf16, prepare_nothing, multiply_f32, finish_nothing)
-HALF_KERNEL(premul, bf16, premultiply_f32, add_f32, finish_nothing)
-
-/* Where the caller has denormal numbers taken for zero are_special() does not see
- * them, either. */
-static bool are_denormals_zero(void)
-{
-    return (_mm_getcsr() & _MM_DENORMALS_ZERO_MASK) != 0;
-}
-
-#define UNLESS_ZERO(name, op)                                        \
-    static void name##_unless_zero(SIGNATURE)                        \
-    {                                                                \
-        symc_reduce_fn reduce =                                      \
-            are_denormals_zero()                                     \
-                ? symc_reduce_avx512.reduce[SYMMCOLL_BFLOAT16][op]   \
-                : name;                                              \
-                                                                     \
-        reduce(reduction, out, mirror, src, nsrc, count, streaming); \
-    }
-UNLESS_ZERO(sum, SYMMCOLL_SUM)
-UNLESS_ZERO(avg, SYMMCOLL_AVG)
-UNLESS_ZERO(product, SYMMCOLL_PRODUCT)
-UNLESS_ZERO(premul, SYMMCOLL_PREMUL_SUM)
+HALF_KERNEL(sum_bf16, bf16, prepare_nothing, add_f32, finish_nothing)
+HALF_KERNEL(avg_bf16, bf16, prepare_nothing, add_f32, divide_f32)
+HALF_KERNEL(product_bf16, bf16, prepare_nothing, multiply_f32, finish_nothing)
+HALF_KERNEL(premul_bf16, bf16, premultiply_f32, add_f32, finish_nothing)
 
 const struct symc_reduce_level symc_reduce_bf16 = {
     .name = "avx512_bf16",
-    .reduce = {[SYMMCOLL_BFLOAT16] = {[SYMMCOLL_SUM] = sum_unless_zero,
-                   [SYMMCOLL_AVG] = avg_unless_zero,
-                   [SYMMCOLL_PRODUCT] = product_unless_zero,
-                   [SYMMCOLL_PREMUL_SUM] = premul_unless_zero}},
+    .reduce = {[SYMMCOLL_BFLOAT16] = {[SYMMCOLL_SUM] = sum_bf16,
+                   [SYMMCOLL_AVG] = avg_bf16,
+                   [SYMMCOLL_PRODUCT] = product_bf16,
+                   [SYMMCOLL_PREMUL_SUM] = premul_bf16}},
     .copy = copy_streaming,
     .others = &symc_reduce_avx512,
 };

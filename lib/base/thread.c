@@ -4,6 +4,7 @@
  */
 #include "base/thread.h"
 #include "base/cancel.h"
+#include "base/floating.h"
 
 #include <errno.h>
 #include <link.h>
@@ -109,13 +110,15 @@ struct start {
 };
 
 /* The thread sets its id and its name itself: what it runs may free the place
- * of the id, and may ask for either. */
+ * of the id, and may ask for either.  It would inherit the mode of floating-point
+ * arithmetic of the thread that starts it, which may be any. */
 static void *begin(void *arg)
 {
     struct start *start = arg;
     void *(*run)(void *) = start->run;
 
     arg = start->arg;
+    (void)symc_floating_set_default();
     *start->thread = pthread_self();
     pthread_setname_np(pthread_self(), start->name);
     sem_post(&start->taken);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The library's own threads: named, with all signals blocked, since signals
- * belong to the program.
+ * belong to the program, and with the default mode of floating-point arithmetic.
  */
 #ifndef SYMC_BASE_THREAD_H
 #define SYMC_BASE_THREAD_H

@@ -5,6 +5,8 @@
  */
 #include "fused/matmul.h"
 
+#include "base/floating.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,7 +321,8 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     return status;
 }
 
-symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
+/* A product in the current mode of floating-point arithmetic. */
+static symmcoll_status_t multiply_any(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_matrix *c, bool add)
 {
@@ -334,11 +337,28 @@ symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
     return multiply_narrow(matmul, a, b, NULL, c, add);
 }
 
+symmcoll_status_t symc_matmul(struct symc_matmul *matmul,
+    const struct symc_matrix *a, const struct symc_matrix *b,
+    const struct symc_matrix *c, bool add)
+{
+    uint64_t mode = symc_floating_set_default();
+    symmcoll_status_t status = multiply_any(matmul, a, b, c, add);
+
+    symc_floating_restore(mode);
+    return status;
+}
+
 symmcoll_status_t symc_matmul_scaled(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_scaling *scaling, const struct symc_matrix *c)
 {
+    symmcoll_status_t status;
+    uint64_t mode;
+
     if (c->rows == 0 || c->cols == 0)
         return SYMMCOLL_OK;
-    return multiply_narrow(matmul, a, b, scaling, c, false);
+    mode = symc_floating_set_default();
+    status = multiply_narrow(matmul, a, b, scaling, c, false);
+    symc_floating_restore(mode);
+    return status;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Floats from narrower types, and back, rounded to nearest; and scaled.
+ * Floats from narrower types, and back, rounded to nearest; and scaled; in the default
+ * mode of floating-point arithmetic.
  */
 #include "base/float8.h"
+#include "base/floating.h"
 #include "base/reduce.h"
 #include "fused/matmul.h"
 
@@ -49,9 +51,11 @@ static void widen_eighths(const struct symc_matrix *from, int64_t row,
 void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
     int64_t rows, int64_t cols, float *to)
 {
+    uint64_t mode = symc_floating_set_default();
+
     if (symmcoll_dtype_size(from->dtype) == 1) {
         widen_eighths(from, row, col, rows, cols, to);
-        return;
+        rows = 0;
     }
     for (int64_t i = 0; i < rows; i++, to += cols) {
         int64_t at = (row + i) * from->row_stride + col * from->col_stride;
@@ -63,12 +67,14 @@ void symc_panel_widen(const struct symc_matrix *from, int64_t row, int64_t col,
             widen_bfloats(
                 (const uint16_t *)from->data + at, from->col_stride, cols, to);
     }
+    symc_floating_restore(mode);
 }
 
 void symc_panel_round(
     enum symmcoll_dtype dtype, const float *from, void *to, size_t count)
 {
     uint16_t *narrow = to;
+    uint64_t mode = symc_floating_set_default();
 
     if (dtype == SYMMCOLL_FLOAT32)
         memcpy(to, from, count * sizeof(*from));
@@ -80,6 +86,7 @@ void symc_panel_round(
         for (size_t i = 0; i < count; i++)
             ((uint8_t *)to)[i] = symc_float_to_float8(dtype, from[i]);
     }
+    symc_floating_restore(mode);
 }
 
 void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
@@ -87,6 +94,7 @@ void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
 {
     const float *factors = scaling->cols + col * scaling->col_step;
     const float *bias = scaling->bias != NULL ? scaling->bias + col : NULL;
+    uint64_t mode = symc_floating_set_default();
 
     for (int64_t i = 0; i < c->rows; i++) {
         float factor = scaling->rows[(row + i) * scaling->row_step];
@@ -99,6 +107,7 @@ void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
         for (int64_t j = 0; scaling->result != 1 && j < c->cols; j++)
             at[j] *= scaling->result;
     }
+    symc_floating_restore(mode);
 }
 
 /* ---- scales of blocks ---- */

@@ -7,6 +7,7 @@
  * one is no member of.
  */
 #include "base/cancel.h"
+#include "base/floating.h"
 #include "base/ranks.h"
 #include "base/thread.h"
 #include "group/group.h"
@@ -39,6 +40,7 @@ struct run {
     void *arg;
     struct symmcoll_init_args init;
     sigset_t signals; /* the caller's: ranks run the program's code */
+    uint64_t mode;    /* likewise, of floating-point arithmetic */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum gate gate;
@@ -159,6 +161,7 @@ static void *rank_main(void *arg)
     if (!wait_for_gate(run))
         return NULL;
     pthread_sigmask(SIG_SETMASK, &run->signals, NULL);
+    symc_floating_put(run->mode);
     init.rank = rank->number;
     status = symmcoll_init(&init, &world);
     if (status != SYMMCOLL_OK) {
@@ -327,6 +330,7 @@ static symmcoll_status_t run_threads(int size, symmcoll_rank_fn body, void *arg,
     run.init.name = args->name;
     run.init.timeout = args->timeout;
     pthread_sigmask(SIG_SETMASK, NULL, &run.signals);
+    run.mode = symc_floating_get();
     ranks = symc_alloc((size_t)size, sizeof(*ranks));
     status = ranks == NULL ? SYMMCOLL_ERR_NO_MEMORY
                            : run_ranks(&run, size, ranks, args->statuses);

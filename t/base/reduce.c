@@ -4,6 +4,7 @@
  * in and out of place, mirrored, streamed, at any alignment and count, with the
  * same bits.
  */
+#include "../floating.h"
 #include "../sanitized.h"
 #include "../tap.h"
 #include "reference.h"
@@ -12,10 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #define MAX_NSRC 33
 #define MAX_COUNT 2300
@@ -296,39 +293,84 @@ static int reduce_takes_the_best_level(void)
            memcmp(out, mirror, sizeof(out)) == 0;
 }
 
-#if defined(__x86_64__)
-
-/* A caller may have denormal numbers taken for zero where they are read, and
- * not where they result: a difference of normal ones stays what it is. */
-static int denormal_results_stay(void)
+/* In a mode of the caller's, which is there again afterwards. */
+static int reduces_in(uint64_t mode, const struct symc_reduction *reduction,
+    const void *const *src, int nsrc)
 {
-    enum {
-        COUNT = 256
-    };
-    const struct symc_reduction reduction = {
-        SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, 16, NULL, false};
-    unsigned int before = _mm_getcsr();
-    uint16_t a[COUNT], b[COUNT], out[COUNT];
-    const void *src[] = {a, b};
+    size_t nbytes = MAX_COUNT * symmcoll_dtype_size(reduction->dtype);
+    uint64_t before = symc_floating_get();
+    int kept;
+
+    symc_floating_put(mode);
+    symc_reduce(reduction, work[0], NULL, src, nsrc, MAX_COUNT, false);
+    kept = floating_is(mode);
+    symc_floating_put(before);
+    if (kept && memcmp(work[0], expected, nbytes) == 0)
+        return 1;
+    diag("%s of %s in mode %#llx%s", symmcoll_op_name(reduction->op),
+        symmcoll_dtype_name(reduction->dtype), (unsigned long long)mode,
+        kept ? "" : ", which has changed");
+    return 0;
+}
+
+static int no_mode_matters(enum symmcoll_dtype dtype, int nsrc)
+{
+    const unsigned char *src[MAX_NSRC];
     int right = 1;
 
-    for (int i = 0; i < COUNT; i++) {
-        a[i] = 0x00c0; /* 1.5 * 2^-126 */
-        b[i] = 0x8080; /* -2^-126 */
+    fill_sources(dtype);
+    for (int s = 0; s < nsrc; s++)
+        src[s] = sources[s];
+    for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
+        const struct symc_reduction reduction = {
+            dtype, op, 16, op == SYMMCOLL_PREMUL_SUM ? factors : NULL, false};
+
+        if (!symc_dtype_reduces(symc_dtype_find(dtype), op))
+            continue;
+        reference_reduce(&reduction, expected, src, nsrc, MAX_COUNT);
+        for (size_t m = 0; right && m < FLOATING_MODES; m++)
+            right = reduces_in(
+                floating_modes[m], &reduction, (const void *const *)src, nsrc);
     }
-    _mm_setcsr(before | _MM_DENORMALS_ZERO_ON);
-    for (int level = 0; level <= (int)symc_simd_level(); level++) {
-        memset(out, 0xff, sizeof(out));
-        symc_reduce_find_at((enum symc_simd)level, SYMMCOLL_BFLOAT16,
-            SYMMCOLL_SUM)(&reduction, out, NULL, src, 2, COUNT, false);
-        for (int i = 0; i < COUNT; i++)
-            right = right && out[i] == 0x0040;
-    }
-    _mm_setcsr(before);
     return right;
 }
 
-#endif
+static int no_mode_matters_to_any(void)
+{
+    static const enum symmcoll_dtype dtypes[] = {SYMMCOLL_FLOAT32,
+        SYMMCOLL_FLOAT64, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16,
+        SYMMCOLL_COMPLEX64};
+    int right = 1;
+
+    for (size_t d = 0; d < LENGTH(dtypes); d++)
+        right = right && no_mode_matters(dtypes[d], 2) &&
+                no_mode_matters(dtypes[d], 5);
+    return right;
+}
+
+static int converts_alike(enum symmcoll_dtype from, enum symmcoll_dtype to)
+{
+    const struct symc_conversion conversion = {
+        from, to, work[0], sources[0], MAX_COUNT, 1.0 / 3};
+    size_t nbytes = MAX_COUNT * symmcoll_dtype_size(to);
+    uint64_t before = symc_floating_get();
+    int right = 1;
+
+    fill_sources(from);
+    symc_convert(&conversion);
+    memcpy(expected, work[0], nbytes);
+    for (size_t m = 0; right && m < FLOATING_MODES; m++) {
+        memset(work[0], 0, nbytes);
+        symc_floating_put(floating_modes[m]);
+        symc_convert(&conversion);
+        right = floating_is(floating_modes[m]);
+        symc_floating_put(before);
+        right = right && memcmp(work[0], expected, nbytes) == 0;
+        if (!right)
+            diag("mode %#llx", (unsigned long long)floating_modes[m]);
+    }
+    return right;
+}
 
 static int copies_hold(bool streaming)
 {
@@ -377,7 +419,7 @@ static int count_defined(void)
 
 int main(void)
 {
-    plan(count_defined() + 9);
+    plan(count_defined() + 10);
     for (int d = 0; d < SYMMCOLL_DTYPE_COUNT; d++) {
         enum symmcoll_dtype dtype = (enum symmcoll_dtype)d;
 
@@ -397,12 +439,14 @@ int main(void)
     ok(functions_are_for_what_is_defined(),
         "there are functions for what is defined and for nothing else");
     ok(reduce_takes_the_best_level(), "the best level of the machine is used");
-#if defined(__x86_64__)
-    ok(denormal_results_stay(),
-        "denormal results stay, whatever the caller has of denormal inputs");
-#else
-    skip(1, "no mode for denormal inputs");
-#endif
+    ok(no_mode_matters_to_any(),
+        "the caller's mode of floating-point arithmetic changes no bit, and "
+        "stays");
+    ok(converts_alike(SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16) &&
+            converts_alike(SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16) &&
+            converts_alike(SYMMCOLL_FLOAT16, SYMMCOLL_FLOAT32) &&
+            converts_alike(SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32),
+        "nor one of a conversion");
     ok(copies_hold(false), "copies are exact");
     ok(copies_hold(true), "streamed copies are exact");
     ok(copy_takes_the_best_level(), "a copy may be of nothing, and in place");

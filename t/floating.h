@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Modes of floating-point arithmetic in which programs may call the library.
+ */
+#ifndef T_FLOATING_H
+#define T_FLOATING_H
+
+#include "base/floating.h"
+
+#if defined(__x86_64__)
+
+/* Subnormal results and inputs are zero, and both; down, up and towards zero; all
+ * exceptions but that of inexact results trap. */
+static const uint64_t floating_modes[] = {
+    0x9f80, 0x1fc0, 0x9fc0, 0x3f80, 0x5f80, 0x7fc0, 0x1000};
+
+#elif defined(__aarch64__)
+
+/* Subnormal numbers are zero, those of 16 bits, too; one NaN; up, down and towards
+ * zero; 16-bit floats without infinities. */
+static const uint64_t floating_modes[] = {1u << 24, 1u << 24 | 1u << 19,
+    1u << 25, 1u << 22, 2u << 22, 3u << 22, 1u << 26};
+
+#else
+
+static const uint64_t floating_modes[] = {SYMC_FLOATING_DEFAULT};
+
+#endif
+
+#define FLOATING_MODES (sizeof(floating_modes) / sizeof(floating_modes[0]))
+
+/* Whether this thread's is that mode, whatever has been computed. */
+static inline int floating_is(uint64_t mode)
+{
+    return ((symc_floating_get() ^ mode) & ~SYMC_FLOATING_FLAGS) == 0;
+}
+
+#endif
