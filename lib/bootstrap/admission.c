@@ -440,6 +440,15 @@ bool symc_bootstrap_busy(const struct symc_bootstrap_server *server)
     return at != NULL;
 }
 
+bool symc_bootstrap_answers_threads(const struct symc_bootstrap_server *server)
+{
+    const struct symc_bootstrap_rendezvous *at = server->rendezvous_list;
+
+    while (at != NULL && !(at->complete && at->threads))
+        at = at->next;
+    return at != NULL;
+}
+
 bool symc_bootstrap_is_complete(
     const struct symc_bootstrap_server *server, const char *rendezvous)
 {

@@ -76,6 +76,11 @@ bool symc_bootstrap_is_listening(const struct symc_bootstrap_server *server);
  * not acknowledged, or one of a failed rendezvous has not been informed. */
 bool symc_bootstrap_busy(const struct symc_bootstrap_server *server);
 
+/* Returns whether a rank of a complete rendezvous of threads has neither
+ * acknowledged its answer nor closed its connection.  Until then it cannot
+ * know whether the others have borrowed its block. */
+bool symc_bootstrap_answers_threads(const struct symc_bootstrap_server *server);
+
 /* Whether all ranks of the rendezvous have joined since the server was
  * opened. */
 bool symc_bootstrap_is_complete(
@@ -103,6 +108,10 @@ struct symc_bootstrap_args {
     /* Out unless NULL: a pidfd of the process that serves, the caller's to
      * close whether or not the rendezvous succeeds; -1 where there is none. */
     int *server_pidfd;
+    /* Out unless NULL: true where the rendezvous has failed on this rank, but
+     * threads of this process may have borrowed what it offered, which then
+     * stays for good: no message says when they have returned it. */
+    bool *lent;
     /* Whether another rank has failed, so that nobody needs to wait; asked
      * several times a second.  NULL: it is not known. */
     bool (*ended)(void *arg);
@@ -136,7 +145,8 @@ symmcoll_status_t symc_bootstrap_exchange(
  * smallest has, and its first `least` bytes in any case.  peers is an array of
  * size, filled on success, the own entry included; threads (out) says whether
  * all ranks are threads of this process.  On failure the own arena remains the
- * caller's; the way to the own inbox is taken in any case.
+ * caller's, which unmaps it unless args->lent; the way to the own inbox is
+ * taken in any case.
  */
 struct symc_bootstrap_own {
     struct symc_block_view view;

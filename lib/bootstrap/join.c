@@ -80,6 +80,13 @@ static symmcoll_status_t send_hello(struct symc_bootstrap_joiner *joiner,
     return SYMMCOLL_OK; /* the next receive notices a closed server */
 }
 
+/* Returns whether the server is a thread of this process: it always answers,
+ * and all ranks may be threads of this process. */
+static bool is_served_here(const struct symc_bootstrap_joiner *joiner)
+{
+    return joiner->args->server == NULL && joiner->server_pid == getpid();
+}
+
 /* Connect to the server and send the hello. */
 static symmcoll_status_t join(struct symc_bootstrap_joiner *joiner)
 {
@@ -87,6 +94,7 @@ static symmcoll_status_t join(struct symc_bootstrap_joiner *joiner)
 
     if (status != SYMMCOLL_OK)
         return status;
+    joiner->lent = joiner->args->server != NULL || is_served_here(joiner);
     return send_hello(joiner, SYMC_BOOTSTRAP_HELLO, joiner->mine);
 }
 
@@ -101,6 +109,7 @@ static symmcoll_status_t join_again(struct symc_bootstrap_joiner *joiner)
 {
     close(joiner->fd);
     joiner->fd = -1;
+    joiner->lent = false;
     if (symc_now_ns() >= joiner->args->deadline_ns)
         return symc_bootstrap_fail_unreached(joiner, 0);
     symc_bootstrap_pause(joiner, 0);
@@ -175,6 +184,8 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
         status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
             "init: this rank's connection to the bootstrap server");
     } else if (error != 0) {
+        /* Rank 0's server stays until threads have what it sends them. */
+        joiner->lent = joiner->lent && joiner->args->server != NULL;
         status = joiner->args->server == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
                            "init: rank 0 (%s) died or gave up during init",
@@ -198,6 +209,7 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
         status = SYMMCOLL_OK;
     } else if (answer.kind == SYMC_BOOTSTRAP_FAILED) {
         answer.text[sizeof(answer.text) - 1] = '\0';
+        joiner->lent = false;
         status = symc_fail(answer.status, "%s", answer.text);
     } else {
         status = take_peers(joiner, &answer, nbytes, fds, nfds);
@@ -211,8 +223,13 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
     return status;
 }
 
-/* After the deadline: ask once which ranks are missing, then stop waiting. */
-static symmcoll_status_t run_late(
+/*
+ * Gives up, after the deadline or because another rank has failed: asks once
+ * which ranks are missing, then stops waiting.  The server answers with that or
+ * with the ranks, which then have this rank's offer too, so that threads have
+ * borrowed its block: the join has succeeded, however late.
+ */
+static symmcoll_status_t give_up(
     struct symc_bootstrap_joiner *joiner, int64_t now)
 {
     if (joiner->gave_up_at == 0) {
@@ -220,7 +237,7 @@ static symmcoll_status_t run_late(
         return send_hello(joiner, SYMC_BOOTSTRAP_GIVE_UP, NULL);
     }
     /* Not from the deadline on: this process may have been stopped since. */
-    if (now < joiner->gave_up_at + ANSWER_WAIT_NS)
+    if (now < joiner->gave_up_at + ANSWER_WAIT_NS || is_served_here(joiner))
         return SYMMCOLL_OK;
     return fail_unanswered(joiner);
 }
@@ -243,14 +260,14 @@ static void wait_for_event(
 static symmcoll_status_t wait_for_all(struct symc_bootstrap_joiner *joiner)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
+    bool ended = false;
 
     while (status == SYMMCOLL_OK && joiner->received < joiner->args->size) {
         int64_t now = symc_now_ns();
 
-        if (now >= joiner->args->deadline_ns)
-            status = run_late(joiner, now);
-        else if (symc_bootstrap_has_ended(joiner))
-            status = symc_bootstrap_fail_ended();
+        ended = ended || symc_bootstrap_has_ended(joiner);
+        if (ended || now >= joiner->args->deadline_ns)
+            status = give_up(joiner, now);
         else if (!joiner->joined)
             symc_bootstrap_report_unserved(joiner);
         else if (symc_progress_is_due(joiner->args->progress))
@@ -260,7 +277,8 @@ static symmcoll_status_t wait_for_all(struct symc_bootstrap_joiner *joiner)
         wait_for_event(joiner, now);
         status = receive_answer(joiner);
     }
-    return status;
+    return status != SYMMCOLL_OK && ended ? symc_bootstrap_fail_ended()
+                                          : status;
 }
 
 /* Rank 0 serves until everybody has acknowledged or closed; after a death a
@@ -302,6 +320,8 @@ symmcoll_status_t symc_bootstrap_exchange(
     if (joiner.server == NULL && joiner.fd >= 0)
         close(joiner.fd);
     *threads = joiner.threads;
+    if (args->lent != NULL)
+        *args->lent = joiner.lent && status != SYMMCOLL_OK;
     for (int r = 0; status != SYMMCOLL_OK && r < args->size; r++) {
         for (int f = 0; f < SYMC_BOOTSTRAP_FDS; f++) {
             if (all[r].fds[f] >= 0)

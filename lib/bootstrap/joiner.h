@@ -25,6 +25,7 @@ struct symc_bootstrap_joiner {
     struct symc_bootstrap_offer *all;
     int received; /* ranks */
     bool threads;
+    bool lent; /* threads may have received this rank's offer, or will */
 };
 
 /* Connect, as often as it takes until the deadline; open the pidfd that is asked

@@ -118,10 +118,14 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
     status = symc_bootstrap_exchange(args, &mine, all, threads);
     if (mine.fds[SYMC_BOOTSTRAP_PIDFD] >= 0)
         close(mine.fds[SYMC_BOOTSTRAP_PIDFD]);
-    if (status == SYMMCOLL_OK)
-        status = take_offers(args, all, *threads, peers);
     if (status != SYMMCOLL_OK)
         goto free_all;
+    status = take_offers(args, all, *threads, peers);
+    if (status != SYMMCOLL_OK) {
+        if (args->lent != NULL)
+            *args->lent = *threads;
+        goto free_all;
+    }
     close_fds(&all[args->rank], 0);
     peers[args->rank] = (struct symc_peer){.view = own->view,
         .pid = getpid(),
@@ -136,7 +140,7 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
 free_all:
     free(all);
 close_way:
-    if (way >= 0)
+    if (way >= 0 && (args->lent == NULL || !*args->lent))
         close(way);
     return status;
 }

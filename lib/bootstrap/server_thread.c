@@ -90,7 +90,7 @@ static void serve(struct symc_bootstrap_thread *server)
             .fd = symc_bootstrap_fd(server->server), .events = POLLIN};
         bool near;
 
-        if (until != 0 &&
+        if (until != 0 && !symc_bootstrap_answers_threads(server->server) &&
             (symc_now_ns() >= until || !symc_bootstrap_busy(server->server)))
             return;
         /* Once all have joined the end is near, and may not wake this thread:

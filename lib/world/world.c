@@ -189,8 +189,9 @@ static bool has_ended(void *arg)
     return symc_store_is_stopped(world->rendezvous.store);
 }
 
+/* Joins the other ranks.  lent (out): see struct symc_bootstrap_args. */
 static symmcoll_status_t join_ranks(
-    struct symmcoll_world *world, size_t least, int64_t deadline_ns)
+    struct symmcoll_world *world, size_t least, int64_t deadline_ns, bool *lent)
 {
     struct symc_progress progress;
     struct symc_bootstrap_args args = {
@@ -201,6 +202,7 @@ static symmcoll_status_t join_ranks(
         .size = world->size,
         .deadline_ns = deadline_ns,
         .progress = &progress,
+        .lent = lent,
         .ended = has_ended,
         .arg = world};
     struct symc_bootstrap_own own = {
@@ -256,6 +258,7 @@ static symmcoll_status_t join_world(
             ? find_nobody(world, args)
             : symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     char detail[SYMC_DETAIL_MAX];
+    bool lent = false;
     size_t least;
 
     if (status != SYMMCOLL_OK)
@@ -273,7 +276,7 @@ static symmcoll_status_t join_world(
     status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY
                                   : make_block(world, &least);
     if (status == SYMMCOLL_OK)
-        status = join_ranks(world, least, deadline);
+        status = join_ranks(world, least, deadline, &lent);
     if (status == SYMMCOLL_OK) {
         symc_segments_connect(&world->segments, world->peers);
         symc_logf(&world->log, SYMC_LOG_DEBUG,
@@ -288,7 +291,8 @@ static symmcoll_status_t join_world(
         symc_segments_close(&world->segments);
         symc_trace_close(&world->trace);
         symc_proposals_close(&world->proposals);
-        symc_block_unmap(&world->own);
+        if (!lent)
+            symc_block_unmap(&world->own);
         close(world->fd);
     }
     free(world->peers);

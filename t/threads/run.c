@@ -270,6 +270,55 @@ static int one_skips(void)
            plan.statuses[1] == SYMMCOLL_ERR_ABORTED;
 }
 
+/* ---- ranks that fail while others join ---- */
+
+#define EARLY_SIZE 6
+#define EARLY_WORLDS 100
+
+/* Fails at once on one rank, which may then have left the world before another
+ * one has received the ranks. */
+static symmcoll_status_t fail_early(struct symmcoll_world *world, void *arg)
+{
+    const int *failing = arg;
+
+    if (symmcoll_world_rank(world) == *failing)
+        return SYMMCOLL_ERR_INVALID;
+    return symmcoll_barrier(symmcoll_world_group(world), NULL, NULL);
+}
+
+static int early_failures_end_worlds(void)
+{
+    for (int i = 0; i < EARLY_WORLDS; i++) {
+        int failing = i % EARLY_SIZE;
+
+        if (symmcoll_threads_run(EARLY_SIZE, fail_early, &failing, NULL) !=
+            SYMMCOLL_ERR_INVALID)
+            return 0;
+    }
+    return 1;
+}
+
+/* Deadlines that pass before, while and after the ranks receive each other's
+ * offers: any rank may have joined, and another given up. */
+static int deadlines_end_worlds(void)
+{
+    struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
+    int failing = -1;
+
+    for (int i = 0; i < EARLY_WORLDS; i++) {
+        symmcoll_status_t status;
+
+        args.timeout = (i % 40) * 0.0004;
+        status = symmcoll_threads_run(EARLY_SIZE, fail_early, &failing, &args);
+        if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_TIMEOUT &&
+            status != SYMMCOLL_ERR_PEER && status != SYMMCOLL_ERR_CANCELED) {
+            diag("%s", symmcoll_last_error());
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* ---- arguments ---- */
 
 static int refused(int size, symmcoll_rank_fn body,
@@ -301,7 +350,7 @@ static int arguments_are_checked(void)
 
 int main(void)
 {
-    plan(12);
+    plan(14);
     ok(process_run(each_has_a_world),
         "each thread is a rank with a world of its own (L1)");
     ok(process_run(rank_zero_fails),
@@ -323,6 +372,10 @@ int main(void)
     ok(process_run(all_skip), "ranks that skip are no failure (L5)");
     ok(process_run(one_skips),
         "a rank that skips ends the waits of the others (L5)");
+    ok(process_run(early_failures_end_worlds),
+        "a rank that fails while others join leaves them its block (L4)");
+    ok(process_run(deadlines_end_worlds),
+        "a rank whose deadline passes while others join leaves them its block");
     ok(process_run(arguments_are_checked), "wrong arguments are refused");
     ok(process_run(each_has_a_world), "runs follow each other");
     return done_testing();
