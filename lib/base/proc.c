@@ -43,6 +43,40 @@ size_t symc_proc_read(const char *path, char *text, size_t nbytes)
     return used;
 }
 
+void symc_proc_each_line(
+    const char *path, bool (*take)(const char *line, void *arg), void *arg)
+{
+    char line[SYMC_PROC_LINE];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t used = 0, length, taken;
+    off_t at = 0;
+    bool rest = false; /* of a line whose first bytes have been taken */
+    ssize_t got;
+
+    while (fd >= 0) {
+        const char *newline;
+
+        do
+            got = pread(fd, line + used, sizeof(line) - 1 - used, at);
+        while (got < 0 && errno == EINTR);
+        used += got > 0 ? (size_t)got : 0;
+        at += got > 0 ? got : 0;
+        if (used == 0)
+            break;
+        newline = memchr(line, '\n', used);
+        length = newline != NULL ? (size_t)(newline - line) : used;
+        taken = newline != NULL ? length + 1 : length;
+        line[length] = '\0';
+        if (!rest && !take(line, arg))
+            break;
+        rest = newline == NULL;
+        used -= taken;
+        memmove(line, line + taken, used);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
 bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
 {
     char path[32], text[1024];

@@ -18,6 +18,15 @@
  */
 size_t symc_proc_read(const char *path, char *text, size_t nbytes);
 
+/*
+ * Calls take() with each line of such a file, of a line its first
+ * SYMC_PROC_LINE - 1 bytes, without the newline, until it returns false.  Needs
+ * less than a page of stack.
+ */
+#define SYMC_PROC_LINE 512
+void symc_proc_each_line(
+    const char *path, bool (*take)(const char *line, void *arg), void *arg);
+
 /* Fields of /proc/PID/stat. */
 struct symc_proc_stat {
     char state; /* 'R', 'T', 'Z' ... */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FOLDER_MAX 256 /* bytes of the folder of a control group */
+
 /* What a version of control groups calls it. */
 struct version {
     const char *controller; /* in its line of /proc/self/cgroup */
@@ -23,49 +25,65 @@ struct version {
 
 static const struct version versions[] = {
     {"", "/sys/fs/cgroup", "memory.max", "memory.current",
-        {"\ninactive_file ", "\nactive_file "}},
+        {"inactive_file ", "active_file "}},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
         "memory.usage_in_bytes",
-        {"\ntotal_inactive_file ", "\ntotal_active_file "}},
+        {"total_inactive_file ", "total_active_file "}},
 };
 
-static size_t find_number(const char *text, const char *name)
-{
-    const char *at = strstr(text, name);
+/* What is looked for in a file, line by line: no more of it is kept, for this
+ * may run where RLIMIT_AS leaves no room for the stack to grow. */
+struct search {
+    const char *names[2]; /* at the start of lines; NULL: none */
+    size_t sum;           /* of the numbers after them */
+    bool found;
+};
 
-    return at != NULL ? strtoul(at + strlen(name), NULL, 10) : 0;
+static bool take_number(const char *line, void *arg)
+{
+    struct search *search = arg;
+
+    for (int i = 0; i < 2 && search->names[i] != NULL; i++) {
+        size_t length = strlen(search->names[i]);
+
+        if (strncmp(line, search->names[i], length) != 0)
+            continue;
+        line += length + strspn(line + length, " ");
+        if (*line < '0' || *line > '9')
+            return true; /* "max" */
+        search->sum += strtoul(line, NULL, 10);
+        search->found = true;
+        return true;
+    }
+    return true;
 }
 
-static size_t read_file(
-    const char *folder, const char *name, char *text, size_t nbytes)
+/* Searches a file of a folder; returns whether a number was found. */
+static bool read_numbers(
+    const char *folder, const char *name, struct search *search)
 {
-    char path[512];
+    char path[FOLDER_MAX + 32];
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    text[0] = '\n'; /* so that the first line begins as all do */
-    return symc_proc_read(path, text + 1, nbytes - 1);
+    symc_proc_each_line(path, take_number, search);
+    return search->found;
 }
 
 /* What is left in one group; SIZE_MAX: it has no limit. */
 static size_t left_in(const char *folder, const struct version *version)
 {
-    char text[8192];
-    size_t limit, used, cache = 0;
+    struct search limit = {.names = {""}}, used = {.names = {""}};
+    struct search cache = {.names = {version->caches[0], version->caches[1]}};
 
-    if (read_file(folder, version->limit, text, sizeof(text)) == 0 ||
-        text[1] < '0' || text[1] > '9')
+    if (!read_numbers(folder, version->limit, &limit))
         return SIZE_MAX; /* "max", or no such group */
-    limit = find_number(text, "\n");
-    if (limit >= SIZE_MAX / 4)
+    if (limit.sum >= SIZE_MAX / 4)
         return SIZE_MAX; /* how version 1 says so */
-    if (read_file(folder, version->used, text, sizeof(text)) == 0)
+    if (!read_numbers(folder, version->used, &used))
         return SIZE_MAX;
-    used = find_number(text, "\n");
-    if (read_file(folder, "memory.stat", text, sizeof(text)) > 0)
-        cache = find_number(text, version->caches[0]) +
-                find_number(text, version->caches[1]);
-    used = used > cache ? used - cache : 0;
-    return limit > used ? limit - used : 0;
+    (void)read_numbers(folder, "memory.stat", &cache);
+    used.sum = used.sum > cache.sum ? used.sum - cache.sum : 0;
+    return limit.sum > used.sum ? limit.sum - used.sum : 0;
 }
 
 /* Whether a name is in a list with commas, which ends at a colon; an empty one is
@@ -75,7 +93,7 @@ static bool is_listed(const char *list, const char *name)
     size_t length;
 
     for (;; list += length + 1) {
-        length = strcspn(list, ",:\n");
+        length = strcspn(list, ",:");
         if (length == strlen(name) && strncmp(list, name, length) == 0)
             return true;
         if (list[length] != ',')
@@ -83,60 +101,63 @@ static bool is_listed(const char *list, const char *name)
     }
 }
 
-/* Where the path of a version's group begins, NULL: it has none.  A line is
+/* The folder of this process's group. */
+struct place {
+    const struct version *version;
+    char folder[FOLDER_MAX];
+    bool found;
+};
+
+/* Takes the path from the line of the version.  A line is
  * "number:controllers:path"; those of version 1 that are mounted together have
  * one line. */
-static const char *find_path(const char *groups, const struct version *version)
+static bool take_place(const char *line, void *arg)
 {
-    for (const char *line = groups; *line != '\0';
-         line += strcspn(line, "\n"), line += *line == '\n' ? 1 : 0) {
-        const char *list = line + strcspn(line, ":\n");
+    struct place *place = arg;
+    const char *list = strchr(line, ':');
+    const char *path = list != NULL ? strchr(list + 1, ':') : NULL;
 
-        if (*list != ':' || !is_listed(++list, version->controller))
-            continue;
-        list += strcspn(list, ":\n");
-        if (*list == ':')
-            return list + 1;
-    }
-    return NULL;
+    if (path == NULL || !is_listed(list + 1, place->version->controller))
+        return true;
+    snprintf(place->folder, sizeof(place->folder), "%s%s", place->version->base,
+        path + 1);
+    place->found = true;
+    return false;
 }
 
 /* The least of a group and those that it is in. */
-static size_t left_up_to(const char *groups, const struct version *version)
+static size_t left_up_to(const struct version *version)
 {
-    const char *at = find_path(groups, version);
-    char folder[256];
+    struct place place = {.version = version};
     size_t least = SIZE_MAX, base = strlen(version->base), length, left;
 
-    if (at == NULL)
+    symc_proc_each_line("/proc/self/cgroup", take_place, &place);
+    if (!place.found)
         return SIZE_MAX;
-    snprintf(folder, sizeof(folder), "%s%.*s", version->base,
-        (int)strcspn(at, "\n"), at);
-    length = strlen(folder);
+    length = strlen(place.folder);
     while (length >= base) {
-        folder[length] = '\0';
-        left = left_in(folder, version);
+        place.folder[length] = '\0';
+        left = left_in(place.folder, version);
         least = left < least ? left : least;
         /* Without the last name; in the end without the slash. */
         do
             length--;
-        while (length > base && folder[length] != '/');
+        while (length > base && place.folder[length] != '/');
     }
     return least;
 }
 
 size_t symc_memory_available(bool *group)
 {
-    char text[4096], groups[4096];
+    struct search machine = {.names = {"MemAvailable:"}};
     size_t least = SIZE_MAX;
 
-    symc_proc_read("/proc/meminfo", text, sizeof(text));
-    if (strstr(text, "\nMemAvailable:") != NULL)
-        least = find_number(text, "\nMemAvailable:") * 1024;
+    symc_proc_each_line("/proc/meminfo", take_number, &machine);
+    if (machine.found)
+        least = machine.sum * 1024;
     *group = false;
-    symc_proc_read("/proc/self/cgroup", groups, sizeof(groups));
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-        size_t left = left_up_to(groups, &versions[i]);
+        size_t left = left_up_to(&versions[i]);
 
         if (left < least) {
             *group = true;

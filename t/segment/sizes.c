@@ -2,9 +2,15 @@
 /*
  * How large arenas are: limits of the process, and ranks that differ.
  */
+#include "segment/memory.h"
 #include "t/sanitized.h"
 #include "t/segment/arenas.h"
 
+#include <alloca.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 /* ---- limits ---- */
@@ -37,6 +43,46 @@ static int small_space(void *arg)
            symc_arena_choose_nbytes(1 << 20, 4096) == (size_t)1 << 20;
 }
 
+/* The lowest address of the main thread's stack, and the bytes of address space
+ * of this process; false where /proc does not say. */
+static bool read_space(uintptr_t *stack, size_t *nbytes)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    uintptr_t begin, end;
+    char line[512];
+
+    *stack = 0;
+    *nbytes = 0;
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2)
+            continue;
+        *nbytes += end - begin;
+        if (strstr(line, "[stack]") != NULL)
+            *stack = begin;
+    }
+    if (file != NULL)
+        fclose(file);
+    return *stack != 0;
+}
+
+/* With 10,000 bytes of stack left, and no address space to have more. */
+static int little_stack(void *arg)
+{
+    char here;
+    uintptr_t stack;
+    size_t nbytes;
+    volatile char *fill;
+    bool group;
+
+    (void)arg;
+    if (!read_space(&stack, &nbytes) || (uintptr_t)&here < stack + 20000)
+        return 1;
+    set_limit(RLIMIT_AS, nbytes);
+    fill = alloca((uintptr_t)&here - stack - 10000);
+    fill[0] = 1;
+    return symc_memory_available(&group) > 0;
+}
+
 static void test_limits(void)
 {
     size_t usual = symc_arena_choose_nbytes(4096, 2);
@@ -50,6 +96,12 @@ static void test_limits(void)
         skip(1, "the sanitizer needs the address space");
     else
         ok(run_child(small_space, NULL), "so does RLIMIT_AS");
+    if (SANITIZED)
+        skip(1, "the sanitizer needs the stack");
+    else
+        ok(run_child(little_stack, NULL),
+            "where RLIMIT_AS leaves no more stack, what is available is read "
+            "within 10,000 bytes");
 }
 
 static void test_different_sizes(void)
