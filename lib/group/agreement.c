@@ -76,14 +76,10 @@ static void hear(struct symc_agreement *agreement, int member)
 static symmcoll_status_t fail_dead(
     const struct symc_agreement *agreement, int member)
 {
-    char who[SYMC_RANK_TEXT], end[96];
-    bool left =
-        symc_liveness_state(peer_of(agreement, member)) == SYMC_LIVENESS_LEFT;
+    char who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
 
-    if (left)
-        snprintf(end, sizeof(end), "has finalized");
-    else
-        symc_liveness_format_end(peer_of(agreement, member), end, sizeof(end));
+    symc_monitor_describe_end(
+        agreement->world, agreement->global[member], end, sizeof(end));
     return symc_fail(SYMMCOLL_ERR_PEER, "%s: %s %s, and %s needs it",
         agreement->where, format_member(agreement, member, who), end,
         agreement->mine.text);

@@ -146,8 +146,11 @@ static symmcoll_status_t find_failure(
     if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
 
+        if (!noted && has_finalized(group, member))
+            noted = symc_failure_find_cause(
+                group->world, group->global[member], &note);
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
-            "%s has %s%s%s, and %s of group %s needs it",
+            "%s has %s%s%.240s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
                 group->world->peers[group->global[member]].pid, who),
             group == group->world->all || has_finalized(group, member)

@@ -43,7 +43,7 @@ static symmcoll_status_t find_reason(
 {
     const struct symmcoll_group *group = waiting->group;
     struct symc_members *members = &waiting->group->members;
-    char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT];
+    char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
     int left = waiting->left;
 
     /* Others are errors of this rank's own. */
@@ -62,11 +62,13 @@ static symmcoll_status_t find_reason(
     }
     if (left < 0)
         return symc_fail(status, "%s", detail);
+    symc_monitor_describe_end(
+        members->world, members->global[left], end, sizeof(end));
     symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL,
-        "%s has finalized, and an exchange of descriptors of group %s needs it",
+        "%s %.240s, and an exchange of descriptors of group %s needs it",
         symc_format_rank(&members->ranks, left,
             members->world->peers[members->global[left]].pid, who),
-        members->name);
+        end, members->name);
     return symc_members_status(members, NULL);
 }
 

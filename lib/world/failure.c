@@ -208,6 +208,24 @@ bool symc_failure_read_note(
     return published != NULL && symc_failure_read(find_note(published), note);
 }
 
+bool symc_failure_find_cause(
+    const struct symmcoll_world *world, int rank, struct symc_failure *cause)
+{
+    const struct symc_block_view *view = &world->peers[rank].view;
+    const struct symc_failure *first;
+    struct symc_failure other;
+    bool failed, found;
+
+    if (view->block == NULL || view->first.nbytes == 0)
+        return false;
+    first = symc_block_first(view);
+    failed = symc_failure_read(first, cause);
+    found = symc_failure_read_other(first, &other);
+    if (found && (!failed || other.at_ns < cause->at_ns))
+        copy_content(cause, &other);
+    return failed || found || symc_failure_read_note(first, cause);
+}
+
 /* Under the ticket of the group: one writer. */
 void symc_members_note(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op)

@@ -113,6 +113,12 @@ bool symc_members_find_note(const struct symc_members *members, uint64_t seq,
 bool symc_failure_read_other(
     const struct symc_failure *published, struct symc_failure *other);
 
+/* Copies the first failure that a rank has had in any group, or the note of how
+ * an operation of the group of all ranks ended there: why it has ended since, most
+ * likely.  False where there is none. */
+bool symc_failure_find_cause(
+    const struct symmcoll_world *world, int rank, struct symc_failure *cause);
+
 /* Copy the note after a published record; false where there is none. */
 bool symc_failure_read_note(
     const struct symc_failure *published, struct symc_failure *note);

@@ -84,23 +84,27 @@ static void await_exit_status(
     }
 }
 
-/* Whether a rank has ended because an operation failed on all ranks, and copy
- * the note of that: not where it was killed in a later one. */
-static bool find_reason(
-    const struct symc_members *members, int member, struct symc_failure *note)
+/* Returns whether a rank has ended because an operation failed on all ranks of a
+ * group, of which it has published the note, and copies that: not where it was
+ * killed in a later operation.  Without a note a rank that has ended of its own
+ * accord has done so because one of its groups has failed, if one has. */
+static bool find_reason(const struct symmcoll_world *world, int rank,
+    const struct symc_failure *published, struct symc_failure *note)
 {
-    const struct symmcoll_world *world = members->world;
-    int rank = members->global[member];
     char end[96], position[SYMC_TRACE_POSITION];
     size_t nbytes;
     const struct symc_trace_ring *ring = symc_world_ring(world, rank, &nbytes);
 
-    if (!symc_failure_read_note(members->failures[member], note))
-        return false;
     symc_liveness_format_end(&world->peers[rank], end, sizeof(end));
-    symc_trace_position(ring, nbytes, NULL, position, sizeof(position));
-    return strncmp(end, "killed by ", 10) != 0 ||
-           strncmp(position, "in ", 3) != 0;
+    if (symc_failure_read_note(published, note)) {
+        symc_trace_position(ring, nbytes, NULL, position, sizeof(position));
+        return strncmp(end, "killed by ", 10) != 0 ||
+               strncmp(position, "in ", 3) != 0;
+    }
+    return (strncmp(end, "exited ", 7) == 0 ||
+               strcmp(end, "killed by SIGABRT") == 0 ||
+               symc_liveness_has_left(world->peers[rank].view.block)) &&
+           symc_failure_find_cause(world, rank, note);
 }
 
 /* Fail a group where one of the dead is in it.  What a rank has found before
@@ -109,6 +113,7 @@ static void fail_group(struct symc_members *members, const bool *dead)
 {
     char text[SYMC_FAILURE_TEXT] = "", reason[SYMC_FAILURE_TEXT + 8] = "";
     struct symc_failure note;
+    int64_t earliest = INT64_MAX;
     size_t used = 0;
 
     if (symc_members_failed(members))
@@ -122,18 +127,40 @@ static void fail_group(struct symc_members *members, const bool *dead)
 
         if (!dead[members->global[r]])
             continue;
-        noted = find_reason(members, r, &note);
+        noted = find_reason(
+            members->world, members->global[r], members->failures[r], &note);
         if (noted != (i >= members->size))
             continue;
         describe_dead(members, r, !noted, one, sizeof(one));
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
             used == 0 ? "" : "; ", one);
-        if (noted)
+        if (noted && note.at_ns < earliest) {
+            earliest = note.at_ns;
             snprintf(reason, sizeof(reason), " after %s", note.text);
+        }
     }
     if (used > 0)
         symc_members_raise(
             members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
+}
+
+void symc_monitor_describe_end(
+    const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes)
+{
+    const struct symc_peer *peer = &world->peers[rank];
+    int64_t until = symc_now_ns() + EXIT_STATUS_WAIT_NS;
+    char end[96] = "has finalized";
+    struct symc_failure note;
+    bool noted;
+
+    if (symc_liveness_state(peer) != SYMC_LIVENESS_LEFT) {
+        while (!symc_liveness_format_end(peer, end, sizeof(end)) &&
+               symc_now_ns() < until)
+            usleep(1000);
+    }
+    noted = find_reason(world, rank, NULL, &note);
+    snprintf(buffer, nbytes, "%s%s%s", end, noted ? " after " : "",
+        noted ? note.text : "");
 }
 
 bool symc_monitor_tells_death(struct symc_members *members)

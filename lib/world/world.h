@@ -204,6 +204,13 @@ void symc_monitor_stop(struct symmcoll_world *world, bool orderly);
  * the monitor tell.  True where the group has failed, of that or before. */
 bool symc_monitor_tells_death(struct symc_members *members);
 
+/* Describes how a rank that has died or finalized has ended, and after which
+ * failure of its groups: "exited with status 1 without finalize after ...".
+ * Waits a moment for its exit status. */
+#define SYMC_END_TEXT (SYMC_FAILURE_TEXT + 128)
+void symc_monitor_describe_end(
+    const struct symmcoll_world *world, int rank, char *buffer, size_t nbytes);
+
 /* A group is being listed, under the world's lock: fail it where a member is
  * known to be dead. */
 void symc_monitor_enlist(

@@ -233,11 +233,83 @@ static bool run_times(int size, struct plan plan)
     return good && faults_clear_dumps(size * (TIMES + 2));
 }
 
+/* ---- across groups ---- */
+
+/* How a rank ends after the failure of a group, and what LAST_OF_THREE, which is
+ * no member of it, does then. */
+struct sequel {
+    bool finalize;
+    bool creates; /* a group with that rank, instead of a barrier of all */
+};
+
+static symmcoll_status_t create_pair(
+    struct faults_rank *self, int first, struct symmcoll_group **group)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    int ranks[2] = {first, first + 1};
+
+    args.ranks = ranks;
+    args.nranks = 2;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    return symmcoll_group_create(self->world, &args, group);
+}
+
+/* Rank 0 does not come to the group of ranks 0 and 1, rank 1 ends because of
+ * that, and rank 2 needs rank 1. */
+static int fail_pair(struct faults_rank *self)
+{
+    const struct sequel *sequel = self->arg;
+    struct symmcoll_group *pair = NULL;
+    struct symmcoll_call call = faults_timeout(0.05);
+
+    if (!faults_init(self) ||
+        (self->rank < 2 && create_pair(self, 0, &pair) != SYMMCOLL_OK))
+        return 1;
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    if (self->rank == 1) {
+        faults_note(self, symmcoll_barrier(pair, &call, NULL));
+        if (sequel->finalize)
+            return faults_finalize(self);
+        faults_exit(3);
+    }
+    if (self->rank == 2) {
+        faults_note(self, sequel->creates ? create_pair(self, 1, &pair)
+                                          : faults_barrier(self));
+        return faults_finalize(self);
+    }
+    (void)faults_barrier(self);
+    faults_pass(self, 2);
+    return faults_finalize(self);
+}
+
+static bool run_sequel(struct sequel sequel)
+{
+    const char *end = sequel.finalize
+                          ? "has finalized after barrier seq 1 of group"
+                          : "exited with status 3 without finalize after "
+                            "barrier seq 1 of group";
+    bool good = true;
+
+    for (int i = 0; i < TIMES && good; i++) {
+        struct faults_job job;
+
+        faults_start(&job, 3, fail_pair, &sequel);
+        faults_await_all(&job, 1);
+        faults_open(&job, 1);
+        good = faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_PEER,
+            "rank 1 (pid", end, "timed out after 0.05 s: rank 0", NULL);
+        faults_open(&job, 2);
+        good = faults_finish(&job, sequel.finalize ? 0 : 1u << 1) && good;
+    }
+    return faults_clear_dumps(3 * TIMES) && good;
+}
+
 int main(void)
 {
     static const int sizes[] = {2, 4};
 
-    plan(10);
+    plan(13);
     faults_begin();
     setenv("SYMMCOLL_LOG_LEVEL", "error", 1);
     for (int i = 0; i < 2; i++) {
@@ -255,6 +327,13 @@ int main(void)
             "%d ranks: a mismatch is named with the exits that it caused",
             sizes[i]);
     }
+    ok(run_sequel((struct sequel){.finalize = true}),
+        "who needs a rank that finalized after another group's failure is told "
+        "of that");
+    ok(run_sequel((struct sequel){.finalize = false}),
+        "so is who needs a rank that exited after it");
+    ok(run_sequel((struct sequel){.creates = true}),
+        "and who makes a group of members alone with that rank");
     /* Who exits while it writes its record leaves a part of it. */
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     ok(run_mismatch(4, true),
