@@ -81,8 +81,8 @@ struct symc_op {
         int64_t tag;   /* of a pair's */
         struct symc_lists *lists;
     };
-    uint64_t seq;    /* of its counter in its group, from 1; set when its ticket
-                      is served */
+    uint64_t seq;    /* of its counter in its group, from 1; 0 until its ticket is
+                        served.  See symc_op_set_seq() */
     uint64_t wire;   /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
     union {

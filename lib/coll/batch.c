@@ -114,7 +114,7 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
             where, check(group, symc_batch_op(batch, i), "batch", call));
     }
     if (status == SYMMCOLL_OK)
-        return symc_batch_start(batch, work);
+        return symc_batch_start(batch, call, work);
     symc_batch_free(batch);
     return symc_coll_refuse(status, work);
 }
@@ -296,7 +296,7 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
     for (size_t i = 0; i < 2 && !own; i++)
         *symc_batch_op(batch, i) = ends[i];
     /* Now: a call that is refused writes nothing. */
-    status = symc_batch_start(batch, work);
+    status = symc_batch_start(batch, call, work);
     return status == SYMMCOLL_OK && own ? copy_own(group, &ends[1], in, work)
                                         : status;
 }

@@ -52,7 +52,7 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
         if (status == SYMMCOLL_OK)
             status = symc_coll_apply(group, &op, call);
         if (status == SYMMCOLL_OK)
-            status = symc_coll_run(group, &op, work);
+            status = symc_coll_run(group, &op, call, work);
     }
     symc_region_leave(
         group, region, status == SYMMCOLL_OK && work != NULL ? *work : NULL);

@@ -26,7 +26,7 @@ static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
         return status;
     if (status == SYMMCOLL_OK)
         status = symc_coll_apply(group, op, call);
-    return status == SYMMCOLL_OK ? symc_coll_run(group, op, work)
+    return status == SYMMCOLL_OK ? symc_coll_run(group, op, call, work)
                                  : symc_coll_refuse(status, work);
 }
 

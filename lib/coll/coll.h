@@ -78,9 +78,10 @@ symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
 symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call);
 
-/* Then run it now, or queue it. */
+/* Then run it now, or queue it; the call is that of the options. */
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
-    struct symc_op *op, struct symmcoll_work **work);
+    struct symc_op *op, const struct symmcoll_call *call,
+    struct symmcoll_work **work);
 
 /* Both. */
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,

@@ -45,8 +45,9 @@ static inline symmcoll_status_t issue(struct symmcoll_group *group,
             0) &&
         symc_coll_keep(group, op, call, work, &status))
         return status;
-    return status == SYMMCOLL_OK ? symc_coll_run(group, op, work)
-                                 : symc_coll_refuse(status, work);
+    if (status != SYMMCOLL_OK)
+        return symc_coll_refuse(status, work);
+    return symc_coll_run(group, op, call, work);
 }
 
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
@@ -69,7 +70,8 @@ symmcoll_status_t symc_coll_gather_own(struct symmcoll_group *group, void *out,
     return issue(group, &made, call, work, symc_coll_check_own(group, &made));
 }
 
-symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
+/* The same without the number, which few calls ask for. */
+static inline symmcoll_status_t run(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work)
 {
     if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
@@ -77,4 +79,18 @@ symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     if (work != NULL)
         return symc_queue_submit(group->queue, op, work);
     return symc_group_call(group, op);
+}
+
+symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
+    struct symc_op *op, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    symmcoll_status_t status;
+
+    if (__builtin_expect(call == NULL, 1))
+        return run(group, op, work);
+    status = run(group, op, work);
+    symc_group_put_sequence(
+        call, op, work != NULL && status == SYMMCOLL_OK ? *work : NULL);
+    return status;
 }

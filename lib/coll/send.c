@@ -3,6 +3,7 @@
  * send and recv.
  */
 #include "coll/coll.h"
+#include "group/call.h"
 
 #include <symmcoll/pair.h>
 
@@ -58,7 +59,10 @@ static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
         status = symc_coll_check_pair(group, op);
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
-    return symc_group_pair(group, op, source, work);
+    status = symc_group_pair(group, op, source, work);
+    symc_group_put_sequence(
+        call, op, work != NULL && status == SYMMCOLL_OK ? *work : NULL);
+    return status;
 }
 
 symmcoll_status_t symmcoll_send(struct symmcoll_group *group, const void *buf,

@@ -351,5 +351,6 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     mover->compute = device->compute;
     mover->check = check_payloads;
     status = symc_group_call_device(fused->group, &made, NULL);
+    symc_group_put_sequence(&begun->options, &made, NULL);
     return found == SYMMCOLL_OK ? status : symc_fail(found, "%s", detail);
 }

@@ -4,6 +4,7 @@
  */
 #include "group/call.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static const struct symmcoll_call default_call = SYMMCOLL_CALL_INIT;
@@ -76,10 +77,24 @@ symmcoll_status_t symc_group_read_call(
         status = read_stream(op, call->stream);
     if (status != SYMMCOLL_OK)
         return status;
+    if (call->sequence != NULL)
+        *call->sequence = 0;
     if (call->label != NULL)
         strncpy(op->label, call->label, sizeof(op->label) - 1);
     return symc_timeout_read(symc_kind_name(op->kind), call->timeout,
         op->timeout_ns, &op->timeout_ns);
+}
+
+void symc_group_put_sequence(const struct symmcoll_call *call,
+    const struct symc_op *op, const struct symmcoll_work *work)
+{
+    const size_t end =
+        offsetof(struct symmcoll_call, sequence) + sizeof(call->sequence);
+
+    /* One of an older program ends before it. */
+    if (call == NULL || call->size < end || call->sequence == NULL)
+        return;
+    *call->sequence = work != NULL ? symmcoll_work_sequence(work) : op->seq;
 }
 
 symmcoll_status_t symc_group_take_ticket(

@@ -17,6 +17,11 @@ extern const struct symc_sized symc_call_kind;
 symmcoll_status_t symc_group_read_call(
     const struct symmcoll_call *call, struct symc_op *op);
 
+/* Store the number of what a call has started where the call asks for it: that of
+ * the work, or of an operation without one.  call may be NULL. */
+void symc_group_put_sequence(const struct symmcoll_call *call,
+    const struct symc_op *op, const struct symmcoll_work *work);
+
 /* Take the group's ticket, for the rounds of a call.  Errors: those of a group that
  * has failed while its holder stood in a backend. */
 symmcoll_status_t symc_group_take_ticket(

@@ -425,8 +425,8 @@ struct symc_batch *symc_batch_create(
     struct symmcoll_group *group, size_t count, enum symc_pair_space space);
 struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index);
 void symc_batch_free(struct symc_batch *batch);
-symmcoll_status_t symc_batch_start(
-    struct symc_batch *batch, struct symmcoll_work **work);
+symmcoll_status_t symc_batch_start(struct symc_batch *batch,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /* ---- pair_device.c ---- */
 

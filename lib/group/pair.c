@@ -5,6 +5,7 @@
  * peer does not delay what the peer waits for; the order of calls is that of
  * the lock of the rank's sends and receives.
  */
+#include "group/call.h"
 #include "group/group.h"
 #include "group/pair_calls.h"
 #include "work/work.h"
@@ -367,11 +368,10 @@ static void end_part(struct symc_pair *pair, symmcoll_status_t status)
     end_some(part->batch, status);
 }
 
-/* Under the lock. */
-static symmcoll_status_t start_parts(struct symc_batch *batch)
+/* Under the lock; number (out): theirs. */
+static symmcoll_status_t start_parts(struct symc_batch *batch, uint64_t *number)
 {
     struct symmcoll_group *group = batch->group;
-    uint64_t number;
 
     for (size_t i = 0; i < batch->count; i++) {
         symmcoll_status_t status = prepare(group, &batch->parts[i].op);
@@ -379,16 +379,16 @@ static symmcoll_status_t start_parts(struct symc_batch *batch)
         if (status != SYMMCOLL_OK)
             return status;
     }
-    number = symc_group_next_pair(group);
+    *number = symc_group_next_pair(group);
     atomic_init(&batch->left, batch->count + 1);
     if (batch->work != NULL)
-        batch->work->op.seq = number;
+        batch->work->op.seq = *number;
     for (size_t i = 0; i < batch->count; i++) {
         struct part *part = &batch->parts[i];
         uint8_t space = part->pair.space;
         symmcoll_status_t status;
 
-        part->op.seq = number;
+        part->op.seq = *number;
         fill(&part->pair, group, &part->op);
         part->pair.space = space;
         part->pair.end = end_part;
@@ -399,8 +399,8 @@ static symmcoll_status_t start_parts(struct symc_batch *batch)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_batch_start(
-    struct symc_batch *batch, struct symmcoll_work **work)
+symmcoll_status_t symc_batch_start(struct symc_batch *batch,
+    const struct symmcoll_call *call, struct symmcoll_work **work)
 {
     struct symmcoll_group *group = batch->group;
     struct symc_pairs *pairs = group->world->pairs;
@@ -410,6 +410,7 @@ symmcoll_status_t symc_batch_start(
         batch->count > 0 ? &batch->parts[0].op : &none;
     symmcoll_status_t status = check(group, first, work == NULL);
     struct symmcoll_work *made = NULL;
+    struct symc_op started = {.seq = 0}; /* of which no more is used */
 
     if (status == SYMMCOLL_OK && work != NULL)
         status = symc_pairs_attend(pairs);
@@ -430,8 +431,9 @@ symmcoll_status_t symc_batch_start(
     if (made != NULL)
         made->pair.op = &made->op; /* of which no part has a source */
     symc_pairs_enter(pairs);
-    status = start_parts(batch);
+    status = start_parts(batch, &started.seq);
     symc_pairs_leave(pairs);
+    symc_group_put_sequence(call, &started, NULL);
     if (status != SYMMCOLL_OK) {
         symc_batch_free(batch);
         if (made != NULL)

@@ -94,8 +94,8 @@ static inline void take_numbers(
 {
     unsigned int counter = symc_kinds[op->kind].counter;
 
-    op->seq =
-        atomic_load_explicit(&group->seq[counter], memory_order_relaxed) + 1;
+    symc_op_set_seq(op,
+        atomic_load_explicit(&group->seq[counter], memory_order_relaxed) + 1);
     op->wire = group->wire + 1;
     op->flight = (uint8_t)(op->wire % SYMC_FLIGHTS);
 }
@@ -222,8 +222,10 @@ symmcoll_status_t symc_group_run(
     if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
                              memory_order_acquire) != 0,
             0) &&
-        !goes_on(group, op))
+        !goes_on(group, op)) {
+        symc_op_set_seq(op, 0); /* that of an attempt to issue it */
         return symc_members_status(&group->members, op);
+    }
     if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
         return run_pair(group, op);
     take_numbers(group, op);

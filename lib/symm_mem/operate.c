@@ -182,8 +182,10 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     call->mover.move = move;
     passed->handle = pack_handle(call->handle);
     memcpy(passed->words, call->words, sizeof(passed->words));
-    return on_device ? run_on_device(call, &made)
-                     : symc_group_call(group, &made);
+    status =
+        on_device ? run_on_device(call, &made) : symc_group_call(group, &made);
+    symc_group_put_sequence(options, &made, NULL);
+    return status;
 }
 
 /* ---- moving ---- */

@@ -131,10 +131,15 @@ struct symmcoll_call {
                           where there are no elements */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* none yet: 0 */
+    /* Out, when the call returns: the number in its group of what it has started,
+     * also where that has failed; with a work as symmcoll_work_sequence().  0: it
+     * has started nothing.  Of several operations: that of the last one.  Not
+     * written where arguments are refused.  NULL: not wanted. */
+    uint64_t *sequence;
 };
-#define SYMMCOLL_CALL_INIT                                \
-    {                                                     \
-        sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0 \
+#define SYMMCOLL_CALL_INIT                                      \
+    {                                                           \
+        sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0, NULL \
     }
 
 /* Bytes of one element; 0 for a number that is not an element type. */

@@ -63,7 +63,12 @@ void symmcoll_work_free(struct symmcoll_work *work);
 SYMMCOLL_API
 const char *symmcoll_work_error(const struct symmcoll_work *work);
 
-/* The operation's sequence number in its group; 0 before it has ended. */
+/*
+ * The operation's sequence number in its group, from its start on: that of a send
+ * or receive from the call on, that of a small collective in host memory too, if
+ * nothing is queued ahead of it.  0 before the start, and of one that was never
+ * started, as in a group that has failed.
+ */
 SYMMCOLL_API
 uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 

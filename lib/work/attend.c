@@ -78,7 +78,8 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket;
 
-    if (queue->ops.issue == NULL || queue->stopping || !queue->ready ||
+    if (queue->ops.issue == NULL || queue->stopping ||
+        (!queue->ready && symc_queue_prepare(queue) != SYMMCOLL_OK) ||
         !symc_queue_try(queue, &ticket))
         return false;
     work->issued = issue(queue, work);
@@ -89,6 +90,8 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
     }
     if (work->issued)
         symc_queue_append(queue, work);
+    else
+        symc_op_set_seq(&work->op, 0); /* it may be another one's */
     symc_queue_leave(queue, ticket);
     /* The attendant clears the flag with the ticket, where nothing is issued. */
     if (work->issued && !queue->attended)

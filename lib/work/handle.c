@@ -89,7 +89,6 @@ struct symmcoll_work *symc_work_create(
     }
     atomic_init(&work->callbacks, NULL);
     atomic_init(&work->ended, 0);
-    atomic_init(&work->seq, 0);
     atomic_init(&work->holders, 2);
     return work;
 }
@@ -158,7 +157,6 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
     work->status = status;
     if (status < 0)
         strncpy(work->detail, symmcoll_last_error(), sizeof(work->detail) - 1);
-    atomic_store_explicit(&work->seq, work->op.seq, memory_order_relaxed);
     latest = atomic_exchange(&work->callbacks, SYMC_CALLING);
     atomic_store_explicit(&work->ended, 1, memory_order_release);
     if (__builtin_expect(symc_queue_runs(&work->op), 0))

@@ -176,9 +176,10 @@ symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     const struct symc_op *op, void *mark, struct symmcoll_work **work);
 
 /* The same without a work: until it has been started, or where that is asked
- * for, until it has ended.  OK, or the status with which it has ended. */
+ * for, until it has ended.  OK, or the status with which it has ended.  op has the
+ * number that it has taken (out). */
 symmcoll_status_t symc_queue_run_device(
-    struct symc_queue *queue, const struct symc_op *op, bool to_the_end);
+    struct symc_queue *queue, struct symc_op *op, bool to_the_end);
 
 /* Enqueue what this rank alone does on device memory, without the ticket: nobody
  * waits for it, and whoever looks at what runs ends it.  OK: it has been

@@ -201,7 +201,7 @@ void symc_work_launch(struct symmcoll_work *work)
 }
 
 symmcoll_status_t symc_queue_run_device(
-    struct symc_queue *queue, const struct symc_op *op, bool to_the_end)
+    struct symc_queue *queue, struct symc_op *op, bool to_the_end)
 {
     int cancel = symc_cancel_disable();
     symmcoll_status_t status = symc_queue_prepare(queue);
@@ -243,6 +243,7 @@ symmcoll_status_t symc_queue_run_device(
     status = stuck             ? symc_work_refuse(work)
              : has_ended(work) ? symc_work_result(work)
                                : SYMMCOLL_OK;
+    op->seq = symc_op_get_seq(&work->op);
     symc_work_release(work);
     symc_cancel_restore(cancel);
     return status;
@@ -489,7 +490,5 @@ int symmcoll_work_source(const struct symmcoll_work *work)
 
 uint64_t symmcoll_work_sequence(const struct symmcoll_work *work)
 {
-    return work == NULL
-               ? 0
-               : atomic_load_explicit(&work->seq, memory_order_relaxed);
+    return work == NULL ? 0 : symc_op_get_seq(&work->op);
 }

@@ -23,7 +23,6 @@ struct symmcoll_work {
     int64_t deadline_ns;      /* of an issued one, 0: has not begun; of one
                                  that runs, from its start */
     _Atomic uint64_t ended;   /* 1: status and detail are final */
-    _Atomic uint64_t seq;     /* once it has ended */
     _Atomic uint32_t holders; /* the user's handle, and the queue */
     symmcoll_status_t status;
     bool issued; /* was not queued; does not change */

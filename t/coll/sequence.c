@@ -10,8 +10,15 @@
 #include <symmcoll.h>
 
 #include <math.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LARGE 100000 /* elements, which a work queues */
 
 static symmcoll_status_t sum(struct symmcoll_group *group, double *values,
     size_t count, struct symmcoll_work **work)
@@ -210,6 +217,175 @@ static int a_failed_group_counts_no_more(struct symmcoll_group *group, int rank)
            is_at(group, before);
 }
 
+/* How many ranks have done their part, in memory that processes share. */
+static _Atomic int *done;
+
+static void await_done(int ranks)
+{
+    while (atomic_load(done) < ranks)
+        usleep(1000);
+}
+
+static int has_number(
+    const char *what, const struct symmcoll_work *work, uint64_t wanted)
+{
+    uint64_t found = symmcoll_work_sequence(work);
+
+    if (found != wanted)
+        diag("%s: expected %d, found %d", what, (int)wanted, (int)found);
+    return found == wanted;
+}
+
+/* Rank 0 comes to each operation only when the others have seen its number. */
+static int started_work_has_its_number(struct symmcoll_group *group, int rank)
+{
+    int others = symmcoll_group_size(group) - 1, right = 1;
+    struct symmcoll_work *work;
+
+    for (int i = 0; i < 2; i++) {
+        size_t count = i == 0 ? 1 : LARGE;
+        double *values = calloc(count, sizeof(*values));
+
+        if (rank == 0)
+            await_done(others * (i + 1));
+        right = sum(group, values, count, &work) == SYMMCOLL_OK && right;
+        if (rank != 0 && i == 0)
+            right = has_number("small", work, 1) && right;
+        while (rank != 0 && symmcoll_work_sequence(work) == 0)
+            usleep(1000);
+        if (rank != 0) {
+            right = has_number("started", work, (uint64_t)i + 1) &&
+                    symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS && right;
+            atomic_fetch_add(done, 1);
+        }
+        right = symmcoll_work_wait(work, 60) == SYMMCOLL_OK &&
+                has_number("ended", work, (uint64_t)i + 1) && right;
+        symmcoll_work_free(work);
+        free(values);
+    }
+    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
+}
+
+/* A call, and the number that it is to have stored at *found. */
+static int is_stored(const char *what, symmcoll_status_t status,
+    const uint64_t *found, uint64_t wanted)
+{
+    if (status == SYMMCOLL_OK && *found == wanted)
+        return 1;
+    diag("%s: expected %d, found %d: %s, %s", what, (int)wanted, (int)*found,
+        symmcoll_status_name(status), symmcoll_last_error());
+    return 0;
+}
+
+static int blocking_calls_store_it(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    int size = symmcoll_group_size(group), *dst_of = calloc((size_t)size, 4);
+    double *values = calloc(LARGE, sizeof(*values)), other = 0;
+    uint64_t number = 77;
+    int right;
+
+    call.sequence = &number;
+    for (int r = 0; r < size; r++)
+        dst_of[r] = (r + 1) % size;
+    right =
+        is_stored("barrier", symmcoll_barrier(group, &call, NULL), &number, 1);
+    right = is_stored("large",
+                symmcoll_all_reduce(group, values, values, LARGE,
+                    SYMMCOLL_FLOAT64, SYMMCOLL_SUM, &call, NULL),
+                &number, 2) &&
+            right;
+    right = is_stored("permute",
+                symmcoll_permute(group, &other, values, 1, SYMMCOLL_FLOAT64,
+                    dst_of, &call, NULL),
+                &number, 1) &&
+            right;
+    if (rank == 0)
+        right = is_stored("send",
+                    symmcoll_send(
+                        group, values, 1, SYMMCOLL_FLOAT64, 1, 0, &call, NULL),
+                    &number, 2) &&
+                right;
+    if (rank == 1)
+        right = is_stored("recv",
+                    symmcoll_recv(group, values, 1, SYMMCOLL_FLOAT64, 0, 0,
+                        NULL, &call, NULL),
+                    &number, 2) &&
+                right;
+    right = symmcoll_all_reduce(group, values, values, rank == 0 ? 1 : 2,
+                SYMMCOLL_FLOAT64, SYMMCOLL_SUM, &call,
+                NULL) == SYMMCOLL_ERR_MISMATCH &&
+            is_stored("mismatch", SYMMCOLL_OK, &number, 3) && right;
+    number = 77;
+    right = symmcoll_broadcast(group, values, 1, SYMMCOLL_FLOAT64, size, &call,
+                NULL) == SYMMCOLL_ERR_INVALID &&
+            is_stored("refused", SYMMCOLL_OK, &number, 77) && right;
+    free(values);
+    free(dst_of);
+    return right;
+}
+
+static int calls_with_works_store_it(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *works[3] = {NULL};
+    double value = 1, sent = rank, other = 0;
+    uint64_t numbers[3] = {77, 77, 77};
+    int size = symmcoll_group_size(group), next = (rank + 1) % size;
+    int right;
+
+    call.sequence = &numbers[0];
+    right = symmcoll_all_reduce(group, &value, &value, 1, SYMMCOLL_FLOAT64,
+                SYMMCOLL_SUM, &call, &works[0]) == SYMMCOLL_OK;
+    call.sequence = &numbers[1];
+    right = symmcoll_send(group, &sent, 1, SYMMCOLL_FLOAT64, next, 0, &call,
+                &works[1]) == SYMMCOLL_OK &&
+            right;
+    call.sequence = &numbers[2];
+    right = symmcoll_recv(group, &other, 1, SYMMCOLL_FLOAT64,
+                (rank + size - 1) % size, 0, NULL, &call,
+                &works[2]) == SYMMCOLL_OK &&
+            right;
+    for (int i = 0; i < 3; i++) {
+        right = is_stored("work", SYMMCOLL_OK, &numbers[i], i == 2 ? 2 : 1) &&
+                symmcoll_work_wait(works[i], 60) == SYMMCOLL_OK && right;
+        symmcoll_work_free(works[i]);
+    }
+    return right;
+}
+
+static int none_is_stored_in_a_failed_group(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *work = NULL;
+    uint64_t number = 77;
+    double value = 1;
+    int right;
+
+    (void)rank;
+    symmcoll_group_abort(group, NULL);
+    call.sequence = &number;
+    right = symmcoll_barrier(group, &call, NULL) == SYMMCOLL_ERR_ABORTED &&
+            number == 0 && sum(group, &value, 1, &work) == SYMMCOLL_OK &&
+            symmcoll_work_wait(work, 60) == SYMMCOLL_ERR_ABORTED &&
+            has_number("aborted", work, 0);
+    symmcoll_work_free(work);
+    return right;
+}
+
+/* A program that was built before the number came to be. */
+static int shorter_calls_are_left(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    uint64_t number = 77;
+
+    (void)rank;
+    call.size = offsetof(struct symmcoll_call, sequence);
+    call.sequence = &number;
+    return symmcoll_barrier(group, &call, NULL) == SYMMCOLL_OK && number == 77;
+}
+
 static void both(int n, rank_fn body, const char *sentence)
 {
     ok(ranks_run(n, body), "%s (%d processes)", sentence, n);
@@ -218,7 +394,9 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(12);
+    plan(22);
+    done = mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE,
+        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     both(3, each_call_takes_one,
         "every call takes the next number, a mismatch and works too");
     both(3, refused_arguments_take_none,
@@ -231,5 +409,18 @@ int main(void)
         "collectives that the library calls take numbers too");
     both(2, a_failed_group_counts_no_more,
         "a group that has failed counts no more");
+    ok(ranks_run(2, started_work_has_its_number),
+        "a work has its number from its start on (2 processes)");
+    atomic_store(done, 0);
+    ok(threads_run(3, started_work_has_its_number),
+        "a work has its number from its start on (3 threads)");
+    both(3, blocking_calls_store_it,
+        "a blocking call stores its number where it is asked for");
+    both(3, calls_with_works_store_it,
+        "a call with a work stores its number where it is asked for");
+    both(2, none_is_stored_in_a_failed_group,
+        "a call in a group that has failed stores 0, and its work has none");
+    both(2, shorter_calls_are_left,
+        "a call of an older program, which lacks the number, is accepted");
     return done_testing();
 }
