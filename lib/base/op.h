@@ -35,8 +35,8 @@ struct symc_ranks;
 /*
  * What forms with lists of buffers, or with counts of their own for each rank,
  * pass beside an op's other fields.  The arrays have an entry for each rank of
- * the group and are the caller's, until the operation has ended.  Coalesced
- * kinds have them on devices, with an entry for each buffer.
+ * the group and are the caller's, for the time of the call: a work has copies.
+ * Coalesced kinds have them on devices, with an entry for each buffer.
  */
 struct symc_lists {
     void *const *outs;        /* NULL: one part after another at op->out */
@@ -75,15 +75,16 @@ struct symc_op {
     bool captured : 1; /* of a device: the stream is being captured */
     /* Of a device: before the call, by symc_slot_check(); `captured` is known. */
     bool checked : 1;
+    bool kept : 1;  /* its arrays are the library's, until it has ended */
     int16_t device; /* which device of that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
         int64_t tag;   /* of a pair's */
         struct symc_lists *lists;
     };
-    uint64_t seq;    /* of its counter in its group, from 1; 0 until its ticket is
+    uint64_t seq;  /* of its counter in its group, from 1; 0 until its ticket is
                         served.  See symc_op_set_seq() */
-    uint64_t wire;   /* the same, of all that the members do together */
+    uint64_t wire; /* the same, of all that the members do together */
     uint64_t issued; /* symc_ticks() of the call; 0: now */
     union {
         void *stream; /* the caller's, of a device; NULL: its default one */
@@ -94,6 +95,17 @@ struct symc_op {
 };
 
 _Static_assert(sizeof(struct symc_op) <= 128, "a work copies two lines");
+
+/* Set the number of an operation, which any thread may read through its work. */
+static inline void symc_op_set_seq(struct symc_op *op, uint64_t seq)
+{
+    __atomic_store_n(&op->seq, seq, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t symc_op_get_seq(const struct symc_op *op)
+{
+    return __atomic_load_n(&op->seq, __ATOMIC_RELAXED);
+}
 
 /* Bytes of a rank's two buffers, in a group of so many ranks; of a root's where
  * there is one. */

@@ -48,6 +48,7 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
         op.out = region->outs;
         op.in = region->ins;
         op.counts = region->counts;
+        op.kept = true;
         status = symc_coll_check_kept(group, &op, &lists);
         if (status == SYMMCOLL_OK)
             status = symc_coll_apply(group, &op, call);

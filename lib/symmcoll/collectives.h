@@ -143,7 +143,7 @@ symmcoll_status_t symmcoll_all_to_all(struct symmcoll_group *group, void *out,
  * out_count   elements of out and of in, which do not overlap
  * in_count
  * out_splits  as many as the group has ranks, with that sum; 0 is valid; NULL:
- * in_splits   equal parts.  The library's until the operation has ended
+ * in_splits   equal parts.  Read during the call alone: a work has copies
  * What rank i sends to rank j is what rank j expects of rank i.  Where it is not
  * all ranks get MISMATCH, which names both ranks and both numbers, and no buffer
  * is touched.
@@ -158,9 +158,9 @@ symmcoll_status_t symmcoll_all_to_all_v(struct symmcoll_group *group, void *out,
 
 /*
  * Forms with a list of buffers, one for each rank of the group, in place of one
- * buffer with all parts.  The lists and the arrays of counts, like the buffers,
- * are the library's until the operation has ended.  Buffers do not overlap, but
- * for the forms in place that are named.
+ * buffer with all parts.  The lists and the arrays of counts are read during the
+ * call alone: a work has copies.  Buffers do not overlap, but for the forms in
+ * place that are named.
  *
  * all_to_all_list      ins[r] has in_counts[r] elements for rank r, and outs[r]
  *                      room for out_counts[r] of rank r
@@ -271,8 +271,8 @@ symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
  * counts  elements of each buffer, the same on all ranks; some may be 0
  * n       at least 1, at most 32767
  *
- * The arrays, too, are the library's until the operation has ended: nothing is
- * copied.  All buffers with an element are in one memory: the host's, or one
+ * The arrays are read during the call alone: a work has copies of them, a blocking
+ * call copies nothing.  All buffers with an element are in one memory: the host's, or one
  * device's, where they are done one after the other.
  * Source: torch.distributed.all_reduce_coalesced,
  * all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced.

@@ -93,6 +93,45 @@ struct symmcoll_work *symc_work_create(
     return work;
 }
 
+/* Copies n words to *at, and moves that to the end of the copy; NULL stays NULL. */
+static void *copy_array(char **at, const void *array, size_t n)
+{
+    size_t nbytes = n * sizeof(void *);
+    void *copy = *at;
+
+    if (array == NULL)
+        return NULL;
+    memcpy(copy, array, nbytes);
+    *at += nbytes;
+    return copy;
+}
+
+_Static_assert(sizeof(size_t) == sizeof(void *), "arrays of one kind of words");
+
+symmcoll_status_t symc_work_copy_arrays(struct symmcoll_work *work, int size)
+{
+    struct symc_op *op = &work->op;
+    struct symc_lists *lists = &work->lists;
+    bool coalesced = symc_kind_has(op->kind, SYMC_COALESCED);
+    size_t n = (size_t)(coalesced ? op->buffers : size);
+    char *at;
+
+    work->arrays = at = symc_alloc(n, 4 * sizeof(void *));
+    if (at == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (op->listed) {
+        lists->outs = copy_array(&at, lists->outs, n);
+        lists->ins = copy_array(&at, lists->ins, n);
+        lists->out_counts = copy_array(&at, lists->out_counts, n);
+        lists->in_counts = copy_array(&at, lists->in_counts, n);
+        return SYMMCOLL_OK;
+    }
+    op->out = copy_array(&at, op->out, n);
+    op->in = copy_array(&at, op->in, n);
+    op->counts = copy_array(&at, op->counts, n);
+    return SYMMCOLL_OK;
+}
+
 struct symmcoll_work *symc_work_create_paired(
     struct symc_queue *queue, const struct symc_op *op)
 {
@@ -125,9 +164,14 @@ void symc_work_drop_spares(struct symc_queue *queue)
 void symc_work_release(struct symmcoll_work *work)
 {
     /* The only holder is the last one, and need not count. */
-    if ((atomic_load(&work->holders) == 1 ||
-            atomic_fetch_sub(&work->holders, 1) == 1) &&
-        !keep_spare(work->queue, work))
+    if (atomic_load(&work->holders) != 1 &&
+        atomic_fetch_sub(&work->holders, 1) != 1)
+        return;
+    if (__builtin_expect(work->arrays != NULL, 0)) {
+        free(work->arrays);
+        work->arrays = NULL;
+    }
+    if (!keep_spare(work->queue, work))
         destroy(work);
 }
 

@@ -180,10 +180,31 @@ static symmcoll_status_t enqueue(
     return SYMMCOLL_OK;
 }
 
+/* Returns whether an operation has arrays that may end with the call. */
+static inline bool has_arrays(const struct symc_op *op)
+{
+    return (op->listed || symc_kind_has(op->kind, SYMC_COALESCED)) && !op->kept;
+}
+
+/* Makes a work that outlives the call, with copies of the caller's arrays.  NULL: no
+ * memory. */
+static inline struct symmcoll_work *create_lasting(
+    struct symc_queue *queue, const struct symc_op *op)
+{
+    struct symmcoll_work *made = symc_work_create(queue, op);
+
+    if (made == NULL || __builtin_expect(!has_arrays(op), 1) ||
+        symc_work_copy_arrays(made, queue->ops.size) == SYMMCOLL_OK)
+        return made;
+    symc_work_release(made);
+    symc_work_release(made);
+    return NULL;
+}
+
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     const struct symc_op *op, struct symmcoll_work **work)
 {
-    struct symmcoll_work *made = symc_work_create(queue, op);
+    struct symmcoll_work *made = create_lasting(queue, op);
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -200,7 +221,7 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
 symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     const struct symc_op *op, void *mark, struct symmcoll_work **work)
 {
-    struct symmcoll_work *made = symc_work_create(queue, op);
+    struct symmcoll_work *made = create_lasting(queue, op);
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;

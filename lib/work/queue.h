@@ -165,7 +165,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns);
 /* Whether nothing is queued, issued or running. */
 bool symc_queue_is_over(struct symc_queue *queue);
 
-/* Issue or queue an operation, which is copied.  Errors: NO_MEMORY, SYSTEM. */
+/* Issue or queue an operation, which is copied, with its arrays.  Errors: NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     const struct symc_op *op, struct symmcoll_work **work);
 

@@ -30,6 +30,7 @@ struct symmcoll_work {
     int source; /* group rank that it has received from; -1: none, or not yet */
     struct symc_op op;
     struct symc_lists lists; /* of an op that has some */
+    void *arrays;            /* copies of the caller's arrays; or NULL */
     struct symc_pair pair;   /* one send or receive, where it is that */
     void *entry;             /* the recorder's, of that, or while it runs */
     int *source_out;         /* or NULL */
@@ -118,6 +119,10 @@ struct symmcoll_work *symc_work_create(
 /* The same for sends and receives: nobody else will end it. */
 struct symmcoll_work *symc_work_create_paired(
     struct symc_queue *queue, const struct symc_op *op);
+
+/* Copy the caller's arrays of an operation of a work, which has some, in a group of
+ * so many ranks.  Errors: NO_MEMORY. */
+symmcoll_status_t symc_work_copy_arrays(struct symmcoll_work *work, int size);
 
 /* The operation has ended: keep its result, wake, call back. */
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);
