@@ -47,7 +47,8 @@ static symmcoll_status_t prepare(struct symc_making *making)
 
         symc_making_plan(making, i, ranks, &plan);
         ranks += making->partition->sizes[i];
-        if (symc_group_find_name(world, plan.name) != NULL)
+        if (making->options->name != NULL &&
+            symc_group_find_name(world, plan.name) != NULL)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "expected a new name, found that there is a group %s already",
                 plan.name);

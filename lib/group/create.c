@@ -6,7 +6,6 @@
 #include "base/cancel.h"
 #include "group/group.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +27,8 @@ static bool is_printable(const char *text)
     return *text == '\0';
 }
 
-/* A name of a number alone could be that of a later group. */
 static symmcoll_status_t check_name(const char *where, const char *name)
 {
-    const char *at = name;
     char shown[2 * SYMC_GROUP_NAME];
 
     if (name == NULL)
@@ -43,13 +40,10 @@ static symmcoll_status_t check_name(const char *where, const char *name)
             "%s: expected a name without control characters, found '%s'", where,
             shown);
     }
-    while (isdigit((unsigned char)*at) || *at == '.')
-        at++;
-    if (*at == '\0' || strlen(name) >= SYMC_GROUP_NAME)
+    if (name[0] == '\0' || strlen(name) >= SYMC_GROUP_NAME)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a name of 1 to %d bytes that is not a number, found "
-            "'%.64s'",
-            where, SYMC_GROUP_NAME - 1, name);
+            "%s: expected a name of 1 to %d bytes, found %zu: '%.64s'", where,
+            SYMC_GROUP_NAME - 1, strlen(name), name);
     return SYMMCOLL_OK;
 }
 
@@ -71,15 +65,25 @@ static symmcoll_status_t check_tag(const char *where, const char *tag)
 }
 
 static symmcoll_status_t check_flags(
-    const char *where, uint32_t flags, bool is_create)
+    enum symc_kind kind, const struct symmcoll_group_args *args)
 {
-    if ((flags & ~(uint32_t)SYMMCOLL_GROUP_LOCAL) != 0)
+    const uint32_t known = SYMMCOLL_GROUP_LOCAL | SYMMCOLL_GROUP_UNSORTED;
+    const char *where = symc_kind_name(kind);
+
+    if ((args->flags & ~known) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected flags of enum symmcoll_group_flags, found 0x%x",
-            where, flags);
-    if (flags != 0 && !is_create)
+            where, args->flags);
+    if (args->flags != 0 && kind == SYMC_SPLIT_GROUP)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: SYMMCOLL_GROUP_LOCAL is for symmcoll_group_create()", where);
+            "%s: expected flags of 0, for colors and keys of all members choose "
+            "ranks and order, found 0x%x",
+            where, args->flags);
+    if ((args->flags & SYMMCOLL_GROUP_UNSORTED) != 0 && args->tag != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no tag with SYMMCOLL_GROUP_UNSORTED, for a group with "
+            "a tag is found by its members in any order, found '%s'",
+            where, args->tag);
     return SYMMCOLL_OK;
 }
 
@@ -119,7 +123,7 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     if (status == SYMMCOLL_OK)
         status = check_tag(where, copy->tag);
     if (status == SYMMCOLL_OK)
-        status = check_flags(where, copy->flags, kind == SYMC_CREATE_GROUP);
+        status = check_flags(kind, copy);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->description != NULL &&
@@ -135,7 +139,8 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
         .name = copy->name,
         .desc = copy->description,
         .staging = copy->staging,
-        .tag = copy->tag};
+        .tag = copy->tag,
+        .unsorted = (copy->flags & SYMMCOLL_GROUP_UNSORTED) != 0};
     return symc_timeout_read(
         where, copy->timeout, timeout, &options->timeout_ns);
 }
@@ -160,13 +165,19 @@ symmcoll_status_t symc_group_check_ranks(
 
 /* ---- one group ---- */
 
-/* The members in the order of the world. */
-static void sort_ranks(const int *given, int count, int size, int *ranks)
+/* The members: in the order of the world, or as they are given. */
+static void order_ranks(
+    const struct symmcoll_group_args *args, int count, int size, int *ranks)
 {
     bool listed[SYMC_RANKS_MAX] = {false};
+    const int *given = args->ranks;
     int n = 0;
 
-    for (int i = 0; i < count; i++)
+    if (given != NULL && (args->flags & SYMMCOLL_GROUP_UNSORTED) != 0) {
+        memcpy(ranks, given, (size_t)count * sizeof(*ranks));
+        return;
+    }
+    for (int i = 0; given != NULL && i < count; i++)
         listed[given[i]] = true;
     for (int r = 0; r < size; r++) {
         if (listed[r] || given == NULL)
@@ -174,14 +185,14 @@ static void sort_ranks(const int *given, int count, int size, int *ranks)
     }
 }
 
-static symmcoll_status_t create_local(struct symmcoll_world *world,
+symmcoll_status_t symc_group_create_by_members(struct symmcoll_world *world,
     const struct symmcoll_group_args *args,
     const struct symc_partition *partition,
     const struct symc_group_options *options, struct symmcoll_group **made)
 {
     int64_t wait_ns;
     symmcoll_status_t status = symc_timeout_read(
-        "group_create", args->timeout, world->config->timeouts_init, &wait_ns);
+        options->where, args->timeout, world->config->timeouts_init, &wait_ns);
 
     *made = NULL;
     if (status != SYMMCOLL_OK)
@@ -206,9 +217,10 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
 
     if ((args->flags & SYMMCOLL_GROUP_LOCAL) == 0)
         return symc_groups_refuse(world->all, options, SYMMCOLL_ERR_NO_MEMORY);
-    sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
+    order_ranks(args, size, world->size, ranks);
     refusing.refused = SYMMCOLL_ERR_NO_MEMORY;
-    return create_local(world, args, &partition, &refusing, &none);
+    return symc_group_create_by_members(
+        world, args, &partition, &refusing, &none);
 }
 
 symmcoll_status_t symc_group_check_length(
@@ -264,10 +276,11 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     ranks = symc_alloc((size_t)size, sizeof(*ranks));
     if (ranks == NULL)
         return refuse(world, args, options, size);
-    sort_ranks(args->ranks, args->ranks != NULL ? size : 0, world->size, ranks);
+    order_ranks(args, size, world->size, ranks);
     partition.ranks = ranks;
     if ((args->flags & SYMMCOLL_GROUP_LOCAL) != 0)
-        status = create_local(world, args, &partition, options, &made);
+        status = symc_group_create_by_members(
+            world, args, &partition, options, &made);
     else
         status = symc_groups_create(world->all, &partition, options, &made);
     free(ranks);

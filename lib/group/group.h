@@ -32,7 +32,7 @@ struct symc_verdict {
 };
 
 #define SYMC_GROUP_OUTSIDE 2u
-#define SYMC_GROUP_NAME 32 /* bytes of a name that a program chooses */
+#define SYMC_GROUP_NAME 64 /* bytes of a name that a program chooses */
 #define SYMC_GROUP_DESC 64
 #define SYMC_GROUP_ID 32  /* bytes of a group's number as text */
 #define SYMC_GROUP_TAG 48 /* of a tag that a program chooses */
@@ -255,8 +255,9 @@ struct symc_group_options {
     bool outside;    /* groups that this rank is not in are wanted, too */
     const char *tag; /* NULL: none */
     symmcoll_status_t refused; /* OK, or why this rank cannot; local only */
-    bool reuse; /* of one group: one with the tag and these members will
+    bool reuse;    /* of one group: one with the tag and these members will
                         do, if all ranks have it */
+    bool unsorted; /* members have the order of the partition: for messages */
 };
 
 /*
@@ -294,6 +295,14 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
 symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     struct symmcoll_group *parent, const struct symmcoll_group_args *args,
     struct symmcoll_group_args *copy, struct symc_group_options *options);
+
+/* Make the one group of a partition by a call of its members alone, by its tag
+ * where it has one, within args->timeout or timeouts.init.  made (out): NULL where
+ * there is none.  Errors: see symmcoll_group_create(). */
+symmcoll_status_t symc_group_create_by_members(struct symmcoll_world *world,
+    const struct symmcoll_group_args *args,
+    const struct symc_partition *partition,
+    const struct symc_group_options *options, struct symmcoll_group **made);
 
 /* Whether a call passes ranks at all, and no more than the world has. */
 symmcoll_status_t symc_group_check_count(

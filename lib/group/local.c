@@ -16,12 +16,10 @@ static void describe(const struct symc_partition *partition,
     const struct symc_group_options *options, char *buffer, size_t nbytes)
 {
     const char *name = options->name, *tag = options->tag;
-    bool listed[SYMC_RANKS_MAX] = {false};
     char ranks[160];
 
-    for (int r = 0; r < partition->sizes[0]; r++)
-        listed[partition->ranks[r]] = true;
-    symc_format_named_ranks(listed, SYMC_RANKS_MAX, ranks, sizeof(ranks));
+    symc_group_format_ranks(partition->ranks, partition->sizes[0],
+        options->unsorted, ranks, sizeof(ranks));
     snprintf(buffer, nbytes, "the group of %s%s%s%s%s", ranks,
         name != NULL ? " with name " : "", name != NULL ? name : "",
         tag != NULL ? " with tag " : "", tag != NULL ? tag : "");

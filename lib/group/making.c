@@ -41,6 +41,27 @@ uint64_t symc_making_key(const struct symc_making *making)
     return digest.a;
 }
 
+const char *symc_group_format_ranks(
+    const int *ranks, int nranks, bool unsorted, char *buffer, size_t nbytes)
+{
+    bool listed[SYMC_RANKS_MAX] = {false};
+    size_t used = 0;
+    int r;
+
+    if (!unsorted) {
+        for (r = 0; r < nranks; r++)
+            listed[ranks[r]] = true;
+        symc_format_named_ranks(listed, SYMC_RANKS_MAX, buffer, nbytes);
+        return buffer;
+    }
+    for (r = 0; r < nranks && used + 40 < nbytes; r++)
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%d",
+            r == 0 ? "ranks " : ", ", ranks[r]);
+    snprintf(buffer + used, nbytes - used, "%s in this order",
+        r < nranks ? ", ..." : "");
+    return buffer;
+}
+
 /* The same in words: "ranks 0, 2-3 and name dp". */
 static void describe(
     const struct symc_making *making, char *buffer, size_t nbytes)
@@ -53,13 +74,11 @@ static void describe(
         used = (size_t)snprintf(buffer, nbytes, "a color");
     for (int i = 0;
          partition != NULL && i < partition->count && used + 16 < nbytes; i++) {
-        bool listed[SYMC_RANKS_MAX] = {false};
         char text[160];
 
-        for (int r = 0; r < partition->sizes[i]; r++)
-            listed[ranks[r]] = true;
+        symc_group_format_ranks(ranks, partition->sizes[i],
+            making->options->unsorted, text, sizeof(text));
         ranks += partition->sizes[i];
-        symc_format_named_ranks(listed, SYMC_RANKS_MAX, text, sizeof(text));
         used += (size_t)snprintf(
             buffer + used, nbytes - used, "%s%s", i > 0 ? " and " : "", text);
     }

@@ -6,6 +6,7 @@
 #include "base/cancel.h"
 #include "group/group.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,34 +92,110 @@ static symmcoll_status_t check_once(
     return SYMMCOLL_OK;
 }
 
-/* Lists of a parent's ranks as a partition, each in the order of the parent;
- * its ranks are to be freed. */
-static symmcoll_status_t read_lists(const char *where,
+/* Checks lists of a parent's ranks; count (out): of all ranks in them. */
+static symmcoll_status_t check_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
-    struct symc_partition *partition)
+    int *count)
 {
-    int *ranks, *at, count = 0;
-    symmcoll_status_t status = count_lists(where, parent, lists, &count);
+    symmcoll_status_t status = count_lists(where, parent, lists, count);
 
     if (status == SYMMCOLL_OK)
         status = check_once(where, lists, parent->size);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_group_check_ranks(where, lists->ranks, count, parent->size);
+    return status == SYMMCOLL_OK ? symc_group_check_ranks(where, lists->ranks,
+                                       *count, parent->size)
+                                 : status;
+}
+
+/* Stores one list as ranks of the world, in the order of the parent or of the
+ * list. */
+static void read_list(const struct symmcoll_group *parent, const int *list,
+    int size, bool unsorted, int *ranks)
+{
+    memcpy(ranks, list, (size_t)size * sizeof(*ranks));
+    if (!unsorted)
+        qsort(ranks, (size_t)size, sizeof(*ranks), compare_ranks);
+    for (int r = 0; r < size; r++)
+        ranks[r] = parent->global[ranks[r]];
+}
+
+/* Reads lists of a parent's ranks as a partition, whose ranks are to be freed. */
+static symmcoll_status_t read_lists(const char *where,
+    const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
+    bool unsorted, struct symc_partition *partition)
+{
+    int *ranks, count = 0, at = 0;
+    symmcoll_status_t status = check_lists(where, parent, lists, &count);
+
     if (status != SYMMCOLL_OK)
         return status;
-    at = ranks = symc_alloc((size_t)count, sizeof(*ranks));
+    ranks = symc_alloc((size_t)count, sizeof(*ranks));
     if (ranks == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    memcpy(ranks, lists->ranks, (size_t)count * sizeof(*ranks));
     for (int i = 0; i < lists->count; i++) {
-        qsort(at, (size_t)lists->sizes[i], sizeof(*at), compare_ranks);
+        read_list(
+            parent, lists->ranks + at, lists->sizes[i], unsorted, ranks + at);
         at += lists->sizes[i];
     }
-    for (int r = 0; r < count; r++)
-        ranks[r] = parent->global[ranks[r]];
     *partition = (struct symc_partition){lists->count, lists->sizes, ranks};
     return SYMMCOLL_OK;
+}
+
+/* Returns the list that this rank is in, and where it begins (out); -1: none. */
+static int find_list(const struct symmcoll_group *parent,
+    const struct symmcoll_lists *lists, const int **begin)
+{
+    *begin = lists->ranks;
+    for (int i = 0; i < lists->count; i++) {
+        for (int r = 0; r < lists->sizes[i]; r++) {
+            if ((*begin)[r] == parent->rank)
+                return i;
+        }
+        *begin += lists->sizes[i];
+    }
+    return -1;
+}
+
+/* Makes the group of this rank's list by a call of that list's ranks alone.  It
+ * allocates nothing before the others know of it. */
+static symmcoll_status_t split_by_members(struct symmcoll_group *parent,
+    const struct symmcoll_lists *lists, const struct symmcoll_group_args *args,
+    struct symc_group_options *options, const struct places *places)
+{
+    struct symc_partition partition = {.count = 1};
+    char name[SYMC_GROUP_NAME + 16];
+    int ranks[SYMC_RANKS_MAX], list, count;
+    struct symmcoll_group *made;
+    const int *begin;
+    symmcoll_status_t status;
+
+    if (places->all != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected all to be NULL with SYMMCOLL_GROUP_LOCAL, for a rank "
+            "knows its own group alone",
+            options->where);
+    status = check_lists(options->where, parent, lists, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    list = find_list(parent, lists, &begin);
+    if (list < 0) {
+        *places->own = NULL;
+        return symc_fail(SYMMCOLL_NOT_MEMBER,
+            "%s: expected a call of members only, found rank %d, which is in no "
+            "list",
+            options->where, parent->rank);
+    }
+    read_list(parent, begin, lists->sizes[list], options->unsorted, ranks);
+    partition.sizes = &lists->sizes[list];
+    partition.ranks = ranks;
+    if (options->name != NULL && lists->count > 1) {
+        snprintf(name, sizeof(name), "%s.%d", options->name, list);
+        options->name = name;
+    }
+    status = symc_group_create_by_members(
+        parent->world, args, &partition, options, &made);
+    if (status == SYMMCOLL_OK)
+        *places->own = made;
+    return status;
 }
 
 static symmcoll_status_t split_lists(enum symc_kind kind,
@@ -139,8 +216,10 @@ static symmcoll_status_t split_lists(enum symc_kind kind,
     if (status == SYMMCOLL_OK && copy.ranks != NULL)
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no ranks in args: the lists have them", where);
+    if (status == SYMMCOLL_OK && (copy.flags & SYMMCOLL_GROUP_LOCAL) != 0)
+        return split_by_members(parent, lists, &copy, &options, places);
     if (status == SYMMCOLL_OK)
-        status = read_lists(where, parent, lists, &partition);
+        status = read_lists(where, parent, lists, options.unsorted, &partition);
     if (status == SYMMCOLL_ERR_NO_MEMORY)
         return symc_groups_refuse(parent, &options, status);
     if (status != SYMMCOLL_OK)

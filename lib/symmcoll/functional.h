@@ -211,7 +211,7 @@ void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint);
 struct symmcoll_f_record {
     size_t size;               /* sizeof(struct symmcoll_f_record) */
     char name[24];             /* "f_all_reduce", "f_wait", "adjoint_run" */
-    char group[112];           /* its name; "" of a wait */
+    char group[144];           /* its name; "" of a wait */
     enum symmcoll_dtype dtype; /* of the input */
     symmcoll_op_t op;          /* SUM where nothing is reduced */
     int root;                  /* 0 where there is none */

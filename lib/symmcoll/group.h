@@ -17,20 +17,24 @@ struct symmcoll_world;
 enum symmcoll_group_flags {
     /* Of symmcoll_group_create(): the members alone call, and wait for each
      * other only, also in a world where others have died. */
-    SYMMCOLL_GROUP_LOCAL = 1
+    SYMMCOLL_GROUP_LOCAL = 1,
+    /* The members have the order in which their ranks are passed, which is the same
+     * on all ranks, instead of that of the world, or of the parent.  Not with a
+     * tag. */
+    SYMMCOLL_GROUP_UNSORTED = 2
 };
 
 /* What a group is to be.  Initialise it with SYMMCOLL_GROUP_ARGS_INIT and set
  * what differs. */
 struct symmcoll_group_args {
     size_t size;      /* sizeof(struct symmcoll_group_args) */
-    const int *ranks; /* the members' ranks in the world, in any order; NULL:
-                         all ranks */
+    const int *ranks; /* the members' ranks in the world, in any order, which
+                         SYMMCOLL_GROUP_UNSORTED keeps; NULL: all ranks */
     int nranks;       /* how many; not read where ranks is NULL */
     uint32_t flags;   /* of enum symmcoll_group_flags; the same on all ranks */
-    const char *name; /* at most 31 bytes, with something other than digits;
-                         the same on all ranks; NULL: a number, which counts
-                         the groups that were made */
+    const char *name; /* 1 to 63 bytes, digits alone too; the same on all ranks;
+                         NULL: a number, which counts the groups that were
+                         made, whatever groups are called so */
     const char *description; /* at most 63 bytes, for records; NULL:
                                 "undefined" */
     double timeout;  /* of the group's operations; negative: the settings',
@@ -53,7 +57,8 @@ struct symmcoll_group_args {
     }
 
 /*
- * Make a group of some ranks of the world, in the order of their ranks there.
+ * Make a group of some ranks of the world, in the order of their ranks there, or
+ * with SYMMCOLL_GROUP_UNSORTED in that of args->ranks.
  * Collective: all ranks of the world call it, in the same order as their other
  * groups and collectives of the world's group, with the same ranks, name and
  * flags.  It may wait as long as an operation of the world's group.
@@ -162,7 +167,11 @@ struct symmcoll_lists {
 
 /*
  * The same by lists of the parent's ranks, which are the same on all members; a
- * rank is in one of them at most.  Each group has the order of the parent.
+ * rank is in one of them at most.  Each group has the order of the parent, or with
+ * SYMMCOLL_GROUP_UNSORTED that of its list.
+ *
+ * With SYMMCOLL_GROUP_LOCAL the ranks of one list make their group alone, as by
+ * symmcoll_group_create(); all is NULL.  A rank in no list gets NOT_MEMBER.
  *
  * own  out: this rank's group; NULL where it is in none
  * all  out: lists->count groups, each to be released, those that this rank is
@@ -350,9 +359,9 @@ typedef void (*symmcoll_operation_fn)(
  * callback of another group makes them itself.  A group tells one
  * function; a call that is refused before it takes a number is not told.
  *
- * Errors: INVALID (a second function; the recorder, which has the times, is off:
- * trace.buffer_size), NOT_MEMBER, ABORTED (the world is being finalized),
- * NO_MEMORY, SYSTEM.
+ * Errors: INVALID (the same function with the same arg a second time; the recorder,
+ * which has the times, is off: trace.buffer_size), NOT_MEMBER, ABORTED (the world is
+ * being finalized), NO_MEMORY, SYSTEM.
  * Source: torch.distributed, ProcessGroup._register_on_completion_hook.
  * Manual: symmcoll_group_notify(3).
  */

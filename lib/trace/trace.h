@@ -26,11 +26,11 @@
 
 #include <stdatomic.h>
 
-#define SYMC_TRACE_MAGIC UINT64_C(0x3330305f43415254) /* "TRAC_003" */
+#define SYMC_TRACE_MAGIC UINT64_C(0x3430305f43415254) /* "TRAC_004" */
 #define SYMC_TRACE_GROUPS 4096    /* groups that a ring can describe at once */
 #define SYMC_TRACE_LISTED 22      /* ranks that it lists of a group */
 #define SYMC_TRACE_THREADS 64     /* threads whose names it keeps */
-#define SYMC_TRACE_NAME 112       /* a world's name, "/", a group's, a zero */
+#define SYMC_TRACE_NAME 144       /* a world's name, "/", a group's, a zero */
 #define SYMC_TRACE_THREAD_NAME 16 /* as the kernel's */
 
 enum symc_trace_state {

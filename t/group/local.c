@@ -107,6 +107,137 @@ static int names_are_new(struct symmcoll_group *all, int rank)
            sums(group, rank, 1) && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
+/* ---- names and orders ---- */
+
+static int names_have_63_bytes(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[2] = {0, 1};
+    struct symmcoll_world *world = symmcoll_group_world(all);
+    const char *names[] = {
+        "a123456789b123456789c123456789d123456789e123456789f123456789g12", "17",
+        "3.1"};
+    struct symmcoll_group *groups[3] = {NULL}, *none;
+    char longer[65];
+    bool right = true;
+
+    snprintf(longer, sizeof(longer), "%sX", names[0]);
+    right = groups_said(rank, create(world, NULL, 0, longer, -1, &none),
+                SYMMCOLL_ERR_INVALID, "1 to 63 bytes, found 64") &&
+            groups_said(rank, create(world, NULL, 0, "", -1, &none),
+                SYMMCOLL_ERR_INVALID, "1 to 63 bytes, found 0");
+    for (int i = 0; rank < 2 && i < 3; i++)
+        right = made(rank, create(world, ranks, 2, names[i], -1, &groups[i])) &&
+                strcmp(symmcoll_group_name(groups[i]),
+                    groups_named(all, names[i])) == 0 &&
+                sums(groups[i], rank, 1) && right;
+    for (int i = 0; i < 3; i++)
+        right = symmcoll_group_free(groups[i]) == SYMMCOLL_OK && right;
+    return right;
+}
+
+/* Of all ranks, as operations of the world. */
+static int numbers_may_be_names(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_world *world = symmcoll_group_world(all);
+    struct symmcoll_group *named, *second = NULL, *third = NULL, *none;
+    bool right;
+
+    args.name = "2";
+    right = made(rank, symmcoll_group_create(world, &args, &named)) &&
+            made(rank, symmcoll_group_create(world, NULL, &second)) &&
+            made(rank, symmcoll_group_create(world, NULL, &third)) &&
+            strcmp(symmcoll_group_name(named), groups_named(all, "2")) == 0 &&
+            strcmp(symmcoll_group_name(third), groups_named(all, "3")) == 0 &&
+            groups_said(rank, symmcoll_group_create(world, &args, &none),
+                SYMMCOLL_ERR_INVALID, "expected a new name");
+    args.name = "0";
+    right = groups_said(rank, symmcoll_group_create(world, &args, &none),
+                SYMMCOLL_ERR_INVALID, "expected a new name") &&
+            right;
+    return right && sums(named, rank, 6) && sums(second, rank, 6) &&
+           sums(third, rank, 6);
+}
+
+static int orders_are_kept(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[3] = {3, 0, 2}, twisted[3] = {0, 3, 2};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_world *world = symmcoll_group_world(all);
+    struct symmcoll_group *groups[2] = {NULL, NULL}, *none;
+    bool right = true;
+
+    args.ranks = ranks;
+    args.nranks = 3;
+    for (int i = 0; i < 2; i++) {
+        args.flags =
+            SYMMCOLL_GROUP_UNSORTED | (i == 0 ? SYMMCOLL_GROUP_LOCAL : 0);
+        if (i == 0 && rank == 1)
+            continue;
+        right = made(rank, symmcoll_group_create(world, &args, &groups[i])) &&
+                right;
+        for (int m = 0; right && m < 3; m++)
+            right = symmcoll_group_global_rank(groups[i], m) == ranks[m];
+        right = right && (rank == 1 || sums(groups[i], rank, 5));
+    }
+    args.ranks = rank == 0 ? twisted : ranks;
+    args.flags = SYMMCOLL_GROUP_UNSORTED;
+    right = groups_said(rank, symmcoll_group_create(world, &args, &none),
+                SYMMCOLL_ERR_MISMATCH, "ranks 0, 3, 2 in this order") &&
+            right;
+    args.tag = "tag";
+    return groups_said(rank, symmcoll_group_create(world, &args, &none),
+               SYMMCOLL_ERR_INVALID, "expected no tag") &&
+           right;
+}
+
+/* ---- splits ---- */
+
+/* Rank 3 is not there, and the lists are not of one length. */
+static int members_alone_split(struct symmcoll_group *all, int rank)
+{
+    static const int ranks[3] = {2, 0, 1}, sizes[2] = {2, 1};
+    const struct symmcoll_lists lists = {ranks, sizes, 2};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *own = all, *every[2];
+    bool right;
+
+    if (rank == 1)
+        return 1;
+    args.flags = SYMMCOLL_GROUP_LOCAL | SYMMCOLL_GROUP_UNSORTED;
+    args.name = "part";
+    if (rank == 3)
+        return groups_said(rank,
+                   symmcoll_group_split_lists(all, &lists, &args, &own, NULL),
+                   SYMMCOLL_NOT_MEMBER, "in no list") &&
+               own == NULL;
+    right =
+        groups_said(rank,
+            symmcoll_group_split_lists(all, &lists, &args, &own, every),
+            SYMMCOLL_ERR_INVALID, "expected all to be NULL") &&
+        groups_said(rank, symmcoll_group_split(all, 0, 0, &args, &own),
+            SYMMCOLL_ERR_UNSUPPORTED, "colors") &&
+        made(rank, symmcoll_group_split_lists(all, &lists, &args, &own, NULL));
+    return right && symmcoll_group_size(own) == 2 &&
+           symmcoll_group_global_rank(own, 0) == 2 &&
+           strcmp(symmcoll_group_name(own), groups_named(all, "part.0")) == 0 &&
+           sums(own, rank, 2) && symmcoll_group_sequence(all) == 0 &&
+           symmcoll_group_free(own) == SYMMCOLL_OK;
+}
+
+static int runs_split_alone(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *own = NULL;
+
+    if (rank < 2)
+        return 1;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    return made(rank, symmcoll_group_split_runs(all, 2, &args, &own, NULL)) &&
+           symmcoll_group_global_rank(own, 0) == 2 && sums(own, rank, 5) &&
+           symmcoll_group_free(own) == SYMMCOLL_OK;
+}
+
 /* One rank alone has a group of that name: the other does not wait for it. */
 static int a_failure_is_told(struct symmcoll_group *all, int rank)
 {
@@ -279,7 +410,7 @@ static void a_member_dies(void)
 
 int main(void)
 {
-    plan(19);
+    plan(29);
     faults_begin();
     groups_both(SIZE, members_alone_call, "members alone make a group (G24)");
     groups_both(
@@ -287,6 +418,16 @@ int main(void)
     groups_both(SIZE, the_same_twice,
         "the same ranks make another group each time (G24)");
     groups_both(SIZE, names_are_new, "a name that is in use is refused");
+    groups_both(SIZE, names_have_63_bytes,
+        "a name has 1 to 63 bytes, also digits alone");
+    groups_both(SIZE, numbers_may_be_names,
+        "a group without a name is made whatever groups are called");
+    groups_both(SIZE, orders_are_kept,
+        "members have the order of the program's, if it wants that");
+    groups_both(SIZE, members_alone_split,
+        "the members of one list alone make its group");
+    groups_both(
+        SIZE, runs_split_alone, "the members of one run alone make its group");
     groups_both(SIZE, a_failure_is_told,
         "a member that fails before it has offered anything tells the others");
     groups_both(SIZE, many_pass, "groups are made one after another");

@@ -83,8 +83,9 @@ static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
                    world, many, 4, "than the world has, which is 3, found 4") &&
                refuses_ranks(
                    world, many, 0, "expected one rank or more, found 0") &&
-               refuses_name(world, "") && refuses_name(world, "12") &&
-               refuses_name(world, "a name of 32 bytes, one too many") &&
+               refuses_name(world, "") &&
+               refuses_name(world, "a name of 64 bytes, one too many for any "
+                                   "group that there can be") &&
                refuses_control(world);
         args.description = desc;
         good = good && refused(world, &args, SYMMCOLL_ERR_INVALID,
