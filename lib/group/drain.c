@@ -3,6 +3,7 @@
  * The end of a group, or of all of a world's: what is queued runs to its end,
  * for some time.
  */
+#include "base/cancel.h"
 #include "group/release.h"
 
 #include <stdio.h>
@@ -202,34 +203,95 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
-symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
+/* Waits until operations of a group have ended and callbacks have run, with what
+ * these start.  Returns NULL, or what has not ended in time. */
+static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
 {
     struct symc_callbacks *callbacks = &group->world->origin->callbacks;
-    int64_t wait = group->world->config->timeouts_finalize;
-    int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
     bool inside = symc_callbacks_inside(callbacks);
+
+    do {
+        if (!symc_queue_drain(group->queue, deadline_ns) ||
+            !symc_group_drain_pairs(group, deadline_ns) ||
+            !symc_group_drain_calls(group, deadline_ns))
+            return "operations";
+        if (inside)
+            symc_callbacks_run_queue(callbacks, group->queue);
+        else if (!symc_callbacks_drain(callbacks, group->queue, deadline_ns))
+            return "callbacks";
+    } while (!is_over(group));
+    return NULL;
+}
+
+symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
+{
+    int64_t wait = group->world->config->timeouts_finalize;
+    const char *left = await_end(group, symc_deadline_ns(symc_now_ns(), wait));
     char where[SYMC_DETAIL_MAX / 2];
 
-    do { /* a callback may start work */
-        bool stuck = !symc_queue_drain(group->queue, deadline) ||
-                     !symc_group_drain_pairs(group, deadline) ||
-                     !symc_group_drain_calls(group, deadline);
-
-        if (!stuck && inside)
-            symc_callbacks_run_queue(callbacks, group->queue);
-        if (!stuck &&
-            (inside || symc_callbacks_drain(callbacks, group->queue, deadline)))
-            continue;
-        if (!stuck)
-            return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                "group_free: after %.3g s callbacks of group %s had not ended",
-                (double)wait / (double)SYMC_NS_PER_S, group->name);
-        describe_others(group, where, sizeof(where));
-        symmcoll_group_abort(group, "group_free: operations did not end");
+    if (left == NULL)
+        return SYMMCOLL_OK;
+    if (strcmp(left, "callbacks") == 0)
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "group_free: after %.3g s operations of group %s had not ended, "
-            "and were canceled%s",
-            (double)wait / (double)SYMC_NS_PER_S, group->name, where);
-    } while (!is_over(group));
+            "group_free: after %.3g s callbacks of group %s had not ended",
+            (double)wait / (double)SYMC_NS_PER_S, group->name);
+    describe_others(group, where, sizeof(where));
+    symmcoll_group_abort(group, "group_free: operations did not end");
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "group_free: after %.3g s operations of group %s had not ended, "
+        "and were canceled%s",
+        (double)wait / (double)SYMC_NS_PER_S, group->name, where);
+}
+
+/* ---- for programs ---- */
+
+static symmcoll_status_t check_drain(struct symmcoll_group *group)
+{
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "group_drain: expected a group, found NULL");
+    if (!symc_group_is_member(group)) {
+        symc_fail(SYMMCOLL_NOT_MEMBER,
+            "group_drain: rank %d is not in group %s", group->world->rank,
+            group->name);
+        return SYMMCOLL_NOT_MEMBER;
+    }
+    if (*group->alive != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_drain: expected the process that called init, found a fork "
+            "of it");
+    if (symc_callbacks_inside_queue(
+            &group->world->origin->callbacks, group->queue))
+        return symc_callbacks_refuse("group_drain");
+    if (symc_group_is_caller(group))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_drain: expected no function that a call of group %s has "
+            "called",
+            group->name);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_group_drain(
+    struct symmcoll_group *group, double timeout)
+{
+    symmcoll_status_t status = check_drain(group);
+    char where[SYMC_DETAIL_MAX / 2];
+    int64_t timeout_ns;
+    const char *left;
+    int cancel;
+
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_timeout_read("group_drain", timeout, SYMC_NEVER, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    cancel = symc_cancel_disable();
+    left = await_end(group, symc_deadline_ns(symc_now_ns(), timeout_ns));
+    symc_cancel_restore(cancel);
+    if (left == NULL)
+        return SYMMCOLL_OK;
+    describe_others(group, where, sizeof(where));
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "group_drain: %s of group %s have not ended after %g s; they go on%s",
+        left, group->name, timeout, where);
 }

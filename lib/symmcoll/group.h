@@ -331,8 +331,29 @@ symmcoll_status_t symmcoll_designator_expand(struct symmcoll_world *world,
 SYMMCOLL_API
 symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group);
 
-/* An operation that has ended.  Times are seconds of the wall clock; later
- * releases may add members at the end. */
+/*
+ * Wait until all operations of this rank in a group have ended and been reported:
+ * blocking calls of other threads, works and what they have been told to call, sends
+ * and receives, what has been enqueued on a device, and calls of functions of
+ * symmcoll_group_notify(); with what callbacks start meanwhile.  Not collective, and
+ * the group remains usable.  In a callback of another group it runs the group's
+ * callbacks itself.
+ *
+ * timeout  seconds; negative: as long as the operations may take; 0: do not block
+ *
+ * Returns OK however they have ended.
+ *
+ * Errors: TIMEOUT (some have not: they go on), NOT_MEMBER, INVALID (NULL, NaN, in a
+ * callback of the group, in a function that a call of the group has called, or in a
+ * child after fork()).
+ * Manual: symmcoll_group_drain(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_drain(
+    struct symmcoll_group *group, double timeout);
+
+/* An operation that has ended.  Times are seconds, of the wall clock where no other
+ * clock is named; later releases may add members at the end. */
 struct symmcoll_operation {
     const char *name;         /* "all_gather"; static */
     const char *label;        /* of the call, "" where it had none */

@@ -76,6 +76,7 @@ static int an_expired_wait_leaves_it_running(
                 symmcoll_work_wait(work, 0) == SYMMCOLL_ERR_TIMEOUT &&
                 symmcoll_work_wait(work, 0.01) == SYMMCOLL_ERR_TIMEOUT &&
                 strstr(symmcoll_last_error(), "it goes on") != NULL &&
+                symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS &&
                 symmcoll_work_error(work)[0] == '\0';
         atomic_fetch_add(done, 1);
     }
@@ -83,6 +84,31 @@ static int an_expired_wait_leaves_it_running(
             value == symmcoll_group_size(group) &&
             symmcoll_group_error(group) == SYMMCOLL_OK;
     symmcoll_work_free(work);
+    return right;
+}
+
+/* The other TIMEOUT: rank 0 comes when the operation has failed. */
+static int its_own_timeout_is_known(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    struct symmcoll_work *work;
+    int64_t value = 1;
+    bool right;
+
+    if (rank == 0) {
+        await_done(symmcoll_group_size(group) - 1);
+        return sum(group, &value, NULL) < 0;
+    }
+    call.timeout = 0.01;
+    if (symmcoll_all_reduce(group, &value, &value, 1, SYMMCOLL_INT64,
+            SYMMCOLL_SUM, &call, &work) != SYMMCOLL_OK)
+        return 0;
+    right = symmcoll_work_wait(work, 60) == SYMMCOLL_ERR_TIMEOUT &&
+            symmcoll_work_test(work) == SYMMCOLL_ERR_TIMEOUT &&
+            symmcoll_work_error(work)[0] != '\0' &&
+            strstr(symmcoll_work_error(work), "it goes on") == NULL;
+    symmcoll_work_free(work);
+    atomic_fetch_add(done, 1);
     return right;
 }
 
@@ -402,6 +428,8 @@ int main(void)
     both(3, wait_returns_the_result, "a wait returns the result");
     both(3, an_expired_wait_leaves_it_running,
         "a wait that expires leaves the work running");
+    both(2, its_own_timeout_is_known,
+        "a work whose own time has passed has ended, and says so");
     both(3, freed_work_goes_on, "work freed before its end goes on");
     both(2, calls_run_in_order,
         "queued and blocking operations run in the order of the calls");
