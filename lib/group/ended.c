@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_notify(): a function of the program that is told of every
+ * symmcoll_group_notify(): functions of the program that are called for every
  * operation of a group that has ended, on the callback thread.
  */
 #include "group/group.h"
@@ -10,41 +10,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whom a group tells; it does not change. */
-struct symc_listener {
+/* One function with its arg. */
+struct listener {
+    struct listener *next;
     symmcoll_operation_fn fn;
     void *arg;
     struct symc_tick_rate rate;
+    _Atomic uint32_t holders; /* the group's list, and notices */
+    pthread_mutex_t
+        calling;  /* held during a call; recursive, for a function may
+                                 remove itself */
+    bool removed; /* under it */
 };
 
-/* One operation that has ended.  It refers to nothing of the group, which may
- * be released before its turn comes. */
+/* Those of a group, which it keeps from the first one on. */
+struct symc_listeners {
+    pthread_mutex_t lock;
+    struct listener *head; /* the first that was added */
+};
+
+/* A call of one function for an operation that has ended.  It refers to nothing of
+ * the group, which may be released before. */
 struct notice {
     struct symc_callback callback;
-    symmcoll_operation_fn fn;
-    void *arg;
+    struct listener *listener; /* held */
     struct symmcoll_operation operation;
     char label[SYMC_LABEL_MAX];
     char detail[]; /* where it has failed */
 };
+
+static void release(struct listener *listener)
+{
+    if (atomic_fetch_sub(&listener->holders, 1) != 1)
+        return;
+    pthread_mutex_destroy(&listener->calling);
+    free(listener);
+}
+
+static void drop(struct notice *notice)
+{
+    release(notice->listener);
+    free(notice);
+}
 
 /* On the callback thread. */
 static void run(struct symc_callback *callback)
 {
     struct notice *notice =
         (void *)((char *)callback - offsetof(struct notice, callback));
+    struct listener *listener = notice->listener;
 
     if (notice->operation.status < 0)
         symc_fail(notice->operation.status, "%s", notice->detail);
-    notice->fn(&notice->operation, notice->arg);
-    free(notice);
+    pthread_mutex_lock(&listener->calling);
+    if (!listener->removed)
+        listener->fn(&notice->operation, listener->arg);
+    pthread_mutex_unlock(&listener->calling);
+    drop(notice);
 }
 
-/* From when to when, by the wall clock; and how long, never 0. */
+/* One moment by both clocks. */
+static void put_moment(const struct symc_tick_rate *rate, uint64_t ticks,
+    uint64_t now_ticks, int64_t now_ns, double *wall, double *monotonic)
+{
+    double ago = (double)(int64_t)(now_ticks - ticks) * rate->ns_per_tick;
+
+    *wall = (double)symc_tick_wall_ns(rate, ticks) / 1e9;
+    *monotonic = ((double)now_ns - ago) / 1e9;
+}
+
+/* From when to when, by both clocks; and how long, never 0. */
 static void put_times(struct symmcoll_operation *operation,
     const struct symc_tick_rate *rate, const struct symc_trace_entry *entry)
 {
-    uint64_t now = symc_ticks(), created = now, started = now;
+    uint64_t now = symc_ticks(), created = now, started = now, ended = now;
+    int64_t now_ns = symc_now_ns();
     double ns;
 
     if (entry != NULL) {
@@ -52,103 +92,216 @@ static void put_times(struct symmcoll_operation *operation,
             atomic_load_explicit(&entry->completed, memory_order_relaxed);
 
         if (completed != 0) /* with its duration */
-            now = completed;
+            ended = completed;
         created = __atomic_load_n(&entry->created, __ATOMIC_RELAXED);
         started = __atomic_load_n(&entry->started, __ATOMIC_RELAXED);
     }
-    ns = (double)(int64_t)(now - started) * rate->ns_per_tick;
-    operation->created = (double)symc_tick_wall_ns(rate, created) / 1e9;
-    operation->started = (double)symc_tick_wall_ns(rate, started) / 1e9;
-    operation->ended = (double)symc_tick_wall_ns(rate, now) / 1e9;
+    ns = (double)(int64_t)(ended - started) * rate->ns_per_tick;
+    put_moment(rate, created, now, now_ns, &operation->created,
+        &operation->created_monotonic);
+    put_moment(rate, started, now, now_ns, &operation->started,
+        &operation->started_monotonic);
+    put_moment(rate, ended, now, now_ns, &operation->ended,
+        &operation->ended_monotonic);
     operation->duration = (ns > 1 ? ns : 1) / 1e9;
 }
 
-void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
-    const struct symc_trace_entry *entry, symmcoll_status_t status)
+/* Queues a call of one function; its detail is the last error. */
+static void notify(struct symmcoll_group *group, struct listener *listener,
+    const struct symc_op *op, const struct symc_trace_entry *entry,
+    symmcoll_status_t status)
 {
-    const struct symc_listener *listener =
-        atomic_load_explicit(&group->listener, memory_order_acquire);
     size_t nbytes = status < 0 ? SYMC_DETAIL_MAX : 0; /* of the detail */
-    struct notice *notice;
+    struct notice *notice = malloc(sizeof(*notice) + nbytes);
 
-    if (listener == NULL || symc_kinds[op->kind].counter == SYMC_COUNT_NONE)
-        return;
-    notice = malloc(sizeof(*notice) + nbytes);
     if (notice == NULL) {
         symc_logf(&group->world->log, SYMC_LOG_WARN,
-            "group %s: no memory to tell the program of %s seq %llu",
+            "group %s: no memory to report %s seq %llu to the program",
             group->name, symc_kind_name(op->kind), (unsigned long long)op->seq);
         return;
     }
     notice->callback =
         (struct symc_callback){.run = run, .queue = group->queue};
-    notice->fn = listener->fn;
-    notice->arg = listener->arg;
+    notice->listener = listener;
+    atomic_fetch_add(&listener->holders, 1);
     memcpy(notice->label, op->label, sizeof(notice->label));
     notice->operation = (struct symmcoll_operation){
         .name = symc_kind_name(op->kind),
         .label = notice->label,
         .sequence = op->seq,
         .status = status,
+        .kind = (enum symmcoll_kind)op->kind,
     };
     put_times(&notice->operation, &listener->rate, entry);
     if (status < 0)
         snprintf(notice->detail, nbytes, "%s", symmcoll_last_error());
     if (!symc_callbacks_push(
             &group->world->origin->callbacks, &notice->callback))
-        free(notice);
+        drop(notice);
 }
 
-void symc_group_free_listener(struct symmcoll_group *group)
+void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
+    const struct symc_trace_entry *entry, symmcoll_status_t status)
 {
-    free(atomic_load(&group->listener));
+    struct symc_listeners *listeners =
+        atomic_load_explicit(&group->listeners, memory_order_acquire);
+
+    if (listeners == NULL || symc_kinds[op->kind].counter == SYMC_COUNT_NONE)
+        return;
+    pthread_mutex_lock(&listeners->lock);
+    for (struct listener *at = listeners->head; at != NULL; at = at->next)
+        notify(group, at, op, entry, status);
+    pthread_mutex_unlock(&listeners->lock);
 }
 
+void symc_group_free_listeners(struct symmcoll_group *group)
+{
+    struct symc_listeners *listeners = atomic_load(&group->listeners);
+
+    while (listeners != NULL && listeners->head != NULL) {
+        struct listener *first = listeners->head;
+
+        listeners->head = first->next;
+        release(first);
+    }
+    if (listeners != NULL)
+        pthread_mutex_destroy(&listeners->lock);
+    free(listeners);
+}
+
+/* Checks what both calls are passed. */
 static symmcoll_status_t check(
-    struct symmcoll_group *group, symmcoll_operation_fn fn)
+    const char *where, struct symmcoll_group *group, symmcoll_operation_fn fn)
 {
     if (group == NULL || fn == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_notify: expected a group and a function, found NULL");
+            "%s: expected a group and a function, found NULL", where);
     if (!symc_group_is_member(group)) {
-        symc_fail(SYMMCOLL_NOT_MEMBER,
-            "group_notify: rank %d is not in group %s", group->world->rank,
-            group->name);
+        symc_fail(SYMMCOLL_NOT_MEMBER, "%s: rank %d is not in group %s", where,
+            group->world->rank, group->name);
         return SYMMCOLL_NOT_MEMBER;
     }
     if (*group->alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_notify: expected the process that called init, found a fork "
-            "of it");
-    if (group->world->config->trace_buffer_size == 0)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_notify: expected trace.buffer_size of 1 or more, whose "
-            "entries have the times of operations, found 0");
-    return symc_callbacks_start(
-        &group->world->origin->callbacks, "group_notify");
+            "%s: expected the process that called init, found a fork of it",
+            where);
+    return SYMMCOLL_OK;
+}
+
+/* Returns the group's list, made where there is none yet; NULL: no memory. */
+static struct symc_listeners *open_list(struct symmcoll_group *group)
+{
+    struct symc_listeners *made, *found = atomic_load(&group->listeners);
+
+    if (found != NULL)
+        return found;
+    made = symc_alloc(1, sizeof(*made));
+    if (made == NULL)
+        return NULL;
+    pthread_mutex_init(&made->lock, NULL);
+    if (atomic_compare_exchange_strong(&group->listeners, &found, made))
+        return made;
+    pthread_mutex_destroy(&made->lock);
+    free(made);
+    return found;
+}
+
+static struct listener *make_listener(symmcoll_operation_fn fn, void *arg)
+{
+    struct listener *made = symc_alloc(1, sizeof(*made));
+    pthread_mutexattr_t recursive;
+
+    if (made == NULL)
+        return NULL;
+    made->fn = fn;
+    made->arg = arg;
+    atomic_init(&made->holders, 1);
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&made->calling, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    symc_tick_rate_measure(&made->rate);
+    return made;
+}
+
+/* Under the list's lock: where a function is, or the end. */
+static struct listener **find(
+    struct symc_listeners *listeners, symmcoll_operation_fn fn, const void *arg)
+{
+    struct listener **at = &listeners->head;
+
+    while (*at != NULL && ((*at)->fn != fn || (*at)->arg != arg))
+        at = &(*at)->next;
+    return at;
 }
 
 symmcoll_status_t symmcoll_group_notify(
     struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg)
 {
-    symmcoll_status_t status = check(group, fn);
-    struct symc_listener *made, *none = NULL;
+    static const char where[] = "group_notify";
+    symmcoll_status_t status = check(where, group, fn);
+    struct symc_listeners *listeners;
+    struct listener *made, **at;
+    bool added;
 
     if (status != SYMMCOLL_OK)
         return status;
-    made = symc_alloc(1, sizeof(*made));
+    if (group->world->config->trace_buffer_size == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_notify: expected trace.buffer_size of 1 or more, whose "
+            "entries have the times of operations, found 0");
+    status = symc_callbacks_start(&group->world->origin->callbacks, where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    listeners = open_list(group);
+    made = listeners != NULL ? make_listener(fn, arg) : NULL;
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    made->fn = fn;
-    made->arg = arg;
-    symc_tick_rate_measure(&made->rate);
-    if (!atomic_compare_exchange_strong(&group->listener, &none, made)) {
-        free(made);
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_notify: expected a group that tells nobody yet, found group "
-            "%s, which does",
-            group->name);
+    pthread_mutex_lock(&listeners->lock);
+    at = find(listeners, fn, arg);
+    added = *at == NULL;
+    if (added) {
+        *at = made;
+        atomic_fetch_or(&group->at_end, SYMC_AT_END_TELL);
     }
-    atomic_fetch_or(&group->at_end, SYMC_AT_END_TELL);
+    pthread_mutex_unlock(&listeners->lock);
+    if (added)
+        return SYMMCOLL_OK;
+    release(made);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "group_notify: expected a function and an arg that group %s does not "
+        "have yet, found the same again",
+        group->name);
+}
+
+symmcoll_status_t symmcoll_group_unnotify(
+    struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg)
+{
+    symmcoll_status_t status = check("group_unnotify", group, fn);
+    struct symc_listeners *listeners;
+    struct listener *found = NULL, **at;
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    listeners = atomic_load(&group->listeners);
+    if (listeners != NULL) {
+        pthread_mutex_lock(&listeners->lock);
+        at = find(listeners, fn, arg);
+        found = *at;
+        if (found != NULL)
+            *at = found->next;
+        if (listeners->head == NULL)
+            atomic_fetch_and(&group->at_end, ~(uint32_t)SYMC_AT_END_TELL);
+        pthread_mutex_unlock(&listeners->lock);
+    }
+    if (found == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_unnotify: expected a function and an arg that "
+            "symmcoll_group_notify() has added to group %s, found others",
+            group->name);
+    pthread_mutex_lock(&found->calling);
+    found->removed = true;
+    pthread_mutex_unlock(&found->calling);
+    release(found);
     return SYMMCOLL_OK;
 }

@@ -292,7 +292,7 @@ void symc_group_drop_bytes(struct symmcoll_group *group)
 
 static void free_struct(struct symmcoll_group *group)
 {
-    symc_group_free_listener(group);
+    symc_group_free_listeners(group);
     symc_regions_free(group);
     symc_slots_destroy(group);
     free_tables(group);

@@ -52,12 +52,12 @@ struct symc_group_plan {
 };
 
 struct symc_region;
-struct symc_listener;
+struct symc_listeners;
 
 /* What there is to do when an operation ends, beside recording it. */
 enum symc_at_end {
     SYMC_AT_END_NOTED = 1, /* none has succeeded since one that was noted */
-    SYMC_AT_END_TELL = 2   /* a function of the program is to be told */
+    SYMC_AT_END_TELL = 2   /* functions of the program are to be called */
 };
 
 /* What a module above keeps for a group: its first member. */
@@ -104,7 +104,7 @@ struct symmcoll_group {
     _Atomic uint32_t at_end;    /* of enum symc_at_end: 0 is the usual case */
     _Atomic uint32_t calls;     /* see symc_group_enter() */
     _Atomic pthread_t caller;   /* in one that calls the program; 0: none */
-    _Atomic(struct symc_listener *) listener; /* or NULL */
+    _Atomic(struct symc_listeners *) listeners; /* NULL: it has had none */
     _Atomic int64_t timeout_ns;
     _Atomic(struct symc_region *) region; /* the open one, or NULL */
     struct symc_region *regions;          /* all; under the world's lock */
@@ -232,6 +232,13 @@ void symc_group_end_claim(
 /* A user less, how many are left; and more. */
 uint32_t symc_group_drop_user(struct symmcoll_group *group);
 void symc_group_add_user(struct symmcoll_group *group);
+
+/* ---- making.c ---- */
+
+/* "ranks 0, 2-3", or those of an order of the program's "ranks 3, 0, 2 in this
+ * order". */
+const char *symc_group_format_ranks(
+    const int *ranks, int nranks, bool unsorted, char *buffer, size_t nbytes);
 
 /* ---- agree.c ---- */
 
@@ -402,12 +409,12 @@ void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
 /* ---- ended.c ---- */
 
 /* An operation has ended, with that entry in the recorder or none: queue a call
- * of the program's function, where the group has one. */
+ * of each function of the program that the group has. */
 void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
     const struct symc_trace_entry *entry, symmcoll_status_t status);
 
 /* The group is being released. */
-void symc_group_free_listener(struct symmcoll_group *group);
+void symc_group_free_listeners(struct symmcoll_group *group);
 
 /* ---- pair.c ---- */
 

@@ -364,6 +364,10 @@ struct symmcoll_operation {
     double started;           /* when its turn came */
     double ended;
     double duration; /* from started to ended, more than 0 */
+    enum symmcoll_kind kind;
+    double created_monotonic; /* the same times by CLOCK_MONOTONIC */
+    double started_monotonic;
+    double ended_monotonic;
 };
 
 /* Called on the world's callback thread, where symmcoll_last_error() is the
@@ -377,8 +381,9 @@ typedef void (*symmcoll_operation_fn)(
  * on, on this rank, in the order in which they end: collectives, sends and
  * receives, blocking or not.  arg is borrowed, until symmcoll_group_free()
  * has returned, which waits for the calls of what has ended by then, and in a
- * callback of another group makes them itself.  A group tells one
- * function; a call that is refused before it takes a number is not told.
+ * callback of another group makes them itself.  Several functions may be added,
+ * and are called in that order.  A call that is refused before it takes a number
+ * is not reported.
  *
  * Errors: INVALID (the same function with the same arg a second time; the recorder,
  * which has the times, is off: trace.buffer_size), NOT_MEMBER, ABORTED (the world is
@@ -388,6 +393,17 @@ typedef void (*symmcoll_operation_fn)(
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_group_notify(
+    struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg);
+
+/*
+ * Remove a function that symmcoll_group_notify() has added with that arg.  It is not
+ * called after this has returned, also for operations that have ended before; a call
+ * of it that another thread is in ends first.  It may remove itself.
+ *
+ * Errors: INVALID (the group has no such function), NOT_MEMBER.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_group_unnotify(
     struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg);
 
 /* This rank's number within the group; -1 where it is no member, or of NULL,

@@ -8,6 +8,7 @@
 #include "t/ddp/model.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,24 +16,37 @@
 
 #define MOST 64
 
-/* What has been told, in this order.  The callback thread writes it, and who
+/* What has been reported, in this order.  The callback thread writes it, and who
  * has released the group reads it. */
 struct told {
     int count;
     bool right; /* times, and whatever is the same of all */
     char names[MOST][32];
+    enum symmcoll_kind kinds[MOST];
     char label[32]; /* of the last one */
     uint64_t sequences[MOST];
     symmcoll_status_t statuses[MOST];
     char detail[200]; /* of one that has failed */
 };
 
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_REALTIME, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* The times by the other clock, which has the same lengths. */
+static bool are_monotonic(const struct symmcoll_operation *operation)
+{
+    double length = operation->ended_monotonic - operation->started_monotonic;
+
+    return operation->created_monotonic > 0 &&
+           operation->created_monotonic <= operation->started_monotonic &&
+           operation->started_monotonic <= operation->ended_monotonic &&
+           operation->ended_monotonic <= now(CLOCK_MONOTONIC) &&
+           fabs(operation->duration - length) < 0.001;
 }
 
 static void note(const struct symmcoll_operation *operation, void *arg)
@@ -45,6 +59,7 @@ static void note(const struct symmcoll_operation *operation, void *arg)
         return;
     strcpy(told->names[i], operation->name);
     strcpy(told->label, operation->label);
+    told->kinds[i] = operation->kind;
     told->sequences[i] = operation->sequence;
     told->statuses[i] = operation->status;
     if (operation->status < 0)
@@ -53,7 +68,8 @@ static void note(const struct symmcoll_operation *operation, void *arg)
     if (operation->duration > 0 && operation->created <= operation->started &&
         operation->started <= operation->ended &&
         fabs(operation->duration - length) < 0.001 &&
-        fabs(operation->ended - now()) < 100)
+        fabs(operation->ended - now(CLOCK_REALTIME)) < 100 &&
+        are_monotonic(operation))
         return;
     told->right = false;
     diag("%s: created %f, started %f, ended %f, took %g", operation->name,
@@ -144,7 +160,13 @@ static int kinds_are_told(struct symmcoll_group *all, int rank)
            count(&told, "all_reduce") == 3 && count(&told, "broadcast") == 3 &&
            count(&told, "all_gather") == 3 && count(&told, "barrier") == 1 &&
            count(&told, "send") == 1 && count(&told, "recv") == 1 &&
-           told.sequences[9] == 10 && told.sequences[11] == 2;
+           told.kinds[0] == SYMMCOLL_KIND_ALL_REDUCE &&
+           told.kinds[1] == SYMMCOLL_KIND_BROADCAST &&
+           told.kinds[2] == SYMMCOLL_KIND_ALL_GATHER &&
+           told.kinds[9] == SYMMCOLL_KIND_BARRIER &&
+           told.kinds[10] == SYMMCOLL_KIND_SEND &&
+           told.kinds[11] == SYMMCOLL_KIND_RECV && told.sequences[9] == 10 &&
+           told.sequences[11] == 2;
 }
 
 static int objects_are_told(struct symmcoll_group *all, int rank)
@@ -206,8 +228,8 @@ static int failures_are_told(struct symmcoll_group *all, int rank)
            count(&told, "barrier") == 1;
 }
 
-/* Others of the same world are not told; a second function is refused. */
-static int a_group_tells_one(struct symmcoll_group *all, int rank)
+/* Others of the same world are not told; the same is refused twice. */
+static int a_group_tells_its_own(struct symmcoll_group *all, int rank)
 {
     struct told told;
     struct symmcoll_group *group = open_group(all, rank, &told);
@@ -215,7 +237,7 @@ static int a_group_tells_one(struct symmcoll_group *all, int rank)
     struct symmcoll_group *alone;
     bool right =
         symmcoll_group_notify(group, note, &told) == SYMMCOLL_ERR_INVALID &&
-        strstr(symmcoll_last_error(), "which does") != NULL &&
+        strstr(symmcoll_last_error(), "the same again") != NULL &&
         symmcoll_group_notify(NULL, note, NULL) == SYMMCOLL_ERR_INVALID &&
         symmcoll_group_notify(all, NULL, NULL) == SYMMCOLL_ERR_INVALID;
 
@@ -227,6 +249,123 @@ static int a_group_tells_one(struct symmcoll_group *all, int rank)
     right = made(rank, symmcoll_group_free(alone)) && right;
     right = made(rank, symmcoll_group_free(group)) && right;
     return right && told.count == 0;
+}
+
+/* The order in which functions are called. */
+struct ordered {
+    atomic_int *turn;
+    int first, last, count; /* of its calls */
+};
+
+static void note_turn(const struct symmcoll_operation *operation, void *arg)
+{
+    struct ordered *ordered = arg;
+
+    (void)operation;
+    ordered->last = atomic_fetch_add(ordered->turn, 1);
+    if (ordered->count++ == 0)
+        ordered->first = ordered->last;
+}
+
+static int several_are_called_in_order(struct symmcoll_group *all, int rank)
+{
+    atomic_int turn = 0;
+    struct ordered ordered[3] = {
+        {&turn, 0, 0, 0}, {&turn, 0, 0, 0}, {&turn, 0, 0, 0}};
+    bool right = true;
+
+    for (int i = 0; i < 3; i++)
+        right =
+            made(rank, symmcoll_group_notify(all, note_turn, &ordered[i])) &&
+            right;
+    right = made(rank, symmcoll_barrier(all, NULL, NULL)) &&
+            made(rank, symmcoll_group_drain(all, 60)) && right;
+    for (int i = 0; i < 3; i++)
+        right = ordered[i].count == 1 && ordered[i].first == i && right;
+    right = made(rank, symmcoll_group_unnotify(all, note_turn, &ordered[1])) &&
+            symmcoll_group_unnotify(all, note_turn, &ordered[1]) ==
+                SYMMCOLL_ERR_INVALID &&
+            symmcoll_group_unnotify(NULL, note_turn, &ordered[1]) ==
+                SYMMCOLL_ERR_INVALID &&
+            made(rank, symmcoll_barrier(all, NULL, NULL)) &&
+            made(rank, symmcoll_group_drain(all, 60)) && right;
+    right = ordered[0].count == 2 && ordered[1].count == 1 &&
+            ordered[2].count == 2 && ordered[0].last == 3 &&
+            ordered[2].last == 4 && right;
+    for (int i = 0; i < 3; i += 2)
+        right =
+            made(rank, symmcoll_group_unnotify(all, note_turn, &ordered[i])) &&
+            right;
+    return made(rank, symmcoll_barrier(all, NULL, NULL)) &&
+           made(rank, symmcoll_group_drain(all, 60)) &&
+           atomic_load(&turn) == 5 && right;
+}
+
+/* A function that waits inside a call, or removes itself. */
+struct removing {
+    struct symmcoll_group *group;
+    atomic_int inside, go, calls, left;
+    symmcoll_status_t status;
+};
+
+static void wait_inside(const struct symmcoll_operation *operation, void *arg)
+{
+    struct removing *removing = arg;
+
+    (void)operation;
+    atomic_fetch_add(&removing->calls, 1);
+    atomic_store(&removing->inside, 1);
+    while (!atomic_load(&removing->go))
+        sched_yield();
+    atomic_store(&removing->left, 1);
+}
+
+static void remove_itself(const struct symmcoll_operation *operation, void *arg)
+{
+    struct removing *removing = arg;
+
+    (void)operation;
+    atomic_fetch_add(&removing->calls, 1);
+    removing->status =
+        symmcoll_group_unnotify(removing->group, remove_itself, removing);
+}
+
+static void *let_go(void *arg)
+{
+    struct removing *removing = arg;
+
+    while (!atomic_load(&removing->inside))
+        sched_yield();
+    sched_yield();
+    atomic_store(&removing->go, 1);
+    return NULL;
+}
+
+/* What has ended before, and is still to be reported, is not. */
+static int removed_functions_are_not_called(
+    struct symmcoll_group *all, int rank)
+{
+    struct removing waiting = {.group = all}, itself = {.group = all};
+    pthread_t thread;
+    bool right =
+        made(rank, symmcoll_group_notify(all, wait_inside, &waiting)) &&
+        made(rank, symmcoll_group_notify(all, remove_itself, &itself));
+
+    for (int i = 0; right && i < 3; i++)
+        right = made(rank, symmcoll_barrier(all, NULL, NULL));
+    while (right && !atomic_load(&waiting.inside))
+        sched_yield();
+    right = right && pthread_create(&thread, NULL, let_go, &waiting) == 0;
+    if (!right)
+        return 0;
+    right = made(rank, symmcoll_group_unnotify(all, wait_inside, &waiting)) &&
+            atomic_load(&waiting.left) == 1;
+    pthread_join(thread, NULL);
+    return made(rank, symmcoll_group_drain(all, 60)) &&
+           atomic_load(&waiting.calls) >= 1 &&
+           atomic_load(&waiting.calls) <= 3 &&
+           atomic_load(&itself.calls) == 1 && itself.status == SYMMCOLL_OK &&
+           right;
 }
 
 /* A group that a callback of another one releases, while there is still to be
@@ -346,7 +485,12 @@ int main(void)
         {failures_are_told, "W15: so is one that fails, with its error"},
         {a_callback_releases_another,
             "W15: a callback that releases another group makes its calls"},
-        {a_group_tells_one, "W15: a group tells one function, of its own"},
+        {a_group_tells_its_own,
+            "W15: a function is called for its own group alone, and added once"},
+        {several_are_called_in_order,
+            "W15: several functions are called in order, but for removed ones"},
+        {removed_functions_are_not_called,
+            "W15: a function is not called once it has been removed"},
     };
     int npoints = (int)(sizeof(points) / sizeof(points[0])), status;
 
