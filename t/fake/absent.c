@@ -306,6 +306,21 @@ static int errors_are_injected(void)
     return symmcoll_finalize(world) == SYMMCOLL_OK && good;
 }
 
+static int a_failed_world_ends(void)
+{
+    struct symmcoll_world *world = make(0, 4, 0, 0);
+    struct symmcoll_group *all = symmcoll_world_group(world);
+    float value = 0;
+    int good;
+
+    if (world == NULL)
+        return 0;
+    symmcoll_group_abort(all, "no more");
+    good = symmcoll_all_reduce(all, &value, &value, 1, SYMMCOLL_FLOAT32,
+               SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_ABORTED;
+    return symmcoll_finalize(world) == SYMMCOLL_OK && good;
+}
+
 static int refuses(
     int rank, int size, double latency, double bandwidth, const char *detail)
 {
@@ -340,6 +355,13 @@ static int worlds_are_checked(void)
            symmcoll_finalize(world) == SYMMCOLL_OK;
 }
 
+/* In one process, after one that failed too. */
+static int worlds_follow(void)
+{
+    return operations_end() && errors_are_injected() && a_failed_world_ends() &&
+           operations_end();
+}
+
 int main(void)
 {
     plan(10);
@@ -358,6 +380,7 @@ int main(void)
     ok(process_run(thousands_of_ranks),
         "schedules of thousands of ranks are compared (F44)");
     ok(process_run(worlds_are_checked), "wrong arguments are refused");
-    ok(process_run(operations_end), "fake worlds follow each other");
+    ok(process_run(worlds_follow),
+        "fake worlds follow each other in one process, one that fails too");
     return done_testing();
 }

@@ -348,6 +348,13 @@ static int arguments_are_checked(void)
                "2 of 2 ranks failed: ranks 0 and 1 returned INVALID: init");
 }
 
+/* In one process, after runs that failed too. */
+static int runs_follow(void)
+{
+    return each_has_a_world() && another_fails() && each_has_a_world() &&
+           store_waits_end() && each_has_a_world();
+}
+
 int main(void)
 {
     plan(14);
@@ -377,6 +384,7 @@ int main(void)
     ok(process_run(deadlines_end_worlds),
         "a rank whose deadline passes while others join leaves them its block");
     ok(process_run(arguments_are_checked), "wrong arguments are refused");
-    ok(process_run(each_has_a_world), "runs follow each other");
+    ok(process_run(runs_follow),
+        "runs follow each other in one process, those that fail too");
     return done_testing();
 }
