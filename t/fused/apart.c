@@ -128,6 +128,18 @@ static int of_chunks(struct symmcoll_group *group, int rank)
     good = OK(symmcoll_all_gather_and_consume(
                group, &all[rank], sizeof(int), NULL, NULL, NULL, all)) &&
            all[0] == 5 && all[1] == 6;
+    /* Directly after the shard, directly before it, and nowhere. */
+    all[3] = rank + 7;
+    good = OK(symmcoll_all_gather_and_consume(
+               group, &all[3], sizeof(int), NULL, NULL, NULL, &all[4])) &&
+           all[4] == 7 && all[5] == 8 && good;
+    all[2] = rank + 9;
+    good = OK(symmcoll_all_gather_and_consume(
+               group, &all[2], sizeof(int), NULL, NULL, NULL, all)) &&
+           all[0] == 9 && all[1] == 10 && good;
+    good = OK(symmcoll_all_gather_and_consume(
+               group, &all[2], sizeof(int), NULL, NULL, NULL, NULL)) &&
+           good;
     return REFUSED(symmcoll_all_gather_and_consume(group, &all[1 - rank],
                        sizeof(int), NULL, NULL, NULL, all),
                rank == 0 ? "or at byte 0 of that, found it at byte 4"
