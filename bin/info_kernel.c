@@ -5,6 +5,8 @@
  */
 #include "info.h"
 
+#include "segment/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -44,7 +46,7 @@ static int close_failed(int fd)
 static int probe_memfd(void)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    int fd = memfd_create("symmcoll-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = symc_memory_memfd("symmcoll-info", 0);
 
     if (fd < 0)
         return errno;
@@ -60,7 +62,7 @@ static int probe_memfd(void)
 
 static int probe_fallocate(void)
 {
-    int fd = memfd_create("symmcoll-info", MFD_CLOEXEC);
+    int fd = symc_memory_memfd("symmcoll-info", 0);
 
     if (fd < 0)
         return errno;

@@ -8,10 +8,16 @@
 
 #include "base/proc.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_NS (10 * SYMC_NS_PER_S) /* a rank that has it may be stopped */
 
 #define FOLDER_MAX 256 /* bytes of the folder of a control group */
 
@@ -125,8 +131,9 @@ static bool take_place(const char *line, void *arg)
     return false;
 }
 
-/* The least of a group and those that it is in. */
-static size_t left_up_to(const struct version *version)
+/* The least of a group and those that it is in; tightest (out, or NULL): the folder
+ * of the one that has it. */
+static size_t left_up_to(const struct version *version, char *tightest)
 {
     struct place place = {.version = version};
     size_t least = SIZE_MAX, base = strlen(version->base), length, left;
@@ -138,6 +145,8 @@ static size_t left_up_to(const struct version *version)
     while (length >= base) {
         place.folder[length] = '\0';
         left = left_in(place.folder, version);
+        if (left < least && tightest != NULL)
+            memcpy(tightest, place.folder, length + 1);
         least = left < least ? left : least;
         /* Without the last name; in the end without the slash. */
         do
@@ -157,7 +166,7 @@ size_t symc_memory_available(bool *group)
         least = machine.sum * 1024;
     *group = false;
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-        size_t left = left_up_to(&versions[i]);
+        size_t left = left_up_to(&versions[i], NULL);
 
         if (left < least) {
             *group = true;
@@ -165,4 +174,37 @@ size_t symc_memory_available(bool *group)
         }
     }
     return least;
+}
+
+/* Opens the folder of the group that leaves the least, of either version. */
+static int open_tightest(void)
+{
+    char folder[FOLDER_MAX] = "", found[FOLDER_MAX];
+    size_t least = SIZE_MAX;
+
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        size_t left = left_up_to(&versions[i], found);
+
+        if (left < least) {
+            least = left;
+            memcpy(folder, found, sizeof(folder));
+        }
+    }
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int symc_memory_lock(void)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int64_t until = symc_now_ns() + LOCK_NS;
+    int fd = open_tightest();
+
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (symc_now_ns() >= until) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return fd;
 }

@@ -27,6 +27,14 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* With so much more left than is asked for, no other rank's allocation at the same
+ * time can take what is left. */
+#define AMPLE 64
+
 /* A limit as text, for a message. */
 static const char *format_limit(int resource, char *buffer)
 {
@@ -87,6 +95,15 @@ symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes)
         symc_format_bytes(limit.rlim_cur, allowed));
 }
 
+int symc_memory_memfd(const char *name, unsigned more)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | more;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+
+    /* Linux before 6.3 does not know the flag. */
+    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
+}
+
 symmcoll_status_t symc_memory_create(
     const char *name, size_t nbytes, const char *what, int *fd)
 {
@@ -95,7 +112,7 @@ symmcoll_status_t symc_memory_create(
 
     if (status != SYMMCOLL_OK)
         return status;
-    made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    made = symc_memory_memfd(name, 0);
     if (made < 0)
         return symc_fail_descriptor(errno, what);
     if (ftruncate(made, (off_t)nbytes) != 0)
@@ -155,14 +172,57 @@ symmcoll_status_t symc_memory_map(
     return symc_memory_map_part(fd, 0, nbytes, what, at);
 }
 
+/* Returns whether fallocate() is denied, by a filter of system calls or by the
+ * file system, which says nothing of memory. */
+static bool is_denied(int error)
+{
+    return error == EPERM || error == EACCES || error == ENOSYS ||
+           error == EOPNOTSUPP;
+}
+
+/* Backs a part of a file by touching its pages, whose contents remain.  Returns 0
+ * or an errno. */
+static int touch(int fd, uint64_t offset, size_t nbytes)
+{
+    size_t page = symc_memory_page(fd);
+    uint64_t begin = offset - offset % page;
+    size_t length = (size_t)(offset - begin) + nbytes;
+    char *at = mmap(
+        NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)begin);
+    int error = 0;
+
+    if (at == MAP_FAILED)
+        return errno;
+    if (madvise(at, length, MADV_POPULATE_WRITE) != 0)
+        error = errno;
+    /* Linux before 5.14 cannot do that at once. */
+    if (error == EINVAL || is_denied(error)) {
+        for (size_t i = 0; i < length; i += page)
+            (void)__atomic_fetch_or(at + i, 0, __ATOMIC_RELAXED);
+        error = 0;
+    }
+    munmap(at, length);
+    return error;
+}
+
+static int allocate(int fd, uint64_t offset, size_t nbytes)
+{
+    int error;
+
+    do {
+        error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
+    } while (error == EINTR);
+    return is_denied(error) ? touch(fd, offset, nbytes) : error;
+}
+
 /* Back a part of a file that is as long; so many bytes of it are not backed
  * yet. */
 static symmcoll_status_t back(
     int fd, uint64_t offset, size_t nbytes, size_t missing, const char *what)
 {
     size_t available = SIZE_MAX;
-    bool group;
-    int error;
+    bool group = false;
+    int error, lock = -1;
 
     /* The kernel would fill the machine page by page and find out at the end,
      * by then at the cost of other processes; in a control group it would end
@@ -170,12 +230,17 @@ static symmcoll_status_t back(
      * is takes longer. */
     if (missing >= LITTLE)
         available = symc_memory_available(&group);
+    /* Ranks that look at the same time would each find room for themselves. */
+    if (group && missing <= available && missing > available / AMPLE) {
+        lock = symc_memory_lock();
+        available = symc_memory_available(&group);
+    }
+    error = missing > available ? ENOMEM : allocate(fd, offset, nbytes);
+    if (lock >= 0)
+        close(lock);
     if (missing > available)
         return fail_no_memory(
-            ENOMEM, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");
-    do {
-        error = fallocate(fd, 0, (off_t)offset, (off_t)nbytes) == 0 ? 0 : errno;
-    } while (error == EINTR);
+            error, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");
     if (error != 0)
         return fail_no_memory(
             error, what, nbytes, RLIMIT_FSIZE, "RLIMIT_FSIZE");

@@ -8,6 +8,11 @@
 
 #include "base/base.h"
 
+/* memfd_create() with MFD_CLOEXEC and MFD_ALLOW_SEALING, and with MFD_NOEXEC_SEAL
+ * where the kernel has that: with vm.memfd_noexec=2 it makes no others.  more: further
+ * flags.  Returns a descriptor, or -1 with errno set. */
+int symc_memory_memfd(const char *name, unsigned more);
+
 /*
  * Make so many bytes of address space that nobody can shorten or grow; what
  * there is of it in memory is what symc_memory_reserve() has reserved.
@@ -57,6 +62,12 @@ size_t symc_memory_page(int fd);
 /* How much memory there is for this process, SIZE_MAX where it is unknown; group
  * (out): the limit of its control group is what leaves so much. */
 size_t symc_memory_available(bool *group);
+
+/* Locks the limit that symc_memory_available() has found for this process's control
+ * group, so that no other rank takes what is left before this one has: a lock of the
+ * group's folder, to be closed; -1: there is no limit, or the lock was not to be had
+ * within some seconds. */
+int symc_memory_lock(void);
 
 /* Let this process touch a part, which begins on a page, without page faults;
  * best effort. */

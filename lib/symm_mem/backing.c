@@ -74,8 +74,7 @@ static int create_huge(
             what, sysconf(_SC_PAGESIZE));
         return -1;
     }
-    fd = memfd_create(
-        "symmcoll:symm", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    fd = symc_memory_memfd("symmcoll:symm", MFD_HUGETLB);
     why = fd < 0 ? strerror(errno) : fill_huge(fd, *whole);
     if (why == NULL)
         return fd;
