@@ -20,6 +20,10 @@
 /* How long the monitor may take to tell of a death, that wait included. */
 #define DEATH_WAIT_NS (4 * EXIT_STATUS_WAIT_NS)
 
+/* A look at one peer takes about so long; see find_period(). */
+#define LOOK_NS INT64_C(150)
+#define SHARE 20
+
 #define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
 
 /* ---- the dead ---- */
@@ -255,10 +259,23 @@ static void look_at_failures(struct symmcoll_world *world)
 
 /* ---- the threads ---- */
 
+/* Finds the time between two looks at the peers: host.watch, or more where the
+ * monitors of all ranks would take more than one SHARE-th of the processors, which
+ * ranks that still join need. */
+static int64_t find_period(const struct symmcoll_world *world)
+{
+    int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t looks = (int64_t)world->size * world->size;
+    int64_t least = looks * LOOK_NS * SHARE / (processors > 0 ? processors : 1);
+
+    return least > world->config->host_watch ? least
+                                             : world->config->host_watch;
+}
+
 static void watch(struct symmcoll_world *world, bool *dead)
 {
     struct symc_monitor *monitor = &world->monitor;
-    int64_t stuck_at = 0;
+    int64_t period = find_period(world), stuck_at = 0;
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint32_t alarm = atomic_load(&monitor->alarm);
@@ -277,7 +294,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
             stuck_at = 0;
             symc_world_dump_stuck(world);
         }
-        symc_word_sleep(&monitor->alarm, alarm, world->config->host_watch);
+        symc_word_sleep(&monitor->alarm, alarm, period);
     }
     /* The last failure is still to be written, also for ranks that cannot
      * write. */
