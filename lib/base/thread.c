@@ -32,6 +32,8 @@ struct attributes {
 
 /* Long enough to write a flight recorder out. */
 #define PROMPT_NS (UINT64_C(500) * 1000)
+#define PROMPT_NICE (-10)
+#define RESET_ON_FORK 1u /* threads that it starts have the usual nice value */
 
 #define ATTEMPTS_MAX 500 /* to start a thread: about 0.1 s */
 
@@ -45,6 +47,14 @@ void symc_thread_be_prompt(void)
         return;
     attributes.size = sizeof(attributes);
     attributes.runtime_ns = PROMPT_NS;
+    if (attributes.nice > PROMPT_NICE) {
+        struct attributes raised = attributes;
+
+        raised.nice = PROMPT_NICE;
+        raised.flags |= RESET_ON_FORK;
+        if (syscall(SYS_sched_setattr, 0, &raised, 0) == 0)
+            return;
+    }
     syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

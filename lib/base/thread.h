@@ -22,9 +22,10 @@
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg);
 
-/* Request a short time slice for the calling thread, so that it runs soon after
- * it is woken although other threads compute.  Best effort; it has an effect
- * from Linux 6.12 on. */
+/* Requests a short time slice for the calling thread, and a nice value of -10
+ * where the process may have that, so that it runs soon after it is woken although
+ * other threads compute.  Best effort; the slice has an effect from Linux 6.12
+ * on. */
 void symc_thread_be_prompt(void);
 
 #endif

@@ -218,6 +218,52 @@ static int load(void)
     return handle == NULL;
 }
 
+struct niceness {
+    int raised;  /* of a thread that is prompt */
+    int started; /* of one that it has started */
+};
+
+static void *read_nice(void *arg)
+{
+    *(int *)arg = getpriority(PRIO_PROCESS, (id_t)gettid());
+    return NULL;
+}
+
+static void *be_prompt(void *arg)
+{
+    struct niceness *nice = arg;
+    pthread_t thread;
+
+    symc_thread_be_prompt();
+    read_nice(&nice->raised);
+    if (symc_thread_start(&thread, "t", SYMC_STACK_SMALL, read_nice,
+            &nice->started) == SYMMCOLL_OK)
+        pthread_join(thread, NULL);
+    return NULL;
+}
+
+/* Where the process may not have it the nice value stays. */
+static int prompt_threads_go_first(void)
+{
+    struct niceness nice = {1000, 1000};
+    int own = getpriority(PRIO_PROCESS, (id_t)gettid());
+    pthread_t thread;
+    bool may;
+
+    if (symc_thread_start(&thread, "t", SYMC_STACK_SMALL, be_prompt, &nice) !=
+        SYMMCOLL_OK)
+        return 0;
+    pthread_join(thread, NULL);
+    may = setpriority(PRIO_PROCESS, (id_t)gettid(), -10) == 0;
+    if (may)
+        (void)setpriority(PRIO_PROCESS, (id_t)gettid(), own);
+    diag("nice %d: prompt %d, started by that %d", own, nice.raised,
+        nice.started);
+    if (!may || own <= -10)
+        return nice.raised == own && nice.started == own;
+    return nice.raised == -10 && nice.started == 0;
+}
+
 /* Address space for no stack at all: the limits are told. */
 static int lack_is_told(void)
 {
@@ -249,13 +295,16 @@ int main(int argc, char **argv __attribute__((unused)))
         return load();
     if (!make_file())
         skip_all("no file to execute can be made");
-    plan(6);
+    plan(7);
     alarm(600);
     ok(threads_start_beside_exec(),
         "threads start while another one tries to execute a program");
     ok(start_leaves_the_thread(),
         "a thread has its id and its name when it runs, and is left alone");
     ok(signals_are_the_program_s(), "signals are blocked in them alone");
+    ok(prompt_threads_go_first(),
+        "a prompt thread goes before others where the process may have that, "
+        "and no thread that it starts does");
     ok(stacks_have_room(),
         "a thread has its stack beside the program's thread-local data");
     if (sanitized || access(find_library(), R_OK) != 0)
