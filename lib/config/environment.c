@@ -14,6 +14,8 @@
 #define ORIGIN_MAX 128 /* bytes of "environment NAME" */
 
 static const char prefix[] = "SYMMCOLL_";
+/* Programs may name their own variables so: no setting begins with "user.". */
+static const char program_prefix[] = "SYMMCOLL_USER_";
 
 static const char *find_variable(char *const *environment, const char *name)
 {
@@ -45,8 +47,12 @@ static int find_option(const char *variable)
     return -1;
 }
 
+/* Returns whether a variable is no setting but known: of launchers and modules, or
+ * the program's own. */
 static bool is_other_variable(const char *name)
 {
+    if (strncmp(name, program_prefix, sizeof(program_prefix) - 1) == 0)
+        return true;
     for (int i = 0; symc_other_variables[i] != NULL; i++)
         if (strcmp(symc_other_variables[i], name) == 0)
             return true;

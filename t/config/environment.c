@@ -37,6 +37,13 @@ static void test_own_names(void)
         "SYMMCOLL_JOB=x", "SYMMCOLL_ATTEMPT=0");
     ok(reading.status == SYMMCOLL_OK && reading.warnings == 0,
         "those of launchers and modules are known");
+    READ("SYMMCOLL_USER_PORT=1",
+        "SYMMCOLL_USER_=", "SYMMCOLL_USER_HOST_CHUNK=x");
+    ok(reading.status == SYMMCOLL_OK && reading.warnings == 0,
+        "those that begin with SYMMCOLL_USER_ are the program's");
+    READ("SYMMCOLL_USER=x");
+    ok(warned_with(&reading, "SYMMCOLL_USER", "unknown"),
+        "SYMMCOLL_USER alone is unknown");
     READ("SYMMCOLL_NO_ASSIGNMENT", "=", "");
     ok(reading.status == SYMMCOLL_OK && reading.warnings == 0,
         "entries of an environment that are no assignments are passed over");
@@ -165,7 +172,7 @@ static void test_distance(void)
 
 int main(void)
 {
-    plan(28);
+    plan(30);
     test_own_names();
     test_aliases();
     test_alias_switch();
