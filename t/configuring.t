@@ -69,6 +69,14 @@ done'
 toolkit broken 13000 'echo "nvcc fatal: Unsupported gpu architecture" >&2; exit 1'
 toolkit old 12040 ''
 
+for odd in 'a b' 'a:b' 'a,b'; do
+    mkdir "$scratch/$odd"
+    (cd "$scratch/$odd" && "$configure" >said 2>&1)
+    is "$?:$(cat "$scratch/$odd/said")" "1:configure: error: expected a path that \
+has no space and none of :;,()*?<>| (libtool cannot build there), found \
+'$scratch/$odd'" "a build in a folder called '$odd' is refused at once"
+done
+
 try 'a toolkit that is named is used' \
     has_cuda "$scratch/good/bin/nvcc" --with-cuda="$scratch/good"
 try 'so is that of CUDA_HOME' \

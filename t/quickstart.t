@@ -102,4 +102,12 @@ grep -q 'module.c:1: error' "$scratch/err" &&
     ! grep -q 'second sentence' "$scratch/err"
 ok $? 'it prints what the compiler said, and no points of an earlier run' ||
     diag <"$scratch/err"
+
+mkdir "$scratch/a b:c"
+cp "$srcdir/quickstart" "$scratch/a b:c"
+PATH=$scratch/bin:$PATH "$scratch/a b:c/quickstart" >"$scratch/out" 2>"$scratch/err"
+is "$?:$(cat "$scratch/err")" "1:quickstart: expected a path that has no space and \
+none of :;,()*?<>| (libtool cannot build there), found '$scratch/a b:c'" \
+    'a clone in a folder with a space is refused before anything is installed'
+is "$(cat "$scratch/out")" '' 'and no stage begins'
 done_testing
