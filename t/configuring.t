@@ -88,6 +88,31 @@ try '--with-cuda-arch: code for each, and PTX for the last' sh -c '
 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90"' \
     "$configure" "$scratch"
 
+# chosen EXPECTED CAPABILITY...: of GPUs with these the kernels are compiled for the
+# expected ones.
+chosen()
+{
+    expected=$1
+    shift
+    mkdir -p "$scratch/gpus"
+    printf '#!/bin/sh\nprintf "%%s\\n" %s\n' "$*" >"$scratch/gpus/nvidia-smi"
+    chmod +x "$scratch/gpus/nvidia-smi"
+    [ $# -gt 0 ] || printf '#!/bin/sh\nexit 9\n' >"$scratch/gpus/nvidia-smi"
+    PATH=$scratch/gpus:$PATH has_cuda "(compute capabilities $expected," \
+        --with-cuda="$scratch/listing"
+}
+
+toolkit listing 13000 '[ "$1" = --list-gpu-arch ] &&
+    printf "%s\n" compute_75 compute_80 compute_90 compute_100
+while [ $# -gt 1 ]; do
+    [ "$1" = -o ] && echo image >"$2"
+    shift
+done'
+try 'without it, code for the GPUs that are there' chosen '80 90' 9.0 8.0 9.0
+try 'but not for those that the kernels do not run on' chosen 80 7.5 8.0
+try 'nor for those that the compiler does not know' chosen 90 12.0
+try 'and for 90 where there is no GPU' chosen 90
+
 # compiles N ARCHS: after configuring for these, make runs the compiler N times for
 # the image.
 compiles()
