@@ -12,6 +12,8 @@ cp "$srcdir/quickstart" "$srcdir/configure.ac" "$srcdir/Makefile.am" \
 sleep 0.01
 : >"$tree/Makefile"
 : >"$tree/config.status"
+: >"$tree/libtool"
+mkdir -p "$tree/pages/man7"
 for tool in cc dpkg-checkbuilddeps; do
     printf '#!/bin/sh\nexit 0\n' >"$scratch/bin/$tool"
 done
@@ -102,6 +104,14 @@ grep -q 'module.c:1: error' "$scratch/err" &&
     ! grep -q 'second sentence' "$scratch/err"
 ok $? 'it prints what the compiler said, and no points of an earlier run' ||
     diag <"$scratch/err"
+
+printf '#!/bin/sh\necho again >>configured\n: >libtool\n' >"$tree/configure"
+chmod +x "$tree/configure"
+sleep 0.01
+: >"$tree/Makefile"
+quick passes
+is "$(cat "$tree/configured")" again \
+    'a configure that was interrupted before it made libtool runs again'
 
 mkdir "$scratch/a b:c"
 cp "$srcdir/quickstart" "$scratch/a b:c"
