@@ -4,6 +4,7 @@
  */
 #include "backend/module.h"
 #include "backend/interface.h"
+#include "base/descriptor.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -60,7 +61,7 @@ static bool is_cut_off(const char *path)
     ElfW(Ehdr) head;
     ElfW(Phdr) part;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = symc_descriptor_raise(open(path, O_RDONLY | O_CLOEXEC));
     bool cut = false;
 
     if (fd < 0)

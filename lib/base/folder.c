@@ -7,6 +7,7 @@
  * replace one between the check and the use.
  */
 #include "base/base.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +102,8 @@ static symmcoll_status_t follow(
     int fd = -1;
 
     if (error == ENOTDIR || error == ELOOP)
-        fd = openat(walk->fd, component, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fd = symc_descriptor_raise(
+            openat(walk->fd, component, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISLNK(info.st_mode)) {
         length = readlinkat(fd, "", target, sizeof(target) - 1);
         status = judge(walk, component, &info);
@@ -119,7 +121,8 @@ static symmcoll_status_t follow(
 
 static symmcoll_status_t begin(struct walk *walk, const char *folder)
 {
-    int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd =
+        symc_descriptor_raise(open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
 
     if (fd < 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno, "%s", walk->path);
@@ -152,8 +155,8 @@ static symmcoll_status_t walk_path(struct walk *walk, const char *path)
         path += length;
         if (strcmp(component, ".") == 0)
             continue;
-        fd = openat(
-            walk->fd, component, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = symc_descriptor_raise(openat(walk->fd, component,
+            O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         status = fd >= 0 ? go_to(walk, component, fd)
                          : follow(walk, component, errno);
     }

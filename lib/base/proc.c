@@ -6,6 +6,7 @@
  * read() would wait for ever.
  */
 #include "base/proc.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@ static size_t read_all(int fd, char *text, size_t nbytes)
 
 size_t symc_proc_read(const char *path, char *text, size_t nbytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd =
+        symc_descriptor_raise(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     size_t used = 0;
     int error;
 
@@ -47,7 +49,8 @@ void symc_proc_each_line(
     const char *path, bool (*take)(const char *line, void *arg), void *arg)
 {
     char line[SYMC_PROC_LINE];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd =
+        symc_descriptor_raise(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     size_t used = 0, length, taken;
     off_t at = 0;
     bool rest = false; /* of a line whose first bytes have been taken */

@@ -3,6 +3,7 @@
  * Processors, their caches and their memory.
  */
 #include "base/topology.h"
+#include "base/descriptor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static SYMC_PRINTF(3, 4) bool read_line(
     va_start(list, format);
     vsnprintf(path, sizeof(path), format, list);
     va_end(list);
-    file = fopen(path, "re");
+    file = symc_descriptor_read_file(path);
     if (file == NULL)
         return false;
     found = fgets(line, (int)nbytes, file) != NULL;

@@ -6,6 +6,7 @@
  * sockets is read.
  */
 #include "bootstrap/connect.h"
+#include "base/descriptor.h"
 #include "bootstrap/message.h"
 
 #include <errno.h>
@@ -36,7 +37,8 @@ int symc_bootstrap_connect(const char *name, int *fd)
 
     if (length == 0)
         return EINVAL;
-    made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    made = symc_descriptor_raise(
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (made < 0)
         return errno;
     while (connect(made, (struct sockaddr *)&address, length) != 0) {
@@ -138,8 +140,8 @@ static bool read_list(int fd, const char *name, bool *found, uid_t *uid)
 
 bool symc_bootstrap_socket_owner(const char *name, uid_t *uid)
 {
-    int fd = socket(
-        AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+    int fd = symc_descriptor_raise(socket(AF_NETLINK,
+        SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
     bool found = false;
 
     if (fd < 0)

@@ -3,6 +3,7 @@
  * Sending to the peers' inboxes, and sorting what arrives in the own one.
  */
 #include "bootstrap/inbox.h"
+#include "base/descriptor.h"
 
 #include "bootstrap/message.h"
 
@@ -55,11 +56,14 @@ struct state {
 symmcoll_status_t symc_bootstrap_inbox_open(
     struct symc_bootstrap_inbox *inbox, int *way)
 {
-    int ends[2];
+    int ends[2], error;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
             ends) != 0)
         return symc_fail_descriptor(errno, "init: inbox");
+    error = symc_descriptor_raise_all(ends, 2);
+    if (error != 0)
+        return symc_fail_descriptor(error, "init: inbox");
     symc_bootstrap_inbox_open_none(inbox);
     inbox->fd = ends[0];
     *way = ends[1];
@@ -301,7 +305,8 @@ static void begin_exchange(struct state *state)
     for (int r = 0; r < exchange->size; r++)
         state->fds[r] = -1;
     if (state->fd >= 0) {
-        state->fds[exchange->rank] = fcntl(state->fd, F_DUPFD_CLOEXEC, 0);
+        state->fds[exchange->rank] =
+            fcntl(state->fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
         if (state->fds[exchange->rank] < 0) {
             state->error = errno;
             state->fd = -1;

@@ -3,6 +3,7 @@
  * The socket that a bootstrap server listens on: its name, who has that
  * already, and whether they will release it.
  */
+#include "base/descriptor.h"
 #include "bootstrap/connect.h"
 #include "bootstrap/server.h"
 
@@ -106,7 +107,8 @@ symmcoll_status_t symc_bootstrap_listen(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "bootstrap server: expected a name of 1 to %zu bytes, found '%s'",
             sizeof(address.sun_path) - 1, name);
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd = symc_descriptor_raise(
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0)
         return symc_fail_descriptor(errno, "bootstrap server: socket");
     while ((error = try_listening(name, fd)) == EADDRINUSE &&

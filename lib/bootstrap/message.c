@@ -6,6 +6,7 @@
 #include "bootstrap/message.h"
 #include "bootstrap/bootstrap.h"
 
+#include "base/descriptor.h"
 #include "base/proc.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ int symc_bootstrap_message_receive(
         .msg_iovlen = 1,
         .msg_control = control.room,
         .msg_controllen = sizeof(control)};
-    int room = *nfds, resets = 0;
+    int room = *nfds, resets = 0, error;
     ssize_t got;
 
     *nfds = 0;
@@ -102,8 +103,13 @@ int symc_bootstrap_message_receive(
         return errno == ECONNRESET ? EPIPE : errno;
     *nfds = take_fds(&message, fds, room);
     *nbytes = (size_t)got;
+    error = symc_descriptor_raise_all(fds, *nfds);
+    if (error != 0)
+        *nfds = 0;
     if (got == 0)
         return EPIPE;
+    if (error != 0)
+        return error;
     if ((message.msg_flags & MSG_CTRUNC) != 0)
         return EMFILE;
     if ((message.msg_flags & MSG_TRUNC) != 0)

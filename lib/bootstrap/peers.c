@@ -3,6 +3,7 @@
  * Joining a world: exchange arenas over the bootstrap server, and map what the
  * others brought.
  */
+#include "base/descriptor.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/message.h"
 #include "segment/liveness.h"
@@ -114,7 +115,8 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
     mine.fds[SYMC_BOOTSTRAP_ARENA] = own->fd;
     mine.fds[SYMC_BOOTSTRAP_INBOX] = own->inbox;
     /* Kernels before 5.3 have no pidfd: the liveness word does not need it. */
-    mine.fds[SYMC_BOOTSTRAP_PIDFD] = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    mine.fds[SYMC_BOOTSTRAP_PIDFD] =
+        symc_descriptor_raise((int)syscall(SYS_pidfd_open, getpid(), 0));
     status = symc_bootstrap_exchange(args, &mine, all, threads);
     if (mine.fds[SYMC_BOOTSTRAP_PIDFD] >= 0)
         close(mine.fds[SYMC_BOOTSTRAP_PIDFD]);

@@ -3,6 +3,7 @@
  * Reaching the bootstrap server: a rank connects again and again until its
  * deadline, and makes sure whose the server is.
  */
+#include "base/descriptor.h"
 #include "bootstrap/connect.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/message.h"
@@ -124,7 +125,9 @@ static int open_server_pidfd(int fd, pid_t server)
 
     if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
         return pidfd;
-    return server > 0 ? (int)syscall(SYS_pidfd_open, server, 0) : -1;
+    return server > 0
+               ? symc_descriptor_raise((int)syscall(SYS_pidfd_open, server, 0))
+               : -1;
 }
 
 /* Where the queue of connections is full, places in it are rare: be quick. */

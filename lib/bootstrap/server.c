@@ -5,6 +5,7 @@
  * message, and drops a bad client without harm to the others.
  */
 #include "bootstrap/server.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -181,8 +182,8 @@ static bool accept_client(struct symc_bootstrap_server *server)
 {
     uid_t uid;
     pid_t pid;
-    int fd =
-        accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = symc_descriptor_raise(
+        accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 
     if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
         int error = errno;
@@ -270,7 +271,7 @@ symmcoll_status_t symc_bootstrap_open_until(const char *name,
     status = symc_bootstrap_listen(name, deadline_ns, &made->listener);
     if (status != SYMMCOLL_OK)
         goto free_server;
-    made->epoll = epoll_create1(EPOLL_CLOEXEC);
+    made->epoll = symc_descriptor_raise(epoll_create1(EPOLL_CLOEXEC));
     if (made->epoll < 0 ||
         epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->listener, &event) != 0) {
         status = symc_fail_descriptor(errno, "bootstrap server: epoll");

@@ -10,6 +10,7 @@
  * the table of this thread alone no other thread can copy.
  */
 #include "bootstrap/server_thread.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "bootstrap/server.h"
 
@@ -124,11 +125,14 @@ static void *run_server(void *arg)
 
 static symmcoll_status_t connect_ends(struct symc_bootstrap_thread *server)
 {
-    int ends[2];
+    int ends[2], error;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
             ends) != 0)
         return symc_fail_descriptor(errno, "init: socketpair");
+    error = symc_descriptor_raise_all(ends, 2);
+    if (error != 0)
+        return symc_fail_descriptor(error, "init: socketpair");
     server->own = ends[0];
     server->other = ends[1];
     return SYMMCOLL_OK;

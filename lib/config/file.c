@@ -4,6 +4,7 @@
  * libconfig as a string, never as a file, so that a folder, a device or a file
  * without end is an error reported here.  Also the folder of further files.
  */
+#include "base/descriptor.h"
 #include "config/option.h"
 
 #include <dirent.h>
@@ -297,7 +298,8 @@ static symmcoll_status_t open_file(
     struct symc_load *load, const char *path, enum symc_file_need need, int *fd)
 {
     /* Not to wait for the other end of a pipe. */
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *fd = symc_descriptor_raise(
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (*fd >= 0)
         return SYMMCOLL_OK;
 

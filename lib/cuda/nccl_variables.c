@@ -4,6 +4,7 @@
  * first used, which the library has to know before.  They are read here as NCCL reads
  * them; what a plugin of NCCL's has for variables nobody knows.
  */
+#include "base/descriptor.h"
 #include "cuda/nccl.h"
 
 #include <pwd.h>
@@ -21,7 +22,7 @@
 static bool find_in_file(
     const char *path, const char *name, struct symc_nccl_variable *found)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = symc_descriptor_read_file(path);
     char *line = NULL, *value;
     bool has = false;
     size_t size = 0;

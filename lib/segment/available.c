@@ -6,6 +6,7 @@
  */
 #include "segment/memory.h"
 
+#include "base/descriptor.h"
 #include "base/proc.h"
 
 #include <fcntl.h>
@@ -190,7 +191,8 @@ static int open_tightest(void)
             memcpy(folder, found, sizeof(folder));
         }
     }
-    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return symc_descriptor_raise(
+        open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 int symc_memory_lock(void)

@@ -4,6 +4,7 @@
  */
 #include "segment/memory.h"
 
+#include "base/descriptor.h"
 #include "base/proc.h"
 #include "segment/arena.h"
 
@@ -98,10 +99,12 @@ symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes)
 int symc_memory_memfd(const char *name, unsigned more)
 {
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | more;
-    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    int fd = symc_descriptor_raise(memfd_create(name, flags | MFD_NOEXEC_SEAL));
 
     /* Linux before 6.3 does not know the flag. */
-    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
+    return fd < 0 && errno == EINVAL
+               ? symc_descriptor_raise(memfd_create(name, flags))
+               : fd;
 }
 
 symmcoll_status_t symc_memory_create(

@@ -2,6 +2,7 @@
 /*
  * Reaching a server: a connection to one of its addresses.
  */
+#include "base/descriptor.h"
 #include "store/link.h"
 
 #include <errno.h>
@@ -30,8 +31,8 @@ int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd)
     struct pollfd ready = {.events = POLLOUT};
     int64_t left;
 
-    *fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-        address->ai_protocol);
+    *fd = symc_descriptor_raise(socket(address->ai_family,
+        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol));
     if (*fd < 0)
         return errno;
     ready.fd = *fd;
@@ -67,7 +68,8 @@ static int connect_local(const char *path, int *fd)
     int error;
 
     snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", path);
-    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    *fd = symc_descriptor_raise(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (*fd < 0)
         return errno;
     if (connect(*fd, (struct sockaddr *)&at, sizeof(at)) == 0)

@@ -2,6 +2,7 @@
 /*
  * One access to the file of a file store: open it, lock it, read what is new.
  */
+#include "base/descriptor.h"
 #include "store/file.h"
 
 #include <errno.h>
@@ -48,13 +49,15 @@ int symc_file_open(const char *path, int flags, int64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = APPEAR_POLL_NS};
     int64_t at_most = symc_now_ns() + APPEAR_WAIT_NS;
-    int fd = open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600);
+    int fd = symc_descriptor_raise(
+        open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600));
 
     if (deadline_ns > at_most)
         deadline_ns = at_most;
     while (fd < 0 && errno == ENOENT && symc_now_ns() < deadline_ns) {
         nanosleep(&pause, NULL);
-        fd = open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600);
+        fd = symc_descriptor_raise(
+            open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600));
     }
     return fd;
 }

@@ -3,6 +3,7 @@
  * Reading and writing the log of a file store: header, records, their sums.
  */
 #include "store/journal.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -334,7 +335,8 @@ static symmcoll_status_t read_tail(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
     bool whole = true;
-    int copy = dup(fd); /* fclose() closes it; the lock stays with fd */
+    /* fclose() closes it; the lock stays with fd */
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
     FILE *file = copy >= 0 ? fdopen(copy, "r") : NULL;
 
     if (file == NULL || fseeko(file, (off_t)journal->end, SEEK_SET) != 0) {

@@ -7,6 +7,7 @@
  */
 #include "store/link.h"
 
+#include "base/descriptor.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -50,8 +51,12 @@ static void *run_lookup(void *arg)
     const struct addrinfo hints = {
         .ai_socktype = SOCK_STREAM, .ai_flags = lookup->flags};
     struct addrinfo *addresses = NULL;
-    int error = getaddrinfo(lookup->host, lookup->port, &hints, &addresses);
+    struct symc_descriptor_guard guard;
+    int error;
 
+    symc_descriptor_guard_begin(&guard); /* it opens sockets */
+    error = getaddrinfo(lookup->host, lookup->port, &hints, &addresses);
+    symc_descriptor_guard_end(&guard);
     pthread_mutex_lock(&lookup->lock);
     lookup->error = error;
     lookup->addresses = error == 0 ? addresses : NULL;

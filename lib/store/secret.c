@@ -4,6 +4,7 @@
  */
 #include "store/secret.h"
 
+#include "base/descriptor.h"
 #include "base/digest.h"
 #include "base/process.h"
 
@@ -143,8 +144,8 @@ symmcoll_status_t symc_secret_make(struct symc_secret *secret)
 
 bool symc_secret_read(struct symc_secret *secret)
 {
-    int fd = open(secret->path,
-        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd = symc_descriptor_raise(open(secret->path,
+        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     ssize_t n =
         fd >= 0 ? read(fd, secret->password, sizeof(secret->password) - 1) : -1;
 
@@ -164,7 +165,7 @@ symmcoll_status_t symc_secret_write(const struct symc_secret *secret)
     int fd, error = 0;
 
     snprintf(draft, sizeof(draft), "%s.XXXXXX", secret->path);
-    fd = mkostemp(draft, O_CLOEXEC); /* mode 0600 */
+    fd = symc_descriptor_raise(mkostemp(draft, O_CLOEXEC)); /* mode 0600 */
     if (fd < 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
             "tcp store: writing the password of the store: %s", draft);

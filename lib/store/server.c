@@ -4,6 +4,7 @@
  */
 #include "store/server.h"
 
+#include "base/descriptor.h"
 #include "base/thread.h"
 
 #ifdef HAVE_LIBEVENT
@@ -36,7 +37,9 @@ static void accept_one(struct evconnlistener *listener, evutil_socket_t fd,
     (void)listener;
     (void)from;
     (void)nbytes;
-    symc_client_accept(arg, fd);
+    fd = symc_descriptor_raise(fd);
+    if (fd >= 0)
+        symc_client_accept(arg, fd);
 }
 
 /* No descriptor is free: wait a moment, not in a circle. */
@@ -114,8 +117,8 @@ static int listen_at(const struct addrinfo *address, int *port)
     union any_address bound = {.local = {0}};
     socklen_t nbytes = sizeof(bound);
     int one = 1, error;
-    int fd = socket(address->ai_family,
-        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol);
+    int fd = symc_descriptor_raise(socket(address->ai_family,
+        SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol));
 
     if (fd < 0)
         return -1;
@@ -141,7 +144,8 @@ static bool is_left_over(const struct sockaddr_un *at)
 
     if (lstat(at->sun_path, &info) != 0 || !S_ISSOCK(info.st_mode))
         return false;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd = symc_descriptor_raise(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return false;
     if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) != 0)
@@ -158,7 +162,8 @@ static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
     int error = 0;
 
     snprintf(at.sun_path, sizeof(at.sun_path), "%.107s", place->host);
-    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    *fd = symc_descriptor_raise(
+        socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     /* Linux takes the file's mode from the socket, less the umask. */
     if (*fd < 0 || fchmod(*fd, 0600) != 0 ||
         bind(*fd, (struct sockaddr *)&at, sizeof(at)) != 0)
@@ -301,7 +306,8 @@ static symmcoll_status_t take_socket(
             "%s, found %s",
             args->listen_fd, symc_place_text(place, expected),
             describe_address(listens, &at, found));
-    server->listen_fd = fcntl(args->listen_fd, F_DUPFD_CLOEXEC, 0);
+    server->listen_fd =
+        fcntl(args->listen_fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
     server->taken_flags = fcntl(args->listen_fd, F_GETFL);
     if (server->listen_fd < 0 || server->taken_flags < 0 ||
         fcntl(server->listen_fd, F_SETFL, server->taken_flags | O_NONBLOCK) !=
@@ -374,12 +380,15 @@ static symmcoll_status_t make_events(struct symc_server *server)
 {
     const struct timeval second = {.tv_sec = 1};
     struct event_config *config = event_config_new();
+    struct symc_descriptor_guard guard;
 
     if (config != NULL) {
         /* One thread uses it. */
         event_config_set_flag(
             config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
+        symc_descriptor_guard_begin(&guard);
         server->base = event_base_new_with_config(config);
+        symc_descriptor_guard_end(&guard);
         event_config_free(config);
     }
     if (server->base == NULL)
@@ -409,7 +418,8 @@ symmcoll_status_t symc_server_start(
     if (server == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     server->listen_fd = server->taken_flags = -1;
-    server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->wake_fd =
+        symc_descriptor_raise(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     server->max_clients = limit_clients(args->max_clients);
     server->max_memory = args->max_memory > 0 ? args->max_memory : MEMORY_MAX;
     memcpy(server->password, args->place->password, sizeof(server->password));

@@ -2,6 +2,7 @@
 /*
  * Where a tcp store's server is: the URL, and the password beside it.
  */
+#include "base/descriptor.h"
 #include "store/link.h"
 
 #include <errno.h>
@@ -188,7 +189,8 @@ symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place)
 symmcoll_status_t symc_password_read(
     const char *path, char password[SYMC_SECRET_MAX])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = symc_descriptor_raise(
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     ssize_t n = fd >= 0 ? read(fd, password, SYMC_SECRET_MAX) : -1;
     int error = errno;
 

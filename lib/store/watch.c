@@ -4,6 +4,7 @@
  * of store can, and calls the user's function.
  */
 #include "base/cancel.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "store/ops.h"
 
@@ -165,7 +166,8 @@ static symmcoll_status_t watch_key(struct symmcoll_store *store,
     made->changed = changed;
     made->arg = arg;
     made->pid = getpid();
-    made->stop.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    made->stop.fd =
+        symc_descriptor_raise(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (made->stop.fd < 0) {
         status = symc_fail_descriptor(errno, where);
         free(made);

@@ -4,6 +4,7 @@
  * space is limited, and huge pages are not had there.
  */
 #include "symm_mem/backing.h"
+#include "base/descriptor.h"
 #include "config/config.h"
 #include "segment/memory.h"
 #include "symm_mem/share.h"
@@ -171,7 +172,9 @@ static symmcoll_status_t import(const char *where,
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_memory_complete(source->fd, source->offset, whole, what);
-    fd = status == SYMMCOLL_OK ? fcntl(source->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    fd = status == SYMMCOLL_OK
+             ? fcntl(source->fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST)
+             : -1;
     if (status == SYMMCOLL_OK && fd < 0)
         status = symc_fail_descriptor(errno, where);
     if (status != SYMMCOLL_OK) {

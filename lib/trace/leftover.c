@@ -6,6 +6,7 @@
  * process numbers, then the process and its start time, since numbers are
  * reused.
  */
+#include "base/descriptor.h"
 #include "base/digest.h"
 #include "base/process.h"
 #include "trace/out.h"
@@ -126,7 +127,8 @@ static bool is_left(const struct writer *writer, const char *self, time_t made)
 void symc_trace_remove_leftovers(int folder)
 {
     char self[SYMC_PROCESS_NAME];
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = symc_descriptor_raise(
+        openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
 

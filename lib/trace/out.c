@@ -3,6 +3,7 @@
  * Files that appear whole: see out.h.
  */
 #include "trace/out.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,8 +60,8 @@ static symmcoll_status_t create_temporary(struct symc_trace_out *out)
             errno = ENAMETOOLONG;
             break;
         }
-        out->fd = openat(out->folder, out->temporary,
-            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+        out->fd = symc_descriptor_raise(openat(out->folder, out->temporary,
+            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
         if (out->fd >= 0)
             return SYMMCOLL_OK;
         if (errno != EEXIST)

@@ -3,6 +3,7 @@
  * Dumps on request: a FIFO for each rank, of which the monitor reads; whatever
  * is written there has the rank's record written out.
  */
+#include "base/descriptor.h"
 #include "world/world.h"
 
 #include <errno.h>
@@ -20,8 +21,8 @@
  * nobody does. */
 static int find_reader(int folder, const char *name)
 {
-    int fd =
-        openat(folder, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    int fd = symc_descriptor_raise(
+        openat(folder, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
 
     if (fd < 0)
         return errno;
@@ -56,7 +57,8 @@ static int open_fifo(int folder, const char *name, int *fd)
 
     if (error != 0)
         return error;
-    *fd = openat(folder, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    *fd = symc_descriptor_raise(
+        openat(folder, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
     if (*fd < 0) {
         error = errno;
         goto unlink_fifo;
