@@ -11,11 +11,15 @@
 #include <linux/falloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 /* Address space alone: enough for a thousand groups with staging. */
 #define USEFUL ((size_t)16 << 30)
+/* Valgrind's tools keep a state of each byte that is mapped, which takes minutes for
+ * as much. */
+#define USEFUL_VALGRIND ((size_t)256 << 20)
 /* Of all ranks together; threads map them once each, and ask for it at once.
  * ThreadSanitizer covers a part of the addresses, and ends the process where the
  * kernel chooses another. */
@@ -50,6 +54,15 @@ static size_t address_space_left(void)
     return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
 }
 
+/* Returns whether this process runs under valgrind, which has its library loaded
+ * into each.  No header of valgrind is needed for that. */
+static bool is_under_valgrind(void)
+{
+    const char *loaded = symc_variable_get("LD_PRELOAD");
+
+    return loaded != NULL && strstr(loaded, "/vgpreload_") != NULL;
+}
+
 /* Whether so much can be mapped: a tool may have taken the addresses. */
 static bool is_mappable(size_t nbytes)
 {
@@ -68,6 +81,8 @@ size_t symc_arena_choose_nbytes(size_t least, int ranks)
     size_t space = address_space_left();
     struct rlimit files;
 
+    if (is_under_valgrind())
+        nbytes = USEFUL_VALGRIND;
     if (nbytes > USEFUL_ALL / count)
         nbytes = USEFUL_ALL / count;
     /* Half is the program's. */

@@ -24,31 +24,10 @@
 #define NAP_NS (INT64_C(100) * 1000 * 1000)
 #define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000)
 
-static int processors_allowed(void)
-{
-    cpu_set_t allowed;
-
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-        return (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return CPU_COUNT(&allowed);
-}
-
-/*
- * Whether ranks outnumber processors.  A rank bound to one processor sees no
- * others, and shares it only if the machine itself is too small.
- */
-static bool is_oversubscribed(int local_ranks)
-{
-    int allowed = processors_allowed();
-    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-
-    return local_ranks > (allowed > 1 ? allowed : online);
-}
-
-void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
+void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     int64_t spin_ns, int64_t polls, int64_t yield_ns)
 {
-    waiting->oversubscribed = is_oversubscribed(local_ranks);
+    waiting->oversubscribed = oversubscribed;
     waiting->barrier = syscall(SYS_membarrier,
                            MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
     waiting->nap_ns = waiting->barrier ? NAP_NS : NAP_BLIND_NS;

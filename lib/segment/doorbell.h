@@ -44,8 +44,8 @@ struct symc_waiting {
     int64_t nap_ns;      /* longest sleep before checking everything */
 };
 
-/* Set up for so many ranks on this machine, and register with membarrier. */
-void symc_waiting_init(struct symc_waiting *waiting, int local_ranks,
+/* Set up, oversubscribed or not, and register with membarrier. */
+void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     int64_t spin_ns, int64_t polls, int64_t yield_ns);
 
 /* How long an operation may wait, from the first moment it has to. */

@@ -8,6 +8,7 @@
 #include "store/hash.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +341,24 @@ static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
     return SYMMCOLL_OK;
 }
 
+/* Returns whether the ranks outnumber the processors that they are allowed to use,
+ * all together: one that is bound to a processor of its own sees no others. */
+static bool is_oversubscribed(const struct symmcoll_world *world)
+{
+    cpu_set_t all, one;
+
+    CPU_ZERO(&all);
+    for (int r = 0; r < world->size; r++) {
+        pid_t pid = r == world->rank ? getpid() : world->peers[r].pid;
+
+        /* A rank of another PID namespace may have no number here. */
+        if (pid <= 0 || sched_getaffinity(pid, sizeof(one), &one) != 0)
+            return world->size > sysconf(_SC_NPROCESSORS_ONLN);
+        CPU_OR(&all, &all, &one);
+    }
+    return world->size > CPU_COUNT(&all);
+}
+
 static symmcoll_status_t open_pairs(struct symmcoll_world *world)
 {
     struct symc_pair_setup setup = {.rank = world->rank,
@@ -392,7 +411,7 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     status = join_world(made, args);
     if (status != SYMMCOLL_OK)
         goto release_origin;
-    symc_waiting_init(&made->origin->waiting, made->size,
+    symc_waiting_init(&made->origin->waiting, is_oversubscribed(made),
         made->config->host_spin, made->config->host_polls,
         made->config->host_yield);
     pthread_mutex_init(&made->lock, NULL);

@@ -223,7 +223,8 @@ int main(void)
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (court == MAP_FAILED)
         skip_all("no shared memory");
-    symc_waiting_init(&usual, 2, 50000, 300, 1000000);
+    symc_waiting_init(
+        &usual, sysconf(_SC_NPROCESSORS_ONLN) < 2, 50000, 300, 1000000);
     usual.nap_ns = SYMC_NEVER;
     if (!usual.barrier)
         skip_all("no membarrier: sleepers wake by themselves");

@@ -151,7 +151,7 @@ static void make_all(void)
 {
     if (symc_origin_create(&origin) != SYMMCOLL_OK)
         exit(1);
-    symc_waiting_init(&origin->waiting, 1, 50000, 300, 1000000);
+    symc_waiting_init(&origin->waiting, false, 50000, 300, 1000000);
     for (int i = 0; i < QUEUES; i++)
         if (symc_queue_create(&(struct symc_queue_ops){.run = run,
                                   .issue = issue,

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which processors count where ranks choose how to wait: those that they are allowed
+ * to use, all together, and not those of the machine.
+ */
+#include "../ranks.h"
+#include "../tap.h"
+
+#include "group/group.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+static int shares(struct symmcoll_group *group, int rank)
+{
+    (void)rank;
+    return symmcoll_group_world(group)->origin->waiting.oversubscribed;
+}
+
+static int shares_not(struct symmcoll_group *group, int rank)
+{
+    return !shares(group, rank);
+}
+
+/* Allows the first processors of a set alone; false where there are not so many. */
+static bool allow(const cpu_set_t *all, int count)
+{
+    cpu_set_t some;
+
+    CPU_ZERO(&some);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&some) < count; cpu++)
+        if (CPU_ISSET(cpu, all))
+            CPU_SET(cpu, &some);
+    return CPU_COUNT(&some) == count &&
+           sched_setaffinity(0, sizeof(some), &some) == 0;
+}
+
+int main(void)
+{
+    cpu_set_t all;
+
+    plan(3);
+    if (sched_getaffinity(0, sizeof(all), &all) != 0 || !allow(&all, 1))
+        return 1;
+    ok(ranks_run(2, shares), "two ranks that may use one processor share it");
+    if (allow(&all, 2)) {
+        ok(ranks_run(2, shares_not), "two that may use two do not");
+        ok(ranks_run(3, shares), "three that may use two do");
+    } else {
+        skip(2, "one processor");
+    }
+    return done_testing();
+}
