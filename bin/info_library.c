@@ -135,7 +135,7 @@ static void add_module(struct info_table *table, const char *name)
 }
 
 /* Modules that have a row whether they are installed or not. */
-static const char *const expected[] = {"cuda", "mpi"};
+static const char *const expected[] = {"cuda"};
 
 static bool is_expected(const char *name)
 {

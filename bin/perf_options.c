@@ -2,6 +2,7 @@
 /*
  * The command line of symmcoll-perf.
  */
+#include "help.h"
 #include "perf_device.h"
 
 #include <errno.h>
@@ -471,9 +472,9 @@ bool perf_parse(
     while ((key = getopt_long(argc, argv, "o:d:r:b:e:f:t:hV", longs, NULL)) !=
            -1) {
         if (key == OPT_HELP || key == OPT_VERSION) {
-            if (key == OPT_HELP)
+            if (key == OPT_HELP && prints_help())
                 fputs(usage, stdout);
-            else
+            else if (prints_help())
                 printf("symmcoll-perf %s\n", symmcoll_version());
             *status = perf_flush() ? PERF_PASSED : PERF_FAILED;
             return false;

@@ -21,6 +21,7 @@
 #define LETTER 7.0 /* width of one in the legend, more or less */
 #define COLOURS 6
 #define TICKS_MAX 64
+#define SIZE_LABEL 60 /* width of "256 KiB" and a gap */
 
 /* One of the two diagrams. */
 struct panel {
@@ -122,7 +123,7 @@ static void write_size_axis(
     int first = (int)ceil(sizes->least), last = (int)floor(sizes->most);
     int step = 1;
 
-    while (last / step - (first + step - 1) / step + 1 > 9)
+    while (step * PANEL_WIDTH < SIZE_LABEL * (sizes->most - sizes->least))
         step++;
     for (int tick = (first + step - 1) / step * step; tick <= last;
          tick += step) {

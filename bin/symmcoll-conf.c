@@ -4,6 +4,8 @@
  * and the OPTIONS section of symmcoll.conf(5).  Uses the public interface only.
  * Manual: symmcoll-conf(1).
  */
+#include "help.h"
+
 #include <symmcoll/config.h>
 #include <symmcoll/error.h>
 
@@ -208,10 +210,12 @@ int main(int argc, char **argv)
          (option = getopt_long(argc, argv, "hV", options, NULL)) != -1;) {
         switch (option) {
         case 'h':
-            fputs(usage, stdout);
+            if (prints_help())
+                fputs(usage, stdout);
             return close_output(EXIT_FINE);
         case 'V':
-            printf("symmcoll-conf %s\n", symmcoll_version());
+            if (prints_help())
+                printf("symmcoll-conf %s\n", symmcoll_version());
             return close_output(EXIT_FINE);
         case 'm':
             mdoc = true;

@@ -3,6 +3,7 @@
  * symmcoll-info: describes the library and this machine.  It uses internal
  * functions, so it is linked with the internal library.
  */
+#include "help.h"
 #include "info.h"
 
 #include "config/config.h"
@@ -129,10 +130,12 @@ int main(int argc, char **argv)
             out.json = true;
             break;
         case 'h':
-            fputs(usage, stdout);
+            if (prints_help())
+                fputs(usage, stdout);
             return close_output();
         case 'V':
-            printf("symmcoll-info %s\n", symmcoll_version());
+            if (prints_help())
+                printf("symmcoll-info %s\n", symmcoll_version());
             return close_output();
         default:
             fputs("Try 'symmcoll-info --help'.\n", stderr);

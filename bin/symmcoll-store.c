@@ -3,6 +3,7 @@
  * symmcoll-store: serves a tcp store until it is told to end, for jobs that
  * outlive their rank 0.  Manual: symmcoll-store(1).
  */
+#include "help.h"
 #include "store/server.h"
 
 #include <symmcoll.h>
@@ -192,10 +193,12 @@ int main(int argc, char **argv)
          (option = getopt_long(argc, argv, "b:p:hV", options, NULL)) != -1;) {
         switch (option) {
         case 'h':
-            fputs(usage, stdout);
+            if (prints_help())
+                fputs(usage, stdout);
             return fflush(stdout) == 0 ? EXIT_FINE : EXIT_PROBLEM;
         case 'V':
-            printf("symmcoll-store %s\n", symmcoll_version());
+            if (prints_help())
+                printf("symmcoll-store %s\n", symmcoll_version());
             return fflush(stdout) == 0 ? EXIT_FINE : EXIT_PROBLEM;
         case '?':
             fputs(usage, stderr);

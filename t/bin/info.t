@@ -74,6 +74,8 @@ LC_ALL=C grep -q '^  broken  *module  *no .*symmcoll_broken.so' "$scratch/out" &
     ! grep -q '^  other ' "$scratch/out"
 ok $? 'a module that cannot be loaded has a reason' || diag <"$scratch/out"
 mkdir "$scratch/empty"
+is "$(SYMMCOLL_MODULE_DIR=$scratch/empty "$info" | awk '$2 == "module" &&
+    $3 == "no" { print $1 }')" cuda 'no module is listed that is not part of this release'
 is "$(SYMMCOLL_MODULE_DIR=$scratch/empty "$info" |
     sed -n 's/^  cuda  *module  *no *//p')" 'not installed; optional' \
     'a module that is not there is no fault'

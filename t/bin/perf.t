@@ -342,6 +342,21 @@ xml.dom.minidom.parse(sys.argv[1])' "$scratch/a.svg"
 else
     skip 1 'no parser of XML'
 fi
+# Numbers of sizes, as "X TEXT": a letter of 12 pixels is 7 wide at most.
+for most in 64 4096 131072 2097152 67108864 8589934592; do
+    { row ours all_reduce 2 8 1; row ours all_reduce 2 $most 9; } >"$scratch/wide.tsv"
+    "$perf" --plot "$scratch/wide.svg" "$scratch/wide.tsv"
+    grep -o '<text x="[0-9.]*" y="404" text-anchor="middle" font-size="12">[^<]*' \
+        "$scratch/wide.svg" | sed 's/<text x="\([0-9.]*\)".*>/\1 /' |
+        awk -v most=$most '{
+            half = 3.5 * (length($2) + 1 + length($3))
+            if (NR > 1 && $1 > before && $1 - half < end + 4)
+                print "to " most ": " $2 " " $3 " touches the one before"
+            before = $1
+            end = $1 + half }
+            END { if (NR < 4) print "to " most ": found " NR " numbers" }'
+done >"$scratch/touching"
+none "$(cat "$scratch/touching")" 'numbers at the axis of sizes do not touch'
 "$perf" --plot "$scratch/b.svg" "$scratch/rows.tsv"
 try 'the same rows give the same bytes' cmp "$scratch/a.svg" "$scratch/b.svg"
 

@@ -59,7 +59,7 @@ err()
 }
 
 cd "$scratch" || exit 1
-plan 109
+plan 117
 unset OMP_NUM_THREADS OPENBLAS_NUM_THREADS BLIS_NUM_THREADS
 
 # ---- how it ends ----
@@ -120,6 +120,13 @@ grep -q "^Usage: symmcoll-run -n N" out
 ok $? "prints the usage"
 "$run" --version | grep -q '^symmcoll-run [0-9]'
 ok $? "--version prints the version"
+for tool in conf info perf store; do
+    for option in -h --version; do
+        "$run" -n 3 --no-prefix "$builddir/bin/symmcoll-$tool" $option >out
+        "$builddir/bin/symmcoll-$tool" $option | cmp -s - out
+        ok $? "symmcoll-$tool $option as ranks: rank 0 alone prints it"
+    done
+done
 is "$(status "$run" -n 2 ''; head -n 1 err)" \
     '2
 symmcoll-run: expected a program to run, found ""' "a program without a name"
