@@ -167,6 +167,26 @@ static int limit_is_an_error(void)
            folder_holds(false);
 }
 
+static bool write_line(const char *name, const char *line)
+{
+    FILE *file = fopen(name, "w");
+
+    return file != NULL && fputs(line, file) >= 0 && fclose(file) == 0;
+}
+
+/* Enters a namespace of mounts; for users other than root in one of users, where this
+ * user has to be mapped to own files. */
+static bool enter_namespace(void)
+{
+    char users[32];
+
+    if (unshare(CLONE_NEWNS) == 0)
+        return true;
+    snprintf(users, sizeof(users), "0 %ld 1", (long)geteuid());
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+           write_line("/proc/self/uid_map", users);
+}
+
 /*
  * On a file system of its own with one page, in a child with its own view of
  * the mounts.  Gives 0 where that is not allowed, -1 where the dump went wrong.
@@ -184,8 +204,7 @@ static int full_disk_is_an_error(void)
         bool good;
 
         record(ring, 0, 1, 256);
-        if ((unshare(CLONE_NEWNS) != 0 &&
-                unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        if (!enter_namespace() ||
             mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
             mount("none", folder, "tmpfs", 0, "size=4096") != 0)
             _exit(NOT_ALLOWED);
