@@ -7,7 +7,6 @@
 #endif
 
 #include "blas_choice.h"
-#include "base/descriptor.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -248,7 +247,7 @@ static void limit_child(void)
         SIGTRAP, SIGSYS, SIGPROF, SIGALRM, SIGTERM};
     const struct itimerval busy = {.it_value = {.tv_usec = CHILD_CPU_US}};
     const struct itimerval real = {.it_value = {.tv_sec = CHILD_SECONDS}};
-    int null = symc_descriptor_raise(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t none;
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
