@@ -217,6 +217,52 @@ static int bad_calls_are_refused(struct symmcoll_group *group, int rank)
     return right && works(group);
 }
 
+/* Rank 0 alone calls it once, which is a mismatch and does not count.  Then rank 2
+ * dies, and the others name that one alone. */
+static int differ_before_a_death(struct faults_rank *self)
+{
+    struct symmcoll_call call = faults_timeout(60);
+    int count = -1, missing[3] = {-1, -1, -1};
+    symmcoll_status_t status;
+
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    if (self->rank == 0)
+        status = symmcoll_monitored_barrier(self->group, 0, NULL, NULL, NULL);
+    else
+        status = faults_barrier(self);
+    faults_reach(self, 1);
+    while (self->rank == 2)
+        pause();
+    faults_pass(self, 1);
+    faults_note(self, status);
+    faults_note(self, symmcoll_monitored_barrier(self->group,
+                          SYMMCOLL_MONITORED_WAIT_ALL, &call, missing, &count));
+    faults_reach(self, 2);
+    return faults_finalize(self) + (count == 1 && missing[0] == 2 ? 0 : 2);
+}
+
+static void check_mismatch_before_a_death(void)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, 3, differ_before_a_death, NULL);
+    right = faults_await_all(&job, 1);
+    faults_signal(&job, 2, SIGKILL);
+    faults_open(&job, 1);
+    for (int r = 0; r < 2; r++)
+        right = faults_await(&job, r, 2) &&
+                faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_MISMATCH,
+                    "operation differs", NULL) &&
+                faults_said(faults_told(&job, r, 1), SYMMCOLL_ERR_PEER,
+                    "rank 2", NULL) &&
+                right;
+    right = faults_finish(&job, 1u << 2) && right;
+    ok(right,
+        "a mismatch does not count: after it the dead are named, and no other");
+}
+
 /* ---- ranks that are stopped or die ---- */
 
 #define SLOW 3 /* the last that comes after a death is known, and in time */
@@ -396,6 +442,7 @@ int main(void)
     check_stopped();
     check_death();
     check_roll();
+    check_mismatch_before_a_death();
     faults_end();
     return done_testing();
 }

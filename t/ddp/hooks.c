@@ -138,6 +138,46 @@ static symmcoll_status_t ask_for_the_impossible(struct symmcoll_group *group,
         bucket->dtype, SYMMCOLL_SUM, NULL, work);
 }
 
+/* The sum of a bucket; once *arg is set ranks differ in each of them. */
+static symmcoll_status_t differ_when_told(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    const int *differs = arg;
+    size_t less = *differs && symmcoll_group_rank(group) == 0;
+
+    return symmcoll_all_reduce(group, bucket->buffer, bucket->buffer,
+        bucket->count - less, bucket->dtype, SYMMCOLL_SUM, NULL, work);
+}
+
+static int the_first_of_failed_buckets_is_named(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    int differs = 0, buckets = 0, right;
+    struct model model;
+    char first[40];
+
+    model_make(&model, rank);
+    args.hook = differ_when_told;
+    args.hook_arg = &differs;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 3; step++) {
+        model_fill(&model, rank, symmcoll_group_size(group), step);
+        right = model_run_backward(reducer, &model, 1) == SYMMCOLL_OK;
+        buckets = symmcoll_reducer_bucket_count(reducer);
+    }
+    differs = 1;
+    snprintf(first, sizeof(first), "reducer: bucket 0 of %d: ", buckets);
+    right = right && buckets > 1 &&
+            model_run_backward(reducer, &model, 1) == SYMMCOLL_ERR_MISMATCH &&
+            model_error_says(first) && model_error_says("count differs");
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
 static int a_failing_hook_ends_the_backward(
     struct symmcoll_group *group, int rank)
 {
@@ -231,6 +271,8 @@ static const struct model_point points[] = {
     {the_all_reduce_hook_averages, 4, "the all_reduce hook averages"},
     {a_hook_may_change_its_sum, 2,
         "a hook may change the sum before it is the gradient"},
+    {the_first_of_failed_buckets_is_named, 2,
+        "of several buckets that have failed the first is named"},
     {a_failing_hook_ends_the_backward, 2,
         "a hook's failure is the backward's, and another may begin"},
     {buckets_have_labels, 2, "each bucket's operation has its own label"},

@@ -4,6 +4,8 @@
  */
 #include "model.h"
 
+#include "ddp/reducer.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +224,43 @@ static int another_type_names_its_rank(struct symmcoll_group *group, int rank)
         "float32");
 }
 
+/* ---- failures that are shared ---- */
+
+/* Rank 0 has an error of its own, and the group fails before the others hear of
+ * it. */
+static int an_own_error_outlives_the_group(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer reducer = {
+        .group = group, .size = symmcoll_group_size(group)};
+    symmcoll_status_t own = SYMMCOLL_OK, status;
+
+    symmcoll_group_abort(group, "no more");
+    if (rank == 0)
+        own = symc_fail(SYMMCOLL_ERR_NO_MEMORY, "of rank 0 alone");
+    status = symc_share_failure(&reducer, own);
+    return rank == 0
+               ? status == SYMMCOLL_ERR_NO_MEMORY &&
+                     model_error_says("of rank 0 alone")
+               : status == SYMMCOLL_ERR_ABORTED && model_error_says("no more");
+}
+
+/* All ranks return the error of the lowest that has one. */
+static int the_lowest_error_is_shared(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer reducer = {
+        .group = group, .size = symmcoll_group_size(group)};
+    symmcoll_status_t own = SYMMCOLL_OK;
+
+    if (rank > 0)
+        own =
+            symc_fail(rank == 1 ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_ERR_SYSTEM,
+                "of rank %d", rank);
+    return symc_share_failure(&reducer, own) == SYMMCOLL_ERR_NO_MEMORY &&
+           model_error_says("reducer: rank 1: of rank 1") &&
+           symc_share_failure(&reducer, SYMMCOLL_OK) == SYMMCOLL_OK;
+}
+
 static const struct model_point points[] = {
     {marking_twice_is_refused, 2, "a gradient marked twice is refused by name"},
     {refusals_are_told_by_finish, 3,
@@ -229,6 +268,10 @@ static const struct model_point points[] = {
     {an_unfinished_backward_is_named, 2,
         "a backward begun too early names the gradients that did not come"},
     {bad_parameters_are_refused, 1, "bad parameters are refused"},
+    {the_lowest_error_is_shared, 3,
+        "of ranks that have failed alone the lowest is named on all"},
+    {an_own_error_outlives_the_group, 2,
+        "a rank's own error is returned if the group fails meanwhile"},
     {another_count_names_its_rank, 3,
         "a differing number of parameters names its rank on all"},
     {another_shape_names_its_rank, 3,
