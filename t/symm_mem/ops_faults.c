@@ -233,6 +233,15 @@ static int checks_arguments(struct symmcoll_group *group, int rank)
            REFUSED(symmcoll_symm_one_shot_all_reduce(handle, 0,
                        (char *)data + 32, 16, F32, SYMMCOLL_SUM, NULL),
                SYMMCOLL_ERR_INVALID, "overlap") &&
+           REFUSED(symmcoll_symm_one_shot_all_reduce(handle, 64,
+                       (char *)data + 4, 16, F32, SYMMCOLL_SUM, NULL),
+               SYMMCOLL_ERR_INVALID, "overlap") &&
+           REFUSED(symmcoll_symm_low_contention_all_gather(
+                       handle, 128, (char *)data + 4, 16, F32, NULL),
+               SYMMCOLL_ERR_INVALID, "overlap") &&
+           REFUSED(symmcoll_symm_all_gather(
+                       handle, 128, (char *)data + 68, 16, F32, NULL),
+               SYMMCOLL_ERR_INVALID, "overlap") &&
            REFUSED(symmcoll_symm_one_shot_all_reduce(
                        handle, 0, out, 16, F32, SYMMCOLL_SUM, &call),
                SYMMCOLL_ERR_INVALID, "flags of 0") &&
@@ -249,7 +258,17 @@ static int checks_arguments(struct symmcoll_group *group, int rank)
                        handle, 0, (char *)data + 8, 16, F32, NULL),
                SYMMCOLL_ERR_INVALID, "overlap");
     after = symmcoll_group_sequence(group);
-    good = HOLDS(before == after) && good;
+    /* Results that end where the input begins, and begin where it ends. */
+    good = HOLDS(before == after) &&
+           OK(symmcoll_symm_one_shot_all_reduce(
+               handle, 64, data, 16, F32, SYMMCOLL_SUM, NULL)) &&
+           OK(symmcoll_symm_one_shot_all_reduce(
+               handle, 0, (char *)data + 64, 16, F32, SYMMCOLL_SUM, NULL)) &&
+           OK(symmcoll_symm_low_contention_all_gather(
+               handle, 128, data, 16, F32, NULL)) &&
+           OK(symmcoll_symm_all_gather(
+               handle, 128, (char *)data + 64, 16, F32, NULL)) &&
+           good;
     return part(group, data, handle) && good;
 }
 

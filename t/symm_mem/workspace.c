@@ -148,6 +148,40 @@ static int a_size_that_is_there_is_compared(
     return right;
 }
 
+/* Who has the one before keeps it, and it is the workspace still. */
+static int what_cannot_grow_remains(struct symmcoll_group *group, int rank)
+{
+    const size_t huge = SIZE_MAX / 4;
+    struct symmcoll_symm *first = NULL, *same = NULL, *larger = NULL;
+    bool right = OK(symmcoll_symm_workspace(group, 1000, NULL, &first));
+    int *data = NULL, *theirs = NULL;
+
+    right =
+        right && OK(symmcoll_symm_buffer(first, rank, 0, 4, (void **)&data));
+    if (!right)
+        return 0;
+    data[0] = rank + 3;
+    for (int i = 0; i < 3; i++)
+        right = groups_said(rank,
+                    symmcoll_symm_workspace(group, huge, NULL, &larger),
+                    SYMMCOLL_ERR_NO_MEMORY, "symm_workspace") &&
+                HOLDS(larger == NULL) && right;
+    right =
+        OK(symmcoll_symm_barrier(first, 0, -1)) &&
+        OK(symmcoll_symm_buffer(first, 1 - rank, 0, 4, (void **)&theirs)) &&
+        HOLDS(theirs[0] == 4 - rank) &&
+        HOLDS(symmcoll_symm_is_symmetric(symmcoll_group_world(group), data)) &&
+        OK(symmcoll_symm_workspace(group, 500, NULL, &same)) &&
+        HOLDS(same == first) &&
+        OK(symmcoll_symm_workspace(group, 5000, NULL, &larger)) &&
+        HOLDS(larger != first) && HOLDS(data[0] == rank + 3) &&
+        OK(symmcoll_symm_barrier(larger, 0, -1)) && right;
+    symmcoll_symm_release(first);
+    symmcoll_symm_release(same);
+    symmcoll_symm_release(larger);
+    return right;
+}
+
 struct grower {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -185,7 +219,7 @@ static int two_threads_grow_it_once(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(14);
+    plan(16);
     groups_both(3, it_grows_and_never_shrinks,
         "a workspace grows and never shrinks (S9)");
     groups_both(2, it_is_allocated,
@@ -197,6 +231,8 @@ int main(void)
         "sizes that differ, and a rank without memory, are named on all");
     groups_both(3, a_size_that_is_there_is_compared,
         "and so are sizes that differ where there is room for one of them");
+    groups_both(2, what_cannot_grow_remains,
+        "a workspace that cannot grow remains what it is");
     groups_both(2, two_threads_grow_it_once,
         "two threads that grow it at once have the same one");
     return done_testing();
