@@ -178,13 +178,16 @@ static bool write_line(const char *name, const char *line)
  * user has to be mapped to own files. */
 static bool enter_namespace(void)
 {
-    char users[32];
+    char users[32], groups[32];
 
     if (unshare(CLONE_NEWNS) == 0)
         return true;
     snprintf(users, sizeof(users), "0 %ld 1", (long)geteuid());
+    snprintf(groups, sizeof(groups), "0 %ld 1", (long)getegid());
     return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
-           write_line("/proc/self/uid_map", users);
+           write_line("/proc/self/setgroups", "deny") &&
+           write_line("/proc/self/uid_map", users) &&
+           write_line("/proc/self/gid_map", groups);
 }
 
 /*
