@@ -6,6 +6,7 @@
 
 #include "ddp/reducer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,31 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* The numbers before the first parameter and after the last. */
+static int parameters_have_a_range(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
+    struct model model;
+    struct symmcoll_reducer *reducer = model_begin(group, rank, &model, 0);
+    int right = reducer != NULL;
+
+    for (int i = 0; right && i < 2; i++) {
+        int param = i == 0 ? -1 : MODEL_PARAMS;
+        char text[64];
+
+        snprintf(text, sizeof(text), "from 0 to %d, found %d", MODEL_PARAMS - 1,
+            param);
+        right = symmcoll_reducer_grad(reducer, param, &grad) ==
+                    SYMMCOLL_ERR_INVALID &&
+                model_error_says(text) &&
+                symmcoll_reducer_ready(reducer, param, NULL) ==
+                    SYMMCOLL_ERR_INVALID &&
+                model_error_says(text);
+    }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
 /* ---- ranks that differ ---- */
 
 /* Whether every rank gets the error, its parameters are as they were, and the
@@ -268,6 +294,7 @@ static const struct model_point points[] = {
     {an_unfinished_backward_is_named, 2,
         "a backward begun too early names the gradients that did not come"},
     {bad_parameters_are_refused, 1, "bad parameters are refused"},
+    {parameters_have_a_range, 1, "so are numbers that no parameter has"},
     {the_lowest_error_is_shared, 3,
         "of ranks that have failed alone the lowest is named on all"},
     {an_own_error_outlives_the_group, 2,

@@ -73,6 +73,7 @@ static int gathers_unequal(struct symmcoll_group *group, int rank)
     unsigned char in[64], expected[256];
     struct symmcoll_symm *handle = NULL;
     void *data = NULL;
+    char text[96];
     bool good = join(group, NBYTES, &data, &handle);
 
     for (int r = 0; r < size; r++) {
@@ -101,9 +102,12 @@ static int gathers_unequal(struct symmcoll_group *group, int rank)
                                handle, 0, in, ends, SYMMCOLL_INT8, NULL),
                        SYMMCOLL_ERR_MISMATCH, "differs: rank 0 passed");
     ends[0] = ends[size - 1] + 1;
+    snprintf(text, sizeof(text),
+        "the end of rank 1's part at %zu or after, found %zu", ends[0],
+        ends[1]);
     good = good && REFUSED(symmcoll_symm_all_gather_offset(
                                handle, 0, in, ends, SYMMCOLL_INT8, NULL),
-                       SYMMCOLL_ERR_INVALID, "the end of rank 1's part at");
+                       SYMMCOLL_ERR_INVALID, text);
     return part(group, data, handle) && good;
 }
 

@@ -296,11 +296,20 @@ static int paths_are_made(void)
            find_path("", "default", made, sizeof(made)) == SYMMCOLL_ERR_INVALID;
 }
 
+/* The lowest descriptor that is free. */
+static int free_descriptor(void)
+{
+    int fd = dup(STDIN_FILENO);
+
+    close(fd);
+    return fd;
+}
+
 int main(void)
 {
-    int full;
+    int full, lowest = free_descriptor();
 
-    plan(10);
+    plan(11);
     if (!make_folder())
         return 1;
     ok(truncated_ring_is_refused(), "a truncated ring is refused");
@@ -318,6 +327,7 @@ int main(void)
         ok(full == 1, "a full disk is an error");
     ok(old_dump_survives_a_failure(), "a failed dump leaves the old one");
     ok(folder_holds(false), "failures leave no temporary file");
+    ok(free_descriptor() == lowest, "and no descriptor");
     ok(paths_are_made(), "the default path is made, with its folder");
     return remove_folder() ? done_testing() : 1;
 }
