@@ -10,6 +10,7 @@
 
 #define SIZE 3
 #define POOR 1
+#define LARGE ((size_t)8192)
 #define MOST 64 /* allocations of one call */
 
 void *__real_symc_alloc(size_t count, size_t size);
@@ -118,10 +119,40 @@ static int a_view_is_refused_locally(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
+/* Of a size that has a memfd of its own. */
+static int a_failed_allocation_leaves_nothing(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    int before;
+    void *first = NULL;
+    bool right = OK(symmcoll_symm_alloc(world, 1, NULL, &first)) &&
+                 OK(symmcoll_barrier(group, NULL, NULL));
+
+    before = count_memfds();
+    for (int succeed = 0; rank == POOR && right && succeed < MOST; succeed++) {
+        void *data = NULL;
+        symmcoll_status_t status;
+
+        left = succeed;
+        status = symmcoll_symm_alloc(world, LARGE, NULL, &data);
+        left = -1;
+        if (status == SYMMCOLL_OK) {
+            right = HOLDS(succeed > 1) && OK(symmcoll_symm_free(world, data));
+            break;
+        }
+        right = groups_said(rank, status, SYMMCOLL_ERR_NO_MEMORY, "memory") &&
+                HOLDS(count_memfds() == before);
+    }
+    return OK(symmcoll_barrier(group, NULL, NULL)) &&
+           OK(symmcoll_symm_free(world, first)) && right;
+}
+
 int main(void)
 {
+    setenv("SYMMCOLL_SYMM_MEM_MEMFD_MIN", "8KiB", 1);
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
-    plan(8);
+    plan(10);
     groups_both(SIZE, it_takes_part_in_a_rendezvous,
         "who has no memory to join some is named to all, at once");
     groups_both(SIZE, it_takes_part_without_any,
@@ -130,5 +161,7 @@ int main(void)
         SIZE, it_takes_part_in_a_workspace, "and who has none for a workspace");
     groups_both(SIZE, a_view_is_refused_locally,
         "a view of what has been joined is refused to this rank alone");
+    groups_both(SIZE, a_failed_allocation_leaves_nothing,
+        "an allocation that fails leaves no descriptor and no mapping");
     return done_testing();
 }

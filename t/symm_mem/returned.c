@@ -43,32 +43,6 @@ static size_t backed(void)
     return nbytes;
 }
 
-/* How often this process has memory of memfds mapped, and descriptors of it. */
-static int count_memfds(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    DIR *dir = opendir("/proc/self/fd");
-    struct dirent *entry;
-    char line[512];
-    int found = maps != NULL && dir != NULL ? 0 : -1;
-
-    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
-        found += strstr(line, "/memfd:symmcoll:symm") != NULL ? 1 : 0;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        char path[300], target[256] = "";
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%.200s", entry->d_name);
-        if (readlink(path, target, sizeof(target) - 1) > 0 &&
-            strncmp(target, "/memfd:symmcoll:symm", 20) == 0)
-            found++;
-    }
-    if (maps != NULL)
-        fclose(maps);
-    if (dir != NULL)
-        closedir(dir);
-    return found;
-}
-
 static bool has_grown(size_t before)
 {
     size_t now = backed();
