@@ -111,6 +111,46 @@ static int create_without_the_victim(struct faults_rank *self)
     return faults_finalize(self);
 }
 
+/* Nor to one of its members alone. */
+static int create_local_without_the_victim(struct faults_rank *self)
+{
+    static const int members[] = {1, 2, VICTIM};
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+    struct symmcoll_group *group;
+
+    args.ranks = members;
+    args.nranks = 3;
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    if (!faults_init(self))
+        return 1;
+    faults_reach(self, 1);
+    if (self->rank == VICTIM)
+        pause();
+    if (self->rank > 0)
+        faults_note(self, symmcoll_group_create(self->world, &args, &group));
+    return faults_finalize(self);
+}
+
+static void a_death_ends_a_local_creation(void)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, SIZE, create_local_without_the_victim, NULL);
+    right = faults_await(&job, VICTIM, 1);
+    for (int r = 1; r < VICTIM; r++)
+        right = faults_await(&job, r, 1) && right;
+    faults_signal(&job, VICTIM, SIGKILL);
+    reap(&job, VICTIM);
+    for (int r = 1; r < VICTIM; r++)
+        right = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_PEER,
+                    "group_create: rank 3", "killed by SIGKILL", "needs it",
+                    NULL) &&
+                right;
+    right = faults_finish(&job, 1u << VICTIM) && right;
+    ok(right, "the cause of a death is in the error of a creation by members");
+}
+
 static void a_death_ends_a_creation(void)
 {
     struct faults_job job;
@@ -253,9 +293,10 @@ static void an_abort_leaves_other_groups_alone(void)
 int main(void)
 {
     faults_begin();
-    plan(5);
+    plan(6);
     a_death_fails_the_groups_of_the_dead();
     a_death_ends_a_creation();
+    a_death_ends_a_local_creation();
     who_does_not_create_is_named();
     no_memory_is_everybodys_error();
     an_abort_leaves_other_groups_alone();
