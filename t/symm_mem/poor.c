@@ -6,6 +6,10 @@
  */
 #include "t/symm_mem/symm.h"
 
+#include "segment/left.h"
+#include "world/world.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 
 #define SIZE 3
@@ -55,13 +59,30 @@ static bool outlive(struct symmcoll_group *group, int rank, void *data)
     return false;
 }
 
+/* Ranges of this rank's arena that are in use; all ranks have left the others. */
+static int count_buffers(struct symmcoll_world *world)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&world->segments.lock);
+    (void)symc_left_reap(&world->segments);
+    for (struct symc_buffer *at = world->segments.buffers; at != NULL;
+         at = at->next)
+        count++;
+    pthread_mutex_unlock(&world->segments.lock);
+    return count;
+}
+
 static int it_takes_part_in_a_rendezvous(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
+    int before = count_buffers(world);
     void *data;
 
     return OK(symmcoll_symm_alloc(world, 100, NULL, &data)) &&
-           outlive(group, rank, data) && OK(symmcoll_symm_free(world, data));
+           outlive(group, rank, data) && OK(symmcoll_symm_free(world, data)) &&
+           OK(symmcoll_barrier(group, NULL, NULL)) &&
+           HOLDS(count_buffers(world) == before);
 }
 
 /* Not even for what a world has of symmetric memory. */
