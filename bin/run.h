@@ -10,6 +10,7 @@
  * run_files.c    the files of --output
  * run_columns.c  the width of lines        run_sweep.c   processes left behind
  *                                          run_cause.c   what ranks have noted
+ *                                          run_late.c    the rank others wait for
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -229,6 +230,7 @@ struct run_job {
     bool ending;        /* they have been asked to end */
     int interrupts;     /* requests to end */
     int request;        /* the first of them, a signal; 0: none */
+    char late[480];     /* the rank that others waited for then, or "" */
     bool failed_before; /* a rank had failed when it came */
 };
 
@@ -285,6 +287,12 @@ void run_record_forget(struct run_job *job);
  * death: a timeout, an abort, a mismatch; into a line.  False where there is
  * none. */
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
+
+/* ---- run_late.c ---- */
+
+/* Writes into a line which ranks wait in which operation, which rank has not come,
+ * and where it is.  Returns false, and "", where no rank waits for another one. */
+bool run_late_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_verdict.c ---- */
 

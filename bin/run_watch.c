@@ -118,6 +118,8 @@ static void ask_to_end(struct run_job *job, int sig)
         begin_end(job, 0);
     } else {
         job->request = sig;
+        /* Before the signal, which ends the ranks' operations. */
+        (void)run_late_find(job, job->late, sizeof(job->late));
         for (int i = 0; i < job->options->ranks; i++)
             job->failed_before |=
                 !job->ranks[i].running && job->ranks[i].status != 0;

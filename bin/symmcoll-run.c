@@ -124,7 +124,7 @@ static bool open_attempt(struct run_job *job)
 
     job->running = job->ended = job->interrupts = job->request = 0;
     job->ending = job->server_failed = job->failed_before = job->kept = false;
-    job->missing[0] = '\0';
+    job->missing[0] = job->late[0] = '\0';
     job->terminate_at = job->kill_at = SYMC_NEVER;
     job->input = (struct run_input){.from = -1, .to = -1};
     job->ranks = symc_alloc((size_t)job->options->ranks, sizeof(*job->ranks));
@@ -206,8 +206,9 @@ static void say_interrupted(
         if (is_crash(rank->status))
             run_describe_end(rank, end, sizeof(end));
     }
-    snprintf(line, nbytes, "interrupted by SIG%s%s%s",
-        sigabbrev_np(job->request), end[0] != '\0' ? "; " : "", end);
+    snprintf(line, nbytes, "interrupted by SIG%s%s%s%s%s",
+        sigabbrev_np(job->request), job->late[0] != '\0' ? "; " : "", job->late,
+        end[0] != '\0' ? "; " : "", end);
 }
 
 /* The verdict on an attempt: returns the exit status and, unless that is 0, one

@@ -86,7 +86,7 @@ ends()
     return 1
 }
 
-plan 26
+plan 30
 
 in_time repeat 2 late "rank 1 did not come to all_reduce seq 2 (timed out on \
 rank 0)" 1
@@ -205,4 +205,42 @@ done
 kill -INT $launcher
 wait $launcher
 is $? 3 "so does a second SIGINT"
+
+# interrupt RANKS HOW LINE: whether SIGHUP to a job that hangs leaves this as the last
+# line, as SIGINT does, which commands in the background of a script ignore; again later
+# where a busy machine has held up one of the ranks that wait
+interrupt()
+{
+    for pause in 0.3 2 15; do
+        : >"$err" # of the run before
+        "$run" -n "$1" --verbose "$failing" "$2" up 0 2>"$err" &
+        launcher=$!
+        says "ranks have joined"
+        sleep $pause
+        kill -HUP $launcher
+        wait $launcher
+        found=$(last | sed 's/waited [0-9.]* s/waited S s/')
+        [ "$found" = "symmcoll-run: interrupted by SIGHUP; $3" ] && return
+        diag "after $pause s: $found"
+    done
+    return 1
+}
+
+interrupt 4 gone "ranks 0, 2 and 3 waited S s in all_reduce seq 2 of group 0; rank 1 \
+had not come, outside of any operation (after barrier seq 1 of group 0)"
+ok $? "a signal to a job that hangs names the rank that others wait for"
+GROUP=pipe
+LABEL=loss
+export GROUP LABEL
+interrupt 3 gone "ranks 0 and 2 waited S s in all_reduce seq 2 'loss' of group pipe; \
+rank 1 had not come, outside of any operation (after barrier seq 1 of group pipe)"
+ok $? "in another group than that of all ranks, too"
+unset GROUP LABEL
+interrupt 3 chain "rank 0 waited S s in all_reduce seq 2 of group 0; rank 1 had not \
+come, in recv seq 1 of group 0; rank 2 had not come, outside of any operation (after \
+barrier seq 1 of group 0)"
+ok $? "and what a rank waits in that has not come either"
+interrupt 2 chain "rank 0 waited S s in all_reduce seq 2 of group 0; rank 1 had not \
+come, in recv seq 1 of group 0"
+ok $? "also where no rank is outside of an operation"
 done_testing

@@ -9,6 +9,7 @@
  *
  *   late      rank 1 comes when the others have timed out
  *   gone      the same, but it never comes
+ *   chain     rank 1 waits for a message of the next rank; rank 2 never comes
  *   abort     rank 0 aborts the group instead
  *   death     rank 1 is killed by SIGKILL instead
  *   finished  rank 1 finalizes instead, and ends well
@@ -50,6 +51,14 @@ static symmcoll_status_t sum(
         group, x, x, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, &call, NULL);
 }
 
+static void receive(struct symmcoll_group *group, int peer)
+{
+    float x;
+
+    (void)!symmcoll_recv(
+        group, &x, 1, SYMMCOLL_FLOAT32, peer, 0, NULL, NULL, NULL);
+}
+
 static void complain(symmcoll_status_t status)
 {
     fprintf(stderr, "%s: %s\n", symmcoll_status_name(status),
@@ -62,6 +71,10 @@ static void misbehave(
 {
     if (strcmp(how, "abort") == 0 && rank == 0)
         symmcoll_group_abort(group, "out of disk");
+    if (strcmp(how, "chain") == 0 && rank == PLACE)
+        receive(group, (rank + 1) % symmcoll_group_size(group));
+    if (strcmp(how, "chain") == 0 && rank == PLACE + 1)
+        pause();
     if (rank != PLACE)
         return;
     while (
