@@ -113,6 +113,38 @@ quick passes
 is "$(cat "$tree/configured")" again \
     'a configure that was interrupted before it made libtool runs again'
 
+reason=$(no_terminal)
+if [ -n "$reason" ]; then
+    skip 2 "$reason"
+else
+    # Ends when the line has both.
+    cat >"$scratch/bin/make" <<'END'
+#!/bin/sh
+case $* in
+*count-tests*) echo 7 && exit ;;
+*check) printf 'PASS: t/a/b.t 1 - c\nPASS: t/a/b.t 2 - d\nPASS: t/a/c.t 1 - e\n' ;;
+esac
+shown='of 2 files built'
+[ "${*%check}" = "$*" ] || shown='2 of 7 programs run'
+left=600
+while ! grep -q "$shown" "$SHOWN" && [ $left -gt 0 ]; do
+    sleep 0.1
+    left=$((left - 1))
+done
+END
+    mkdir -p "$tree/lib/.deps"
+    echo '# dummy' >"$tree/lib/.deps/a.Plo"
+    echo 'lib/a.lo: a.c' >"$tree/lib/.deps/b.Plo"
+    : >"$scratch/out"
+    SHOWN=$scratch/out PATH=$scratch/bin:$PATH script -qefc "'$tree/quickstart' check" \
+        /dev/null </dev/null >"$scratch/out" 2>"$scratch/err"
+    grep -q '1 of 2 files built' "$scratch/out"
+    ok $? 'on a terminal the build shows how many files of all are built' ||
+        diag <"$scratch/out"
+    grep -q '2 of 7 programs run' "$scratch/out"
+    ok $? 'and the check how many programs of all have run' || diag <"$scratch/out"
+fi
+
 mkdir "$scratch/a b:c"
 cp "$srcdir/quickstart" "$scratch/a b:c"
 PATH=$scratch/bin:$PATH "$scratch/a b:c/quickstart" >"$scratch/out" 2>"$scratch/err"
