@@ -6,6 +6,8 @@
 #include "../tap.h"
 #include "joining.h"
 
+#include <fcntl.h>
+
 struct seen {
     int complete;
     int right;
@@ -103,6 +105,69 @@ static bool nobody_is_called_missing(struct symc_bootstrap_server *server)
     return good;
 }
 
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Serves a rendezvous of three ranks to its end. */
+static bool serve_three(
+    struct symc_bootstrap_server *server, const struct seen *seen, int *numbers)
+{
+    pid_t pids[3];
+    int before = seen->complete;
+    bool good = true;
+
+    begin_point(60);
+    for (int r = 0; r < 3; r++)
+        pids[r] = start_child(join_launcher, &numbers[r]);
+    while (seen->complete == before || symc_bootstrap_busy(server)) {
+        symc_bootstrap_serve(server);
+        usleep(500);
+    }
+    for (int r = 0; r < 3; r++)
+        good = end_child(pids[r]) && good;
+    (void)symc_bootstrap_serve(server);
+    return good;
+}
+
+/* A launcher has no more descriptors after several rendezvous than after one. */
+static bool keeps_no_descriptor(
+    struct symc_bootstrap_server *server, const struct seen *seen, int *numbers)
+{
+    bool good = serve_three(server, seen, numbers);
+    int before = count_descriptors();
+
+    for (int i = 0; i < 3; i++)
+        good = serve_three(server, seen, numbers) && good;
+    return good && count_descriptors() == before;
+}
+
+/* An abstract name has 107 bytes at most. */
+static bool longest_name_is_the_kernels(void)
+{
+    struct symc_bootstrap_server *server;
+    char text[109];
+    bool good;
+
+    memset(text, 'x', sizeof(text));
+    snprintf(text, 20, "t-%016d", (int)getpid());
+    text[strlen(text)] = 'x';
+    text[107] = '\0';
+    good = symc_bootstrap_open(text, NULL, &server) == SYMMCOLL_OK;
+    if (good)
+        symc_bootstrap_close(server);
+    text[107] = 'x';
+    text[108] = '\0';
+    return failed_with(symc_bootstrap_open(text, NULL, &server),
+               SYMMCOLL_ERR_INVALID, "1 to 107 bytes") &&
+           good;
+}
+
 int main(void)
 {
     struct seen seen = {0, 0};
@@ -128,6 +193,8 @@ int main(void)
         good = end_child(pids[r]) && good;
     ok(good && seen.complete == 1 && seen.right,
         "a launcher's server serves a rendezvous and learns of it once");
+    ok(keeps_no_descriptor(server, &seen, numbers),
+        "a launcher keeps no descriptor of rendezvous that have ended");
     begin_point(60);
     pids[0] = start_child(join_launcher, &numbers[3]);
     serve_until(server, "0 and 2");
@@ -137,6 +204,8 @@ int main(void)
     begin_point(60);
     ok(nobody_is_called_missing(server),
         "where all have joined and one has given up, none is called missing");
+    ok(longest_name_is_the_kernels(),
+        "a name has 107 bytes at most, as the kernel has it");
     symc_bootstrap_close(server);
     return done_testing();
 }
