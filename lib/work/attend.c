@@ -78,8 +78,7 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket;
 
-    if (queue->ops.issue == NULL || queue->stopping ||
-        (!queue->ready && symc_queue_prepare(queue) != SYMMCOLL_OK) ||
+    if (queue->ops.issue == NULL || queue->stopping || !queue->ready ||
         !symc_queue_try(queue, &ticket))
         return false;
     work->issued = issue(queue, work);

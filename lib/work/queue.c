@@ -201,6 +201,14 @@ static inline struct symmcoll_work *create_lasting(
     return NULL;
 }
 
+/* Issues a work, if that can be done at once; the attendant is started for the
+ * first one of a world. */
+static inline bool issue(struct symc_queue *queue, struct symmcoll_work *made)
+{
+    return symc_queue_prepare(queue) == SYMMCOLL_OK &&
+           symc_queue_issue(queue, made);
+}
+
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     const struct symc_op *op, struct symmcoll_work **work)
 {
@@ -208,7 +216,7 @@ symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    if (!symc_queue_issue(queue, made)) {
+    if (!issue(queue, made)) {
         symmcoll_status_t status = enqueue(queue, made);
 
         if (status != SYMMCOLL_OK)
@@ -226,7 +234,7 @@ symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     made->mark = mark;
-    if (!symc_queue_issue(queue, made)) {
+    if (!issue(queue, made)) {
         symmcoll_status_t status = enqueue(queue, made);
 
         if (status != SYMMCOLL_OK)
