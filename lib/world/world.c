@@ -352,9 +352,11 @@ static bool is_oversubscribed(const struct symmcoll_world *world)
         pid_t pid = r == world->rank ? getpid() : world->peers[r].pid;
 
         /* A rank of another PID namespace may have no number here. */
-        if (pid <= 0 || sched_getaffinity(pid, sizeof(one), &one) != 0)
+        if (pid <= 0)
             return world->size > sysconf(_SC_NPROCESSORS_ONLN);
-        CPU_OR(&all, &all, &one);
+        /* One that has ended already needs no processor. */
+        if (sched_getaffinity(pid, sizeof(one), &one) == 0)
+            CPU_OR(&all, &all, &one);
     }
     return world->size > CPU_COUNT(&all);
 }
