@@ -24,21 +24,21 @@ static char machine[64], own[64], home[64], named[64]; /* paths */
 static char text[SYMC_DETAIL_MAX];
 
 /* In place of the system's, by --wrap; one of the two has a name for large files. */
-FILE *__wrap_fopen(const char *path, const char *mode);
-FILE *__wrap_fopen64(const char *path, const char *mode);
-extern FILE *__real_fopen(const char *path, const char *mode);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+extern int __real_open(const char *path, int flags, ...);
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer,
     size_t nbytes, struct passwd **found);
 
-FILE *__wrap_fopen(const char *path, const char *mode)
+int __wrap_open(const char *path, int flags, ...)
 {
-    return __real_fopen(
-        strcmp(path, "/etc/nccl.conf") == 0 ? machine : path, mode);
+    return __real_open(
+        strcmp(path, "/etc/nccl.conf") == 0 ? machine : path, flags);
 }
 
-FILE *__wrap_fopen64(const char *path, const char *mode)
+int __wrap_open64(const char *path, int flags, ...)
 {
-    return __wrap_fopen(path, mode);
+    return __wrap_open(path, flags);
 }
 
 int __wrap_getpwuid_r(uid_t uid, struct passwd *entry, char *buffer,

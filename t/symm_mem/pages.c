@@ -24,6 +24,10 @@
 
 size_t __real_symc_proc_read(const char *path, char *text, size_t nbytes);
 size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes);
+void __real_symc_proc_each_line(
+    const char *path, bool (*take)(const char *line, void *arg), void *arg);
+void __wrap_symc_proc_each_line(
+    const char *path, bool (*take)(const char *line, void *arg), void *arg);
 
 /* A file and what is said to be in it. */
 struct file {
@@ -84,19 +88,43 @@ static const struct file unknown[] = {{NULL, NULL}};
 
 static const struct file *_Atomic said; /* NULL: the machine's own */
 
-size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes)
+/* Returns what is said of a file, NULL where the file itself is read. */
+static const char *find_text(const char *path)
 {
     const struct file *file = atomic_load(&said);
 
     if (file == NULL || (strncmp(path, "/sys/fs/cgroup", 14) != 0 &&
                             strcmp(path, "/proc/meminfo") != 0 &&
                             strcmp(path, "/proc/self/cgroup") != 0))
-        return __real_symc_proc_read(path, text, nbytes);
+        return NULL;
     while (file->path != NULL && strcmp(path, file->path) != 0)
         file++;
-    text[0] = '\0';
-    return file->path != NULL ? (size_t)snprintf(text, nbytes, "%s", file->text)
-                              : 0;
+    return file->path != NULL ? file->text : "";
+}
+
+size_t __wrap_symc_proc_read(const char *path, char *text, size_t nbytes)
+{
+    const char *found = find_text(path);
+
+    return found != NULL ? (size_t)snprintf(text, nbytes, "%s", found)
+                         : __real_symc_proc_read(path, text, nbytes);
+}
+
+void __wrap_symc_proc_each_line(
+    const char *path, bool (*take)(const char *line, void *arg), void *arg)
+{
+    const char *found = find_text(path);
+    char line[SYMC_PROC_LINE];
+
+    if (found == NULL) {
+        __real_symc_proc_each_line(path, take, arg);
+        return;
+    }
+    for (; *found != '\0'; found += strcspn(found, "\n") + 1) {
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(found, "\n"), found);
+        if (!take(line, arg))
+            return;
+    }
 }
 
 /* A memfd of so many bytes, so many of them backed. */

@@ -171,6 +171,18 @@ static symmcoll_status_t submit(struct gated *gated)
     return symc_queue_submit(gated->queue, &op, &gated->work);
 }
 
+/* It is queued, for it is not issued while another one has the ticket. */
+static symmcoll_status_t submit_behind(struct gated *gated)
+{
+    symmcoll_status_t status;
+    uint64_t ticket;
+
+    (void)symc_queue_enter(gated->queue, NULL, &ticket);
+    status = submit(gated);
+    symc_queue_leave(gated->queue, ticket);
+    return status;
+}
+
 static bool end(struct gated *gated)
 {
     bool right = symmcoll_work_wait(gated->work, -1) == SYMMCOLL_OK;
@@ -187,7 +199,7 @@ static bool idle_threads_are_used_again(void)
 
     for (int i = 0; i < QUEUES; i++) {
         atomic_store(&all[i].open, 1);
-        right = right && submit(&all[i]) == SYMMCOLL_OK && end(&all[i]);
+        right = right && submit_behind(&all[i]) == SYMMCOLL_OK && end(&all[i]);
         right = right && threads_become("symc-progress", 1);
         atomic_store(&all[i].open, 0);
     }
@@ -201,17 +213,8 @@ static bool none_waits_for_a_thread(void)
     int64_t until = symc_now_ns() + PATIENT_NS;
     bool right = true;
 
-    for (int i = 0; i < QUEUES; i++) {
-        /* The second time something is queued, for the first is not issued. */
-        struct symc_op op = {.kind = SYMC_BARRIER, .timeout_ns = SYMC_NEVER};
-        uint64_t ticket;
-
-        (void)symc_queue_enter(all[i].queue, NULL, &ticket);
-        right =
-            symc_queue_submit(all[i].queue, &op, &all[i].work) == SYMMCOLL_OK &&
-            right;
-        symc_queue_leave(all[i].queue, ticket);
-    }
+    for (int i = 0; i < QUEUES; i++)
+        right = submit_behind(&all[i]) == SYMMCOLL_OK && right;
     for (int i = 0; i < QUEUES; i++)
         while (atomic_load(&all[i].inside) == 0 && symc_now_ns() < until)
             sched_yield();
