@@ -91,7 +91,7 @@ struct symc_core {
     /* The group's symmetric memory, to be read while an operation is started,
      * issued or advanced. */
     const struct symc_shared_table *shared;
-    const struct symc_waiting *waiting;
+    struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
 
     /* Keep the detail of an error, as symc_fail(). */

@@ -19,7 +19,7 @@
 
 struct symc_copier {
     struct symc_copier *next_kept;
-    const struct symc_waiting *waiting;
+    struct symc_waiting *waiting;
     void (*moved)(void *arg, bool settled);
     void *arg;
     pthread_t thread;
@@ -104,8 +104,10 @@ static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
 {
     const struct symc_waiting *waiting = copier->waiting;
     const struct timespec nap = {.tv_nsec = NAP_NS};
+    int64_t now = symc_now_ns();
 
-    if (!waiting->oversubscribed && symc_now_ns() - moved_ns < waiting->spin_ns)
+    if (!symc_wait_shares(waiting) &&
+        now - moved_ns < symc_wait_polling_ns(waiting, now))
         symc_pause();
     else
         nanosleep(&nap, NULL);
@@ -165,7 +167,7 @@ static void destroy(struct symc_copier *copier)
     free(copier);
 }
 
-symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
+symmcoll_status_t symc_copier_open(struct symc_waiting *waiting,
     void (*moved)(void *arg, bool settled), void *arg,
     struct symc_copier **copier)
 {

@@ -72,7 +72,7 @@ struct symc_copier_opener {
 
 /* One (out), of a rank.  moved() is called by its thread where chunks have been copied or
  * may be now; settled: one has failed, or has stopped.  Errors: NO_MEMORY, SYSTEM (no thread). */
-symmcoll_status_t symc_copier_open(const struct symc_waiting *waiting,
+symmcoll_status_t symc_copier_open(struct symc_waiting *waiting,
     void (*moved)(void *arg, bool settled), void *arg,
     struct symc_copier **copier);
 /* Nothing is granted any more: staging of others is left; false where a device uses some

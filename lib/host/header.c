@@ -79,21 +79,15 @@ static size_t seq_offset(const struct symc_op *op)
            offsetof(struct symc_header, seq);
 }
 
-/* Polling before a sleep, in nanoseconds. */
-static int64_t polling_ns(const struct symc_waiting *waiting)
-{
-    return waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
-}
-
 /* Whether an operation that waits for a peer's line may be ended later: by
  * symc_host_advance(), and not by this call alone. */
-static bool may_end_later(
-    const struct symc_host *host, const struct symc_op *op, size_t counter)
+static bool may_end_later(const struct symc_host *host,
+    const struct symc_op *op, size_t counter, int64_t polling_ns)
 {
     return host->resumable != NULL && counter == seq_offset(op) &&
            op->memory == SYMC_MEMORY_HOST &&
            symc_kinds[op->kind].counter != SYMC_COUNT_NONE &&
-           op->timeout_ns > polling_ns(host->core->waiting);
+           op->timeout_ns > polling_ns;
 }
 
 /* The slow part of symc_host_wait(), out of its way. */
@@ -102,8 +96,9 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     uint64_t target)
 {
     const struct symc_core *core = host->core;
-    bool later = may_end_later(host, op, counter);
-    struct symc_wait_budget polling = {.timeout_ns = polling_ns(core->waiting)};
+    int64_t polling_ns = symc_wait_polling_ns(core->waiting, symc_now_ns());
+    bool later = may_end_later(host, op, counter, polling_ns);
+    struct symc_wait_budget polling = {.timeout_ns = polling_ns};
 
     switch (core->wait(core->group, counter_of(host, peer, counter), target,
         peer, later ? &polling : &host->budget)) {
@@ -131,7 +126,7 @@ symmcoll_status_t symc_host_wait(struct symc_host *host,
     if (atomic_load_explicit(word, memory_order_acquire) >= target)
         return SYMMCOLL_OK;
     for (int i = 1;
-         !host->core->waiting->oversubscribed && i < SYMC_QUICK_POLLS; i++) {
+         !symc_wait_shares(host->core->waiting) && i < SYMC_QUICK_POLLS; i++) {
         symc_pause();
         if (atomic_load_explicit(word, memory_order_acquire) >= target)
             return SYMMCOLL_OK;
@@ -164,9 +159,12 @@ static __attribute__((noinline)) void await_oversubscribed(
 {
     const struct symc_core *core = host->core;
     int64_t began = symc_now_ns();
-    int64_t polls = 0;
+    int64_t until = began + symc_wait_polling_ns(core->waiting, began);
+    int64_t polls = 0, now = began;
     int cpu = sched_getcpu();
 
+    if (until == began)
+        return;
     for (int yields = 0; yields < OVERSUBSCRIBED_YIELDS;) {
         bool here = false, elsewhere = false;
 
@@ -187,11 +185,10 @@ static __attribute__((noinline)) void await_oversubscribed(
             return;
         if (!here && ++polls < core->waiting->polls && polls < POLLS_MAX)
             continue;
-        sched_yield();
+        now = symc_wait_yield(core->waiting);
         yields++;
-        /* One yield may take long, see doorbell.c. */
         if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
-            symc_now_ns() - began >= core->waiting->yield_ns)
+            now == 0 || now >= until)
             return; /* to the usual wait, which checks everything */
         polls = 0;
         cpu = sched_getcpu();

@@ -16,6 +16,7 @@
 #define LOOK_NS (INT64_C(1000) * 1000)
 #define TICK_NS (INT64_C(5) * 1000 * 1000)
 #define QUIET_TICKS 200 /* before it sleeps for good */
+#define YIELD_EVERY 4 /* polls between two yields, on a processor of its own */
 #define LONGEST_NS (INT64_C(100) * 1000 * 1000)
 
 symmcoll_status_t symc_pairs_open(
@@ -79,8 +80,10 @@ static bool is_set(const _Atomic uint64_t *word)
 static bool poll(
     struct symc_pairs *pairs, const _Atomic uint64_t *word, uint64_t *moved)
 {
+    int polls = symc_wait_shares(pairs->setup.waiting) ? 1 : SYMC_QUICK_POLLS;
+
     symc_pairs_enter(pairs);
-    for (int i = 0; i < SYMC_QUICK_POLLS && !is_set(word); i++) {
+    for (int i = 0; i < polls && !is_set(word); i++) {
         symc_pairs_advance(pairs);
         if (is_set(word) || symc_pairs_wanted(pairs))
             break;
@@ -124,18 +127,16 @@ static bool is_ready(void *arg)
 bool symc_pairs_await(
     struct symc_pairs *pairs, const _Atomic uint64_t *word, int64_t until_ns)
 {
-    const struct symc_waiting *waiting = pairs->setup.waiting;
+    struct symc_waiting *waiting = pairs->setup.waiting;
     struct sleeper sleeper = {pairs, word};
-    int64_t polling =
-        waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
     int64_t now, spun, looked = 0;
     uint64_t moved;
 
     if (poll(pairs, word, &moved))
         return true;
     now = symc_now_ns();
-    spun = now + polling;
-    while (!is_set(word)) {
+    spun = now + symc_wait_polling_ns(waiting, now);
+    for (int round = 1; !is_set(word); round++) {
         int64_t next = SYMC_NEVER;
         uint64_t before = moved;
 
@@ -152,16 +153,17 @@ bool symc_pairs_await(
             sleep = sleep < next ? sleep : next;
             symc_doorbell_sleep(waiting, pairs->doorbell, is_ready, &sleeper,
                 sleep < until_ns ? sleep : until_ns);
-            spun = symc_now_ns() + polling;
-        } else {
-            poll(pairs, word, &moved);
-            if (waiting->oversubscribed)
-                sched_yield();
+            now = symc_now_ns();
+            spun = now + symc_wait_polling_ns(waiting, now);
+        } else if (!poll(pairs, word, &moved) && moved == before &&
+                   (symc_wait_shares(waiting) || round % YIELD_EVERY == 0) &&
+                   symc_wait_yield(waiting) == 0) {
+            spun = 0; /* sleeps */
         }
         now = symc_now_ns();
         /* While data flows the next chunk comes sooner than a sleep ends. */
         if (moved != before)
-            spun = now + polling;
+            spun = now + symc_wait_polling_ns(waiting, now);
     }
     return is_set(word);
 }

@@ -117,7 +117,7 @@ struct symc_pair_setup {
     const struct symc_peer *peers;
     struct symc_segments *segments;
     struct symc_block *block; /* this rank's */
-    const struct symc_waiting *waiting;
+    struct symc_waiting *waiting;
     size_t stream_min;
 };
 

@@ -337,7 +337,7 @@ bool symc_pairs_recv_small(
 {
     struct symc_pair_peer *peer;
     const struct symc_pair_slot *slot;
-    int polls = pairs->setup.waiting->oversubscribed ? 0 : SYMC_QUICK_POLLS;
+    int polls = symc_wait_shares(pairs->setup.waiting) ? 0 : SYMC_QUICK_POLLS;
     uint64_t number;
 
     if (pairs->peers == NULL || pairs->all != NULL || pair->peer < 0 ||

@@ -5,7 +5,13 @@
  * Waking a sleeping processor costs 20 to 40 microseconds, some hundred times
  * the transfer of a cache line, so a rank with a processor of its own polls for
  * that long first.  Where ranks share processors, polling delays the rank that
- * is waited for: a few polls, then the processor is yielded.
+ * is waited for: a few polls, then the processor is yielded.  And where threads
+ * that compute share one, a yield takes all of their time slices: a rank sleeps at
+ * once, because a thread that is woken runs before them.
+ *
+ * Yields show whether a rank shares its processor, whatever the number of ranks:
+ * the scheduler may put two on one processor although others are idle.  A yield
+ * that nothing else makes use of returns at once.
  */
 #include "segment/doorbell.h"
 
@@ -20,9 +26,37 @@
 
 #define CLOCK_EVERY 64 /* polls between two readings of the clock */
 #define YIELD_EVERY 4  /* readings of the clock between two yields */
+/* A yield that takes so many times as long as a system call has let another
+ * thread run: two switches take some twenty times as long, a yield that nothing
+ * makes use of three times. */
+#define SWITCH_CALLS 8
+#define CALLS 16 /* system calls that are timed */
+/* A yield so long has let threads that compute run for a time slice. */
+#define SLICE_NS (INT64_C(1) * 1000 * 1000)
+#define SLEEP_NS (INT64_C(10) * 1000) /* a sleep, and being woken on the spot */
+/* For so many times as long as such a yield ranks sleep at once, but no longer
+ * than this. */
+#define CROWD_TIMES 16
+#define CROWD_MAX_NS SYMC_NS_PER_S
 /* The longest sleep: with membarrier, and without. */
 #define NAP_NS (INT64_C(100) * 1000 * 1000)
 #define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000)
+
+/* Returns the time of a short system call. */
+static int64_t time_call(void)
+{
+    int64_t least = INT64_MAX;
+
+    for (int i = 0; i < CALLS; i++) {
+        int64_t began = symc_now_ns(), took;
+
+        syscall(SYS_getppid);
+        took = symc_now_ns() - began;
+        if (took < least)
+            least = took;
+    }
+    return least;
+}
 
 void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     int64_t spin_ns, int64_t polls, int64_t yield_ns)
@@ -34,6 +68,61 @@ void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     waiting->spin_ns = spin_ns;
     waiting->polls = polls;
     waiting->yield_ns = yield_ns;
+    waiting->switch_ns = SWITCH_CALLS * time_call();
+}
+
+static bool is_asleep(const struct symc_waiting *waiting, int64_t now)
+{
+    return now < atomic_load_explicit(
+                     &waiting->asleep_until_ns, memory_order_relaxed);
+}
+
+/* Returns how long a rank polls before it sleeps by the settings. */
+static int64_t set_polling_ns(const struct symc_waiting *waiting)
+{
+    return waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
+}
+
+int64_t symc_wait_polling_ns(const struct symc_waiting *waiting, int64_t now)
+{
+    return is_asleep(waiting, now) ? 0 : set_polling_ns(waiting);
+}
+
+/* Keeps that a yield has let threads that compute use their time slices.  Returns
+ * whether the yields since the last such one would have cost less as sleeps. */
+static bool keep_slices(struct symc_waiting *waiting, int64_t now, int64_t took)
+{
+    int64_t yields =
+        atomic_exchange_explicit(&waiting->yields, 0, memory_order_relaxed);
+    int64_t asleep_ns =
+        took < CROWD_MAX_NS / CROWD_TIMES ? CROWD_TIMES * took : CROWD_MAX_NS;
+
+    if (took < yields * SLEEP_NS || took < set_polling_ns(waiting))
+        return false;
+    atomic_store_explicit(
+        &waiting->asleep_until_ns, now + asleep_ns, memory_order_relaxed);
+    return true;
+}
+
+bool symc_wait_keep_yield(
+    struct symc_waiting *waiting, int64_t now, int64_t took)
+{
+    bool shares = took >= waiting->switch_ns;
+
+    if (shares != atomic_load_explicit(&waiting->shares, memory_order_relaxed))
+        atomic_store_explicit(&waiting->shares, shares, memory_order_relaxed);
+    if (shares)
+        atomic_fetch_add_explicit(&waiting->yields, 1, memory_order_relaxed);
+    return took >= SLICE_NS && keep_slices(waiting, now, took);
+}
+
+int64_t symc_wait_yield(struct symc_waiting *waiting)
+{
+    int64_t began = symc_now_ns(), now;
+
+    sched_yield();
+    now = symc_now_ns();
+    return symc_wait_keep_yield(waiting, now, now - began) ? 0 : now;
 }
 
 void symc_doorbell_wake(struct symc_doorbell *doorbell)
@@ -73,13 +162,18 @@ static void pass(const struct wait *wait, bool sleeps)
         wait->watch->pass(wait->watch->arg, sleeps);
 }
 
-/* Poll until the word is written, the flag is set, or the time is up.  The
- * processor is yielded now and then: the peer may be waiting for it, where the
- * scheduler has put both on one. */
+/* Polls until the word is written, the flag is set, or the time is up.  The
+ * processor is yielded now and then, because the peer may be waiting for it, and
+ * at once where yields have let another thread run. */
 static bool spin(const struct wait *wait, int64_t until_ns)
 {
+    struct symc_waiting *waiting = wait->watch->waiting;
+
     for (int round = 1;; round++) {
-        for (int i = 0; i < CLOCK_EVERY; i++) {
+        bool shares = symc_wait_shares(waiting);
+        int64_t now;
+
+        for (int i = 0; i < (shares ? 1 : CLOCK_EVERY); i++) {
             if (is_reached(wait))
                 return true;
             symc_pause();
@@ -87,10 +181,10 @@ static bool spin(const struct wait *wait, int64_t until_ns)
         if (is_stopped(wait))
             return true;
         pass(wait, false);
-        if (symc_now_ns() >= until_ns)
-            return false;
-        if (round % YIELD_EVERY == 0)
-            sched_yield();
+        now = shares || round % YIELD_EVERY == 0 ? symc_wait_yield(waiting)
+                                                 : symc_now_ns();
+        if (now == 0 || now >= until_ns)
+            return is_reached(wait);
     }
 }
 
@@ -101,17 +195,28 @@ static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
         if (is_reached(wait) || (i % 512 == 511 && is_stopped(wait)))
             return true;
     }
-    /* The clock after every yield: beside threads that compute, one takes as
-     * long as all of their time slices, and while the thread sleeps instead it
-     * is woken before them. */
     for (;;) {
-        sched_yield();
+        int64_t now = symc_wait_yield(wait->watch->waiting);
+
         if (is_reached(wait) || is_stopped(wait))
             return true;
         pass(wait, false);
-        if (symc_now_ns() >= until_ns)
+        if (now == 0 || now >= until_ns)
             return false;
     }
+}
+
+/* Polls for as long as the settings say, or not at all beside threads that
+ * compute. */
+static bool poll(const struct wait *wait, int64_t now)
+{
+    const struct symc_waiting *waiting = wait->watch->waiting;
+    int64_t until = now + set_polling_ns(waiting);
+
+    if (is_asleep(waiting, now))
+        return false;
+    return waiting->oversubscribed ? yield(wait, waiting->polls, until)
+                                   : spin(wait, until);
 }
 
 static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
@@ -167,9 +272,7 @@ static enum symc_wait_end wait_long(struct wait *wait)
 
     if (budget->deadline_ns == 0)
         budget->deadline_ns = symc_deadline_ns(now, budget->timeout_ns);
-    if (!budget->polled &&
-        (how->oversubscribed ? yield(wait, how->polls, now + how->yield_ns)
-                             : spin(wait, now + how->spin_ns)))
+    if (!budget->polled && poll(wait, now))
         goto look;
     now = symc_now_ns();
     for (;;) {
@@ -213,7 +316,7 @@ static bool never(void *arg)
     return false;
 }
 
-bool symc_wait_plainly(const struct symc_waiting *waiting,
+bool symc_wait_plainly(struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
     uint64_t target, struct symc_wait_budget *budget)
 {

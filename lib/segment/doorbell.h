@@ -34,19 +34,49 @@ static inline struct symc_doorbell *symc_block_doorbell(
     return (struct symc_doorbell *)(void *)block->doorbell;
 }
 
-/* How to wait; one for each world, set up by symc_waiting_init(). */
+/* How to wait; one for each world, set up by symc_waiting_init().  The last three
+ * are what symc_wait_yield() has seen. */
 struct symc_waiting {
-    bool oversubscribed; /* more ranks than processors */
-    bool barrier;        /* membarrier can be used */
-    int64_t spin_ns;     /* polling before sleeping; not oversubscribed */
-    int64_t polls;       /* polls before yielding; oversubscribed */
-    int64_t yield_ns;    /* yielding before sleeping; oversubscribed */
-    int64_t nap_ns;      /* longest sleep before checking everything */
+    bool oversubscribed;     /* more ranks than processors */
+    bool barrier;            /* membarrier can be used */
+    int64_t spin_ns;         /* polling before sleeping; not oversubscribed */
+    int64_t polls;           /* polls before yielding; oversubscribed */
+    int64_t yield_ns;        /* yielding before sleeping; oversubscribed */
+    int64_t nap_ns;          /* longest sleep before checking everything */
+    int64_t switch_ns;       /* a yield so long has let another thread run */
+    _Atomic bool shares;     /* the last yield let another thread run */
+    _Atomic uint32_t yields; /* such ones since the last to one that computes */
+    _Atomic int64_t asleep_until_ns; /* no polling before: they run there */
 };
 
 /* Set up, oversubscribed or not, and register with membarrier. */
 void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     int64_t spin_ns, int64_t polls, int64_t yield_ns);
+
+/* Returns whether another thread waits for this processor: then a poll delays it,
+ * and it may be the one that is waited for. */
+static inline bool symc_wait_shares(const struct symc_waiting *waiting)
+{
+    return waiting->oversubscribed ||
+           atomic_load_explicit(&waiting->shares, memory_order_relaxed);
+}
+
+/* Returns how long to poll before sleeping, from now: 0 beside threads that
+ * compute. */
+int64_t symc_wait_polling_ns(const struct symc_waiting *waiting, int64_t now);
+
+/*
+ * Yields the processor, and keeps what that has shown.  Returns the time after
+ * it, or where threads that compute share the processor, 0: the next yield would
+ * take as long as all of their time slices, while a thread that sleeps is woken
+ * before them.
+ */
+int64_t symc_wait_yield(struct symc_waiting *waiting);
+
+/* The part of symc_wait_yield() that judges a yield, which ended now and took so
+ * long.  Returns whether to sleep at once. */
+bool symc_wait_keep_yield(
+    struct symc_waiting *waiting, int64_t now, int64_t took);
 
 /* How long an operation may wait, from the first moment it has to. */
 struct symc_wait_budget {
@@ -57,7 +87,7 @@ struct symc_wait_budget {
 
 /* What a waiting thread checks besides the word. */
 struct symc_watch {
-    const struct symc_waiting *waiting;
+    struct symc_waiting *waiting;
     struct symc_doorbell *doorbell;  /* this rank's */
     const _Atomic uint32_t *stopped; /* not 0: give up; checked often */
     /* Called now and then; true: give up. */
@@ -118,7 +148,7 @@ static inline enum symc_wait_end symc_wait(const struct symc_watch *watch,
 
 /* The same between threads of one process, where nothing but the word and the
  * time ends the wait; false when the time has passed. */
-bool symc_wait_plainly(const struct symc_waiting *waiting,
+bool symc_wait_plainly(struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, const _Atomic uint64_t *word,
     uint64_t target, struct symc_wait_budget *budget);
 

@@ -185,16 +185,14 @@ static bool await_device(struct symmcoll_work *work, int64_t deadline_ns)
 
 void symc_work_launch(struct symmcoll_work *work)
 {
-    const struct symc_waiting *waiting = &work->origin->waiting;
+    int64_t now = symc_now_ns();
     int cancel;
 
     if (!work->issued)
         return;
     cancel = symc_cancel_disable();
     await_issued(work, &work->started,
-        symc_now_ns() +
-            (waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns),
-        false);
+        now + symc_wait_polling_ns(&work->origin->waiting, now), false);
     if (!is_set(&work->started))
         symc_queue_ask(work->queue);
     symc_cancel_restore(cancel);
@@ -461,8 +459,8 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (look_once(work))
         return symc_work_result(work);
     /* Who asks in a loop may keep the processor from those it waits for. */
-    if (work->origin->waiting.oversubscribed)
-        sched_yield();
+    if (symc_wait_shares(&work->origin->waiting))
+        symc_wait_yield(&work->origin->waiting);
     return SYMMCOLL_IN_PROGRESS;
 }
 

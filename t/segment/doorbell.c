@@ -33,8 +33,7 @@ static struct court *court;
 
 /* Sleep at once, so that every wait races with the wakeup, and for as long as
  * the wait may last, so that one lost wakeup is noticed. */
-static const struct symc_waiting sleepy = {
-    .barrier = true, .nap_ns = SYMC_NEVER};
+static struct symc_waiting sleepy = {.barrier = true, .nap_ns = SYMC_NEVER};
 static struct symc_waiting usual;
 
 static bool never(void *arg)
@@ -44,7 +43,7 @@ static bool never(void *arg)
 }
 
 static struct symc_watch watch_of(
-    struct side *side, const struct symc_waiting *waiting)
+    struct side *side, struct symc_waiting *waiting)
 {
     return (struct symc_watch){.waiting = waiting,
         .doorbell = &side->doorbell,
@@ -72,7 +71,7 @@ static void dawdle(uint64_t *state)
 }
 
 /* One of the two; false where a wait ended in another way than by the word. */
-static bool play(int number, const struct symc_waiting *waiting)
+static bool play(int number, struct symc_waiting *waiting)
 {
     struct side *mine = &court->sides[number];
     struct side *other = &court->sides[1 - number];
@@ -96,7 +95,7 @@ static bool play(int number, const struct symc_waiting *waiting)
     return true;
 }
 
-static const struct symc_waiting *player_waiting;
+static struct symc_waiting *player_waiting;
 
 static int play_as_child(void *arg)
 {
@@ -117,7 +116,7 @@ static double seconds_now(void)
 /* One lost wakeup costs the whole time of a wait, longer than a game may take.
  * Naps fall in most rounds. */
 static void test_game(
-    const struct symc_waiting *waiting, uint64_t rounds, const char *sentence)
+    struct symc_waiting *waiting, uint64_t rounds, const char *sentence)
 {
     double began;
     pthread_t thread;
@@ -179,7 +178,7 @@ static bool say_enough(void *arg)
 
 static void test_look(void)
 {
-    static const struct symc_waiting restless = {
+    static struct symc_waiting restless = {
         .barrier = true, .nap_ns = SYMC_NS_PER_S / 100};
     struct side *side = &court->sides[0];
     struct symc_watch watch = watch_of(side, &restless);
@@ -215,6 +214,209 @@ static int sleeps_cheaply(void *arg)
     return used < 0.05;
 }
 
+/* ---- a processor that others use ---- */
+
+/* On the first processor that is allowed, alone. */
+static void pin(void)
+{
+    cpu_set_t allowed, one;
+    int first = 0;
+
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    while (!CPU_ISSET(first, &allowed))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* What a wait on one processor waits for. */
+struct turn {
+    const _Atomic uint64_t *word;
+    uint64_t target;
+    uint64_t looks;
+};
+
+static bool look_at_turn(void *arg)
+{
+    struct turn *turn = arg;
+
+    turn->looks++;
+    return atomic_load_explicit(turn->word, memory_order_acquire) >=
+           turn->target;
+}
+
+/* One of two players on one processor; 0: it has looked too often. */
+static int play_beside(int number)
+{
+    struct side *mine = &court->sides[number];
+    struct side *other = &court->sides[1 - number];
+    struct symc_watch watch = watch_of(mine, &usual);
+    struct turn turn = {.word = &other->word};
+
+    pin();
+    for (uint64_t i = 1; i <= court->rounds; i++) {
+        struct symc_wait_budget budget = {.timeout_ns = 250 * SYMC_NS_PER_S};
+
+        turn.target = i;
+        if (number == 0)
+            write_word(mine, other, i);
+        if (symc_wait_until(&watch, look_at_turn, &turn, &budget) !=
+            SYMC_WAIT_REACHED)
+            return 0;
+        if (number == 1)
+            write_word(mine, other, i);
+    }
+    return turn.looks < 64 * court->rounds;
+}
+
+static int play_beside_as_child(void *arg)
+{
+    return play_beside(*(const int *)arg);
+}
+
+static void test_beside(void)
+{
+    int numbers[] = {0, 1};
+    pid_t children[2];
+    bool good = true;
+
+    memset(court, 0, sizeof(*court));
+    court->rounds = 5000;
+    for (int i = 0; i < 2; i++)
+        children[i] = start_child(play_beside_as_child, &numbers[i]);
+    for (int i = 0; i < 2; i++)
+        good = end_child(children[i]) && good;
+    ok(good,
+        "a rank that shares its processor with the one it waits for yields "
+        "it instead of polling");
+}
+
+/* How often a wait has looked for what else the rank has to do. */
+struct passes {
+    int polling, sleeping;
+};
+
+static void count_pass(void *arg, bool sleeps)
+{
+    struct passes *passes = arg;
+
+    if (sleeps)
+        passes->sleeping++;
+    else
+        passes->polling++;
+}
+
+static struct passes passes_of(struct symc_waiting *waiting)
+{
+    struct side *side = &court->sides[0];
+    struct passes passes = {0, 0};
+    struct symc_watch watch = watch_of(side, waiting);
+    struct symc_wait_budget budget = {.timeout_ns = SYMC_NS_PER_S / 50};
+
+    memset(court, 0, sizeof(*court));
+    watch.pass = count_pass;
+    watch.arg = &passes;
+    if (symc_wait(&watch, &side->word, 1, &budget) != SYMC_WAIT_EXPIRED)
+        passes.sleeping = -1;
+    return passes;
+}
+
+/* ---- yields of a given length ---- */
+
+#define SETTING_NS (INT64_C(50) * 1000)
+#define SLICE_NS (INT64_C(3) * 1000 * 1000)
+
+/* So far ahead that what holds until then holds for the whole test. */
+static int64_t far_ahead(void)
+{
+    return symc_now_ns() + 1000 * SYMC_NS_PER_S;
+}
+
+static struct symc_waiting waiting_of(bool many, int64_t setting_ns)
+{
+    struct symc_waiting waiting = {0};
+
+    symc_waiting_init(&waiting, many, setting_ns, 300, setting_ns);
+    waiting.nap_ns = SYMC_NEVER;
+    return waiting;
+}
+
+static void test_shares(void)
+{
+    struct symc_waiting waiting = waiting_of(false, SETTING_NS);
+    int64_t now = symc_now_ns();
+    bool before = symc_wait_shares(&waiting), used, unused;
+    bool sleeps = symc_wait_keep_yield(&waiting, now, waiting.switch_ns);
+
+    used = symc_wait_shares(&waiting);
+    sleeps =
+        symc_wait_keep_yield(&waiting, now, waiting.switch_ns - 1) || sleeps;
+    unused = symc_wait_shares(&waiting);
+    ok(!before && used && !unused && !sleeps && waiting.switch_ns > 1,
+        "a yield as long as a switch shows that another thread used it");
+}
+
+static void test_crowd(bool many, const char *sentence)
+{
+    struct symc_waiting waiting = waiting_of(many, SETTING_NS);
+    bool sleeps = symc_wait_keep_yield(&waiting, far_ahead(), SLICE_NS);
+    bool polls_not = symc_wait_polling_ns(&waiting, symc_now_ns()) == 0;
+    struct passes passes = passes_of(&waiting);
+
+    ok(sleeps && polls_not && symc_wait_shares(&waiting) &&
+            passes.polling == 0 && passes.sleeping >= 1,
+        "%s", sentence);
+}
+
+/* How long ranks sleep at once after a yield of so long, at most. */
+static bool lasts(int64_t took, int64_t length)
+{
+    struct symc_waiting waiting = waiting_of(false, SETTING_NS);
+
+    return symc_wait_keep_yield(&waiting, SYMC_NS_PER_S, took) &&
+           symc_wait_polling_ns(&waiting, SYMC_NS_PER_S + length - 1) == 0 &&
+           symc_wait_polling_ns(&waiting, SYMC_NS_PER_S + length) == SETTING_NS;
+}
+
+static void test_crowd_ends(void)
+{
+    struct symc_waiting waiting = waiting_of(false, SETTING_NS);
+    int64_t began = symc_now_ns() - SYMC_NS_PER_S;
+    bool asleep = symc_wait_keep_yield(&waiting, began, SLICE_NS);
+
+    ok(asleep && passes_of(&waiting).polling > 0, "and polls again later");
+    ok(lasts(SLICE_NS, 16 * SLICE_NS) && lasts(SYMC_NS_PER_S, SYMC_NS_PER_S),
+        "after 16 times as long as the yield took, and a second at most");
+}
+
+static void test_seldom(void)
+{
+    struct symc_waiting waiting = waiting_of(false, SETTING_NS);
+    int64_t now = symc_now_ns();
+    bool sleeps = false;
+
+    for (int i = 0; i < SLICE_NS / 10000; i++)
+        sleeps =
+            symc_wait_keep_yield(&waiting, now, waiting.switch_ns) || sleeps;
+    sleeps = symc_wait_keep_yield(&waiting, now, SLICE_NS) || sleeps;
+    ok(!sleeps && symc_wait_polling_ns(&waiting, now) == SETTING_NS,
+        "a rank goes on yielding where a time slice is lost seldom");
+    ok(symc_wait_keep_yield(&waiting, now, SLICE_NS),
+        "but not where the next yield loses one");
+}
+
+static void test_long_setting(void)
+{
+    struct symc_waiting waiting = waiting_of(false, 2 * SLICE_NS);
+    int64_t now = symc_now_ns();
+
+    ok(!symc_wait_keep_yield(&waiting, now, SLICE_NS) &&
+            symc_wait_polling_ns(&waiting, now) == 2 * SLICE_NS &&
+            symc_wait_keep_yield(&waiting, now, 2 * SLICE_NS),
+        "a rank that is to poll longer than a time slice does");
+}
+
 int main(void)
 {
     struct symc_waiting oversubscribed;
@@ -228,13 +430,22 @@ int main(void)
     usual.nap_ns = SYMC_NEVER;
     if (!usual.barrier)
         skip_all("no membarrier: sleepers wake by themselves");
-    oversubscribed = (struct symc_waiting){
-        .oversubscribed = true, .barrier = true, .nap_ns = SYMC_NEVER};
+    oversubscribed = (struct symc_waiting){.oversubscribed = true,
+        .barrier = true,
+        .nap_ns = SYMC_NEVER,
+        .yield_ns = 1};
     test_game(&sleepy, 20000, "no wakeup is lost where all sleep at once");
     test_game(&oversubscribed, 20000, "nor where they yield once before");
     test_game(&usual, 20000, "nor with the settings' spinning");
     test_ends();
     test_look();
+    test_beside();
+    test_shares();
+    test_crowd(false, "a rank beside threads that compute sleeps at once");
+    test_crowd(true, "also where ranks outnumber processors");
+    test_crowd_ends();
+    test_seldom();
+    test_long_setting();
     memset(court, 0, sizeof(*court));
     ok(run_child(sleeps_cheaply, NULL),
         "a long wait uses next to no processor");
