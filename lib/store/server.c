@@ -181,7 +181,14 @@ static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
         "tcp store: serving at %s", symc_place_text(place, text));
 }
 
-/* Bind what was asked for: the first of its addresses that is this machine's. */
+/* Returns whether this machine lacks an address, or its family.  Where another server
+ * has it, clients come there and not to the next address. */
+static bool is_absent(int error)
+{
+    return error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+}
+
+/* Binds the first of the addresses of a place that this machine has. */
 static symmcoll_status_t open_socket(
     const struct symc_place *place, int64_t deadline_ns, int *fd, int *port)
 {
@@ -196,10 +203,12 @@ static symmcoll_status_t open_socket(
     if (status != SYMMCOLL_OK)
         return status;
     *fd = -1;
-    for (const struct addrinfo *at = addresses.list; at != NULL && *fd < 0;
-         at = at->ai_next)
+    error = EADDRNOTAVAIL;
+    for (const struct addrinfo *at = addresses.list;
+         at != NULL && *fd < 0 && is_absent(error); at = at->ai_next) {
         *fd = listen_at(at, port);
-    error = errno;
+        error = errno;
+    }
     symc_resolve_free(&addresses);
     if (*fd >= 0)
         return SYMMCOLL_OK;
