@@ -145,17 +145,18 @@ static symmcoll_status_t find_failure(
         return symc_fail(note.status, "%s", note.text);
     if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
+        /* The group of all ranks is left by nothing else, and earlier. */
+        bool finalized =
+            group == group->world->all || has_finalized(group, member);
 
-        if (!noted && has_finalized(group, member))
+        if (!noted && finalized)
             noted = symc_failure_find_cause(
                 group->world, group->global[member], &note);
         symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
             "%s has %s%s%.240s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
                 group->world->peers[group->global[member]].pid, who),
-            group == group->world->all || has_finalized(group, member)
-                ? "finalized"
-                : "released the group",
+            finalized ? "finalized" : "released the group",
             noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);
