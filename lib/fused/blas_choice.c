@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,27 +172,53 @@ static char **make_environment(char *core, char *const *extra)
     return made;
 }
 
+/* Arrays that have been the environment. */
+struct kept {
+    struct kept *next;
+    char **array, *core;
+};
+static _Atomic(struct kept *) kept_arrays;
+
+static void keep(struct kept *kept)
+{
+    kept->next = atomic_load(&kept_arrays);
+    while (!atomic_compare_exchange_weak(&kept_arrays, &kept->next, kept))
+        ;
+}
+
 /* OpenBLAS reads the variable while it is loaded.  The pointer to the environment is
  * exchanged for that time, not its contents, so that getenv() in other threads always
- * walks an array that is whole. */
+ * walks an array that is whole; they may do so for longer, so it is not freed. */
 static void *open_with(
     const struct symc_blas_candidate *candidate, char *const *extra)
 {
-    char core[64], **kept = environ, **made;
+    const char *name = candidate->core != NULL ? candidate->core : "";
+    size_t nbytes = sizeof("OPENBLAS_CORETYPE=") + strlen(name);
+    char **before = environ;
+    struct kept *made;
     void *library;
 
-    snprintf(core, sizeof(core), "OPENBLAS_CORETYPE=%s",
-        candidate->core != NULL ? candidate->core : "");
     if (candidate->core == NULL && extra[0] == NULL)
         return dlopen(candidate->library, RTLD_NOW | RTLD_LOCAL);
-    made = make_environment(candidate->core != NULL ? core : NULL, extra);
+    made = calloc(1, sizeof(*made));
     if (made == NULL)
         return NULL;
-    environ = made;
+    made->core = malloc(nbytes);
+    if (made->core != NULL) {
+        snprintf(made->core, nbytes, "OPENBLAS_CORETYPE=%s", name);
+        made->array = make_environment(
+            candidate->core != NULL ? made->core : NULL, extra);
+    }
+    if (made->array == NULL) {
+        free(made->core);
+        free(made);
+        return NULL;
+    }
+    keep(made);
+    environ = made->array;
     library = dlopen(candidate->library, RTLD_NOW | RTLD_LOCAL);
-    if (environ == made)
-        environ = kept;
-    free(made);
+    if (environ == made->array)
+        environ = before;
     return library;
 }
 
