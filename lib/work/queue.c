@@ -205,7 +205,7 @@ static inline struct symmcoll_work *create_lasting(
  * first one of a world. */
 static inline bool issue(struct symc_queue *queue, struct symmcoll_work *made)
 {
-    return symc_queue_prepare(queue) == SYMMCOLL_OK &&
+    return !queue->stopping && symc_queue_prepare(queue) == SYMMCOLL_OK &&
            symc_queue_issue(queue, made);
 }
 

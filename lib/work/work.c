@@ -459,7 +459,8 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
     if (look_once(work))
         return symc_work_result(work);
     /* Who asks in a loop may keep the processor from those it waits for. */
-    if (symc_wait_shares(&work->origin->waiting))
+    if (symc_wait_shares(&work->origin->waiting) &&
+        symc_wait_polling_ns(&work->origin->waiting, symc_now_ns()) > 0)
         symc_wait_yield(&work->origin->waiting);
     return SYMMCOLL_IN_PROGRESS;
 }
