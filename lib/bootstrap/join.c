@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define POLL_MS 100
@@ -317,8 +318,10 @@ symmcoll_status_t symc_bootstrap_exchange(
     if (status == SYMMCOLL_OK)
         status = wait_for_all(&joiner);
     symc_bootstrap_thread_stop(joiner.server, find_end(&joiner, status));
-    if (joiner.server == NULL && joiner.fd >= 0)
+    if (joiner.server == NULL && joiner.fd >= 0) {
+        (void)shutdown(joiner.fd, SHUT_RDWR); /* a child may have it, too */
         close(joiner.fd);
+    }
     *threads = joiner.threads;
     if (args->lent != NULL)
         *args->lent = joiner.lent && status != SYMMCOLL_OK;

@@ -124,7 +124,7 @@ static int open_server_pidfd(int fd, pid_t server)
     socklen_t nbytes = sizeof(pidfd);
 
     if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
-        return pidfd;
+        return symc_descriptor_raise(pidfd);
     return server > 0
                ? symc_descriptor_raise((int)syscall(SYS_pidfd_open, server, 0))
                : -1;

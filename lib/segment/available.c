@@ -9,6 +9,7 @@
 #include "base/descriptor.h"
 #include "base/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -202,7 +203,8 @@ int symc_memory_lock(void)
     int fd = open_tightest();
 
     while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (symc_now_ns() >= until) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) ||
+            symc_now_ns() >= until) {
             close(fd);
             return -1;
         }

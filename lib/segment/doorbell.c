@@ -30,6 +30,7 @@
  * thread run: two switches take some twenty times as long, a yield that nothing
  * makes use of three times. */
 #define SWITCH_CALLS 8
+#define SWITCH_LEAST_NS 500
 #define CALLS 16 /* system calls that are timed */
 /* A yield so long has let threads that compute run for a time slice. */
 #define SLICE_NS (INT64_C(1) * 1000 * 1000)
@@ -69,6 +70,8 @@ void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     waiting->polls = polls;
     waiting->yield_ns = yield_ns;
     waiting->switch_ns = SWITCH_CALLS * time_call();
+    if (waiting->switch_ns < SWITCH_LEAST_NS) /* by a coarse clock */
+        waiting->switch_ns = SWITCH_LEAST_NS;
 }
 
 static bool is_asleep(const struct symc_waiting *waiting, int64_t now)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -239,8 +240,10 @@ static symmcoll_status_t back(
         available = symc_memory_available(&group);
     }
     error = missing > available ? ENOMEM : allocate(fd, offset, nbytes);
-    if (lock >= 0)
+    if (lock >= 0) {
+        (void)flock(lock, LOCK_UN); /* a child that was forked has it, too */
         close(lock);
+    }
     if (missing > available)
         return fail_no_memory(
             error, what, missing, RLIMIT_FSIZE, "RLIMIT_FSIZE");

@@ -354,9 +354,10 @@ static bool is_oversubscribed(const struct symmcoll_world *world)
         /* A rank of another PID namespace may have no number here. */
         if (pid <= 0)
             return world->size > sysconf(_SC_NPROCESSORS_ONLN);
-        /* One that has ended already needs no processor. */
         if (sched_getaffinity(pid, sizeof(one), &one) == 0)
             CPU_OR(&all, &all, &one);
+        else if (errno != ESRCH) /* that one has ended: it needs none */
+            return world->size > sysconf(_SC_NPROCESSORS_ONLN);
     }
     return world->size > CPU_COUNT(&all);
 }
