@@ -362,7 +362,7 @@ static int scan_all(int fd)
 {
     static char met[5000];
     struct request request = {.bytes = NULL};
-    char cursor[24] = "0", key[24];
+    char cursor[24] = "0", key[32];
     int count = 0;
 
     do {

@@ -27,13 +27,24 @@ static void close_streams(void)
     }
 }
 
-/* What is printed to a closed stream fails, and nothing else has its number. */
+/* Waits until nothing has a number: between opening a descriptor and giving it a
+ * higher number another thread has a low one for the time of a system call. */
+static bool becomes_free(int fd)
+{
+    for (int i = 0; fcntl(fd, F_GETFD) >= 0; i++) {
+        if (i == 10000)
+            return false;
+        usleep(1000);
+    }
+    return true;
+}
+
+/* What is printed to a closed stream fails, and nothing else keeps its number. */
 static bool are_closed(void)
 {
     for (int fd = 0; fd < STREAMS; fd++) {
         if ((closed & 1 << fd) != 0 &&
-            (fcntl(fd, F_GETFD) >= 0 || write(fd, "x", 1) >= 0 ||
-                errno != EBADF))
+            (!becomes_free(fd) || write(fd, "x", 1) >= 0 || errno != EBADF))
             return false;
     }
     return true;
