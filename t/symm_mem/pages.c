@@ -120,8 +120,10 @@ void __wrap_symc_proc_each_line(
         __real_symc_proc_each_line(path, take, arg);
         return;
     }
-    for (; *found != '\0'; found += strcspn(found, "\n") + 1) {
-        snprintf(line, sizeof(line), "%.*s", (int)strcspn(found, "\n"), found);
+    for (size_t length; *found != '\0'; found += length + 1) {
+        length = strcspn(found, "\n"); /* each line has one */
+        memcpy(line, found, length);
+        line[length] = '\0';
         if (!take(line, arg))
             return;
     }

@@ -5,6 +5,10 @@
  */
 #include <stdlib.h>
 
+#ifndef NUMBER
+#define NUMBER 1 /* of what looks at this file alone */
+#endif
+
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED
