@@ -162,6 +162,7 @@ static symmcoll_status_t split_by_members(struct symmcoll_group *parent,
     struct symc_group_options *options, const struct places *places)
 {
     struct symc_partition partition = {.count = 1};
+    struct symc_group_options named = *options;
     char name[SYMC_GROUP_NAME + 16];
     int ranks[SYMC_RANKS_MAX], list, count;
     struct symmcoll_group *made;
@@ -189,10 +190,10 @@ static symmcoll_status_t split_by_members(struct symmcoll_group *parent,
     partition.ranks = ranks;
     if (options->name != NULL && lists->count > 1) {
         snprintf(name, sizeof(name), "%s.%d", options->name, list);
-        options->name = name;
+        named.name = name;
     }
     status = symc_group_create_by_members(
-        parent->world, args, &partition, options, &made);
+        parent->world, args, &partition, &named, &made);
     if (status == SYMMCOLL_OK)
         *places->own = made;
     return status;

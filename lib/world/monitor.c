@@ -318,7 +318,7 @@ static void *run_monitor(void *arg)
         snprintf(monitor->detail, sizeof(monitor->detail), "%s",
             symmcoll_last_error());
     sem_post(&monitor->ready);
-    if (monitor->status == SYMMCOLL_OK) {
+    if (dead != NULL && monitor->status == SYMMCOLL_OK) {
         watch(world, dead);
         symc_liveness_release(&monitor->liveness, monitor->orderly);
     }
