@@ -160,7 +160,7 @@ static __attribute__((noinline)) void await_oversubscribed(
     const struct symc_core *core = host->core;
     int64_t began = symc_now_ns();
     int64_t until = began + symc_wait_polling_ns(core->waiting, began);
-    int64_t polls = 0, now = began;
+    int64_t polls = 0, now;
     int cpu = sched_getcpu();
 
     if (until == began)

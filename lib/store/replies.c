@@ -77,6 +77,8 @@ static void drop_largest(struct symc_server *server)
     for (struct symc_client *at = server->first; at != NULL; at = at->next)
         if (at->pending > largest->pending)
             largest = at;
+    if (largest == NULL)
+        return;
     server->pending -= largest->pending;
     largest->pending = 0;
     symc_client_doom(largest);

@@ -191,7 +191,8 @@ static symmcoll_status_t edit_by_comparing(const struct user *user,
 static bool is_same(const struct symc_bytes *a, const struct symc_bytes *b)
 {
     return a->nbytes == b->nbytes &&
-           (a->nbytes == 0 || memcmp(a->data, b->data, a->nbytes) == 0);
+           (a->data == NULL || b->data == NULL ||
+               memcmp(a->data, b->data, a->nbytes) == 0);
 }
 
 /* What compare_set returns, from the value alone. */
