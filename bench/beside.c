@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 {
     struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t loops[BENCH_RANKS];
+    pid_t loops[BENCH_RANKS] = {0};
     int threads = 0, times = 1, failed = 0, option;
 
     if (board == MAP_FAILED)
