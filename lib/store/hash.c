@@ -223,12 +223,7 @@ static symmcoll_status_t set_all_hash(void *table,
         return status;
     }
     pthread_mutex_lock(&hash->lock);
-    for (size_t i = 0; i < npairs; i++) {
-        if (status == SYMMCOLL_OK)
-            status = symc_map_put(&hash->map, pairs[i].key, copies[i]);
-        else
-            free(copies[i].data);
-    }
+    status = symc_map_put_all(&hash->map, pairs, copies, npairs);
     pthread_cond_broadcast(&hash->changed);
     pthread_mutex_unlock(&hash->lock);
     free(copies);

@@ -167,9 +167,20 @@ static char *put_record(char *at, const struct symc_record *change)
     return record.nbytes > 0 ? mempcpy(at, value, record.nbytes) : at;
 }
 
+/* Removes the records of a call that fails after it has written them; the file is
+ * locked.  What was taken in of them goes too: the next call reads the file anew. */
+static void take_back(struct symc_journal *journal, int fd, int64_t before)
+{
+    if (ftruncate(fd, (off_t)before) == 0 && journal->end > before) {
+        symc_map_clear(&journal->map);
+        journal->end = sizeof(struct header);
+    }
+}
+
 symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
     const struct symc_record *records, size_t nrecords)
 {
+    const int64_t before = journal->end;
     struct stat info;
     symmcoll_status_t status;
     size_t nbytes = 0;
@@ -193,8 +204,11 @@ symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
     }
     status = write_at(journal, fd, batch, nbytes, journal->end);
     /* Own records are taken in as others' are. */
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
         status = symc_journal_read(journal, fd);
+        if (status != SYMMCOLL_OK)
+            take_back(journal, fd, before);
+    }
 free_batch:
     free(batch);
     return status;

@@ -269,6 +269,35 @@ void symc_map_remove(struct symc_map *map, const char *key)
         remove_slot(map, slot);
 }
 
+/* A slot that holds nothing was made by this call. */
+static void remove_empty(struct symc_map *map, const char *key)
+{
+    struct symc_slot *slot = find_slot(map, key);
+
+    if (slot != NULL && slot->value.data == NULL && slot->queue.length == 0)
+        remove_slot(map, slot);
+}
+
+symmcoll_status_t symc_map_put_all(struct symc_map *map,
+    const struct symc_pair *pairs, const struct symc_bytes *values, size_t n)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+    size_t found = 0;
+
+    while (found < n && take_slot(map, pairs[found].key) != NULL)
+        found++;
+    if (found == n) {
+        for (size_t i = 0; i < n && status == SYMMCOLL_OK; i++)
+            status = symc_map_put(map, pairs[i].key, values[i]);
+        return status;
+    }
+    for (size_t i = 0; i < found; i++)
+        remove_empty(map, pairs[i].key);
+    for (size_t i = 0; i < n; i++)
+        free(values[i].data);
+    return SYMMCOLL_ERR_NO_MEMORY;
+}
+
 /* ---- versions and lives ---- */
 
 uint64_t symc_map_version(struct symc_map *map, const char *key)

@@ -38,7 +38,12 @@ symmcoll_status_t symc_map_apply(
 symmcoll_status_t symc_map_put(
     struct symc_map *map, const char *key, struct symc_bytes value);
 
-/* The same after the values of a queue, which is made where the key is absent
+/* Store a value of each of n keys, or of none; they are taken, also on failure.
+ * Errors: NO_MEMORY. */
+symmcoll_status_t symc_map_put_all(struct symc_map *map,
+    const struct symc_pair *pairs, const struct symc_bytes *values, size_t n);
+
+/* As symc_map_put(), after the values of a queue, which is made where the key is absent
  * and replaces a value. */
 symmcoll_status_t symc_map_push(
     struct symc_map *map, const char *key, struct symc_bytes value);
