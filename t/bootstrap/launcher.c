@@ -7,6 +7,7 @@
 #include "joining.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 struct seen {
     int complete;
@@ -147,6 +148,56 @@ static bool keeps_no_descriptor(
     return good && count_descriptors() == before;
 }
 
+/* Whether a rank has received its peers, and its acknowledgement ends all. */
+static bool is_answered(struct symc_bootstrap_server *server, int fd, int rank)
+{
+    char byte;
+
+    return is_told(fd, SYMC_BOOTSTRAP_JOINED, "") &&
+           is_told(fd, SYMC_BOOTSTRAP_PEERS, "") &&
+           tells(fd, rank, SYMC_BOOTSTRAP_ACK) &&
+           symc_bootstrap_serve(server) == SYMMCOLL_OK &&
+           recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* A rank connects when no descriptor is left, one rendezvous is being answered
+ * and another waits. */
+static bool answers_without_descriptors(struct symc_bootstrap_server *server)
+{
+    int first = add_rank(server), second = add_rank(server);
+    int third = add_rank(server), late, lowest;
+    struct rlimit before, few;
+    struct sockaddr_un address;
+    unsigned length = symc_bootstrap_message_address("t-launcher", &address);
+    bool good = tells(first, 0, SYMC_BOOTSTRAP_HELLO) &&
+                tells(second, 1, SYMC_BOOTSTRAP_HELLO);
+
+    begin_point(60);
+    good = good && tells(third, 0, SYMC_BOOTSTRAP_HELLO) &&
+           symc_bootstrap_serve(server) == SYMMCOLL_OK;
+    late = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    lowest = dup(late);
+    close(lowest);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)lowest;
+    setrlimit(RLIMIT_NOFILE, &few);
+    good = connect(late, (struct sockaddr *)&address, length) == 0 &&
+           failed_with(symc_bootstrap_serve(server), SYMMCOLL_ERR_SYSTEM,
+               "cannot accept one more rank") &&
+           good;
+    setrlimit(RLIMIT_NOFILE, &before);
+    good = good && is_told(third, SYMC_BOOTSTRAP_JOINED, "") &&
+           is_told(third, SYMC_BOOTSTRAP_FAILED, "cannot accept one more rank");
+    good =
+        good && is_answered(server, first, 0) && is_answered(server, second, 1);
+    close(late);
+    close(third);
+    close(second);
+    close(first);
+    return good;
+}
+
 /* An abstract name has 107 bytes at most. */
 static bool longest_name_is_the_kernels(void)
 {
@@ -204,6 +255,10 @@ int main(void)
     begin_point(60);
     ok(nobody_is_called_missing(server),
         "where all have joined and one has given up, none is called missing");
+    begin_point(60);
+    ok(answers_without_descriptors(server),
+        "without descriptors the ranks that wait hear so, and a rendezvous that "
+        "is being answered is answered");
     ok(longest_name_is_the_kernels(),
         "a name has 107 bytes at most, as the kernel has it");
     symc_bootstrap_close(server);
