@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a group has inherited of its parent, and the backends that may take it.
+ */
+#include "../tap.h"
+
+#include "group/group.h"
+
+#include <stdlib.h>
+
+static int dropped;
+
+static void drop(void *made)
+{
+    dropped += made == &dropped;
+}
+
+static const struct symc_admin_ops admin = {.drop = drop};
+static const struct symc_backend parents = {.name = "one", .admin = &admin};
+static const struct symc_backend other = {.name = "two"};
+
+int main(void)
+{
+    struct symmcoll_group *group = calloc(1, sizeof(*group));
+
+    if (group == NULL)
+        exit(1);
+    group->inherited = (struct symc_inherited){&parents, &dropped};
+    group->opened = &other;
+    ok(symc_group_inherit(group) == NULL && group->inherited.made == &dropped,
+        "a slot that another backend opens inherits nothing");
+    symc_group_drop_inherited(group);
+    symc_group_drop_inherited(group);
+    ok(dropped == 1 && group->inherited.made == NULL,
+        "what was not taken is dropped once, by the backend that made it");
+    group->inherited = (struct symc_inherited){&parents, &dropped};
+    group->opened = &parents;
+    ok(symc_group_inherit(group) == &dropped &&
+            symc_group_inherit(group) == NULL,
+        "a slot of the same backend takes it, once");
+    symc_group_drop_inherited(group);
+    ok(dropped == 1, "what was taken is not dropped");
+    free(group);
+    return done_testing();
+}
