@@ -5,6 +5,7 @@
  * asked and what there was; where staging is refused on one rank, all are told,
  * and small operations go on.
  */
+#include "t/allocated.h"
 #include "t/attempts.h"
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -180,6 +181,46 @@ static void judge_beginning(
     faults_open(&job, 1);
     faults_finish(&job, 0);
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
+}
+
+/* There is memory for the block, and none for what it offers first. */
+static int fail_to_offer(void)
+{
+    const int repeated = 32;
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+    size_t allocated = 0;
+    char text[32];
+
+    args.rank = 0;
+    args.world_size = 1;
+    if (symmcoll_store_create_hash(&args.store) != SYMMCOLL_OK ||
+        symmcoll_init(&args, &world) != SYMMCOLL_OK)
+        return 0;
+    snprintf(text, sizeof(text), "%zu", (size_t)world->own.first.offset);
+    if (symmcoll_finalize(world) != SYMMCOLL_OK)
+        return 0;
+    setenv("ENOSPC_ABOVE", text, 1);
+    for (int i = 0; i <= repeated; i++) {
+        symmcoll_status_t status = symmcoll_init(&args, &world);
+
+        if (status != SYMMCOLL_ERR_NO_MEMORY ||
+            strstr(symmcoll_last_error(), "segment: ") == NULL) {
+            diag("status %d: %s", (int)status, symmcoll_last_error());
+            return 0;
+        }
+        if (i == 0)
+            allocated = count_allocated();
+    }
+    unsetenv("ENOSPC_ABOVE");
+    /* Each has a word for each segment that a rank may have. */
+    if (count_allocated() > allocated + SYMC_SEGMENTS_MAX * sizeof(uint32_t))
+        diag("%zu bytes more after %d failures", count_allocated() - allocated,
+            repeated);
+    return count_allocated() <=
+               allocated + SYMC_SEGMENTS_MAX * sizeof(uint32_t) &&
+           symmcoll_init(&args, &world) == SYMMCOLL_OK &&
+           symmcoll_finalize(world) == SYMMCOLL_OK;
 }
 
 static size_t address_space(void)
@@ -376,7 +417,7 @@ static void too_few_fds(int rank)
 
 int main(void)
 {
-    plan(16);
+    plan(17);
     faults_begin();
     judge_staging(fall_short_of_files, "KiB of shared memory asked for",
         "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
@@ -388,6 +429,9 @@ int main(void)
     judge_staging(fall_short_of_memory, "2 MiB asked for",
         "No space left on device", "a full machine");
     judge_beginning("full", "No space left on device", "a full machine");
+    ok(process_run(fail_to_offer),
+        "a full machine, after the block: the rank is told why, keeps nothing "
+        "and may try again");
     too_little_space();
     locked_memory();
     too_few_fds(POOR);

@@ -2,6 +2,7 @@
 /*
  * Operations made by symmcoll_op_create_premul(), and releasing them.
  */
+#include "../allocated.h"
 #include "../ranks.h"
 #include "../tap.h"
 #include "faults.h"
@@ -10,12 +11,7 @@
 
 #include <symmcoll.h>
 
-#include <malloc.h>
 #include <string.h>
-
-#if SANITIZED
-size_t __sanitizer_get_current_allocated_bytes(void); /* its header may lack */
-#endif
 
 #define MANY 5000
 #define CYCLES 1000000
@@ -81,17 +77,6 @@ static int works_keep_their_factor(struct symmcoll_group *group, int rank)
         symmcoll_work_free(works[i]);
     }
     return right;
-}
-
-/* A sanitizer has an allocator of its own, and the C library's, which nobody
- * uses then, may not be asked by two threads at once. */
-static size_t count_allocated(void)
-{
-#if SANITIZED
-    return __sanitizer_get_current_allocated_bytes();
-#else
-    return mallinfo2().uordblks;
-#endif
 }
 
 static int cycles_do_not_grow(struct symmcoll_group *group, int rank)
