@@ -348,6 +348,31 @@ static int arguments_are_checked(void)
                "2 of 2 ranks failed: ranks 0 and 1 returned INVALID: init");
 }
 
+static symmcoll_status_t look_at_timeout(
+    struct symmcoll_world *world, void *arg)
+{
+    struct symmcoll_group_info info = SYMMCOLL_GROUP_INFO_INIT;
+    symmcoll_status_t status =
+        symmcoll_group_get_info(symmcoll_world_group(world), &info);
+
+    return status == SYMMCOLL_OK && info.timeout != *(double *)arg ? 1000
+                                                                   : status;
+}
+
+/* A negative timeout is that of the settings. */
+static int timeouts_are_passed(void)
+{
+    struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
+    double expected[] = {1234, 345};
+
+    setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "345s", 1);
+    args.timeout = 1234;
+    return symmcoll_threads_run(2, look_at_timeout, &expected[0], &args) ==
+               SYMMCOLL_OK &&
+           symmcoll_threads_run(2, look_at_timeout, &expected[1], NULL) ==
+               SYMMCOLL_OK;
+}
+
 /* In one process, after runs that failed too. */
 static int runs_follow(void)
 {
@@ -357,7 +382,7 @@ static int runs_follow(void)
 
 int main(void)
 {
-    plan(14);
+    plan(15);
     ok(process_run(each_has_a_world),
         "each thread is a rank with a world of its own (L1)");
     ok(process_run(rank_zero_fails),
@@ -384,6 +409,8 @@ int main(void)
     ok(process_run(deadlines_end_worlds),
         "a rank whose deadline passes while others join leaves them its block");
     ok(process_run(arguments_are_checked), "wrong arguments are refused");
+    ok(process_run(timeouts_are_passed),
+        "the timeout of a run is that of its ranks' operations");
     ok(process_run(runs_follow),
         "runs follow each other in one process, those that fail too");
     return done_testing();
