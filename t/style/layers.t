@@ -19,6 +19,7 @@ work
 world
 group
 coll symm_mem
+object
 ddp functional threads
 fused
 bin examples

@@ -2,7 +2,7 @@
 /*
  * Steps of calls with objects: see object.h.
  */
-#include "coll/object.h"
+#include "object/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

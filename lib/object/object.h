@@ -6,8 +6,8 @@
  * waits.  No step of bytes has a count of 0 otherwise, since each object has
  * its type with it.
  */
-#ifndef SYMC_COLL_OBJECT_H
-#define SYMC_COLL_OBJECT_H
+#ifndef SYMC_OBJECT_OBJECT_H
+#define SYMC_OBJECT_OBJECT_H
 
 #include "coll/coll.h"
 

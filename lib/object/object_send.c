@@ -4,7 +4,7 @@
  * Whatever becomes of the first, both sides go on to the second, so that no
  * message remains which a later receive would match.
  */
-#include "coll/object_many.h"
+#include "object/object_many.h"
 #include "work/work.h"
 
 #include <symmcoll/pair.h>

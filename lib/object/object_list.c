@@ -2,8 +2,8 @@
 /*
  * Lists of objects: broadcast_object_list and scatter_object_list.
  */
-#include "coll/object.h"
-#include "coll/object_many.h"
+#include "object/object.h"
+#include "object/object_many.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * Several objects of one rank: see object_many.h.
  */
-#include "coll/object_many.h"
+#include "object/object_many.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
 /*
  * Several objects of one rank, which travel one after another.
  */
-#ifndef SYMC_COLL_OBJECT_MANY_H
-#define SYMC_COLL_OBJECT_MANY_H
+#ifndef SYMC_OBJECT_OBJECT_MANY_H
+#define SYMC_OBJECT_OBJECT_MANY_H
 
-#include "coll/object.h"
+#include "object/object.h"
 
 /* The list that a call has passed; of those that are sent the objects too. */
 symmcoll_status_t symc_objects_check(const struct symc_object_call *it,

@@ -3,7 +3,7 @@
  * all_gather_object and gather_object: all ranks know the lengths, so each can
  * compute the padded length and has its memory before the bytes come.
  */
-#include "coll/object.h"
+#include "object/object.h"
 
 #include <stdlib.h>
 #include <string.h>
