@@ -8,7 +8,7 @@
  */
 #include "base/cancel.h"
 #include "group/device.h"
-#include "symm_mem/operate.h"
+#include "symm_mem/symm_mem.h"
 
 /* The timeout of a kernel that waits: it cannot be told that it is not to. */
 static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,

@@ -116,22 +116,10 @@ symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *at,
     enum symmcoll_dtype dtype);
 
-/* That a buffer of the caller's, of 1 byte or more, begins and ends in the memory
- * that the handle's are in. */
-symmcoll_status_t symc_symm_check_memory(const struct symmcoll_symm *handle,
-    const char *where, const char *what, const void *buffer, size_t nbytes);
-
 /* That a buffer of the caller's is there, in the memory of the handle's buffers,
  * and apart from bytes of this rank's that others read or write meanwhile. */
 symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes,
     size_t offset, size_t length);
-
-/* ---- device_access.c ---- */
-
-/* As symc_symm_access(), on a stream of the caller's. */
-symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
-    enum symc_kind kind, void *stream, double timeout,
-    const struct symc_access *access);
 
 #endif

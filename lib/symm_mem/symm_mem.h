@@ -413,6 +413,17 @@ static inline bool symc_symm_is_host(const struct symmcoll_symm *handle)
 symmcoll_status_t symc_symm_access(struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, const struct symc_access *access);
 
+/* As symc_symm_access(), on a stream of the caller's. */
+symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
+    enum symc_kind kind, void *stream, double timeout,
+    const struct symc_access *access);
+
+/* Checks that a caller's buffer of 1 byte or more begins and ends in the memory that
+ * the handle's buffers are in; where and what name the call and the argument.
+ * Errors: INVALID. */
+symmcoll_status_t symc_symm_check_memory(const struct symmcoll_symm *handle,
+    const char *where, const char *what, const void *buffer, size_t nbytes);
+
 /* In one_sided.c: the wait of symmcoll_symm_wait_value32() on a caller's stream. */
 symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
     size_t offset, uint32_t value, double timeout, void *stream);
