@@ -10,7 +10,7 @@
  * Order       acquire at the look that finds a slot as it has to be: of a put,
  *             what the destination did before it took the signal before is over;
  *             then release at the store
- * Reference   lib/symm_mem/signal.c; wait32: lib/symm_mem/one_sided.c
+ * Reference   lib/symm_mem/signal.c; wait32: lib/symm_ops/one_sided.c
  */
 #ifndef SYMC_KERNELS_SIGNAL_H
 #define SYMC_KERNELS_SIGNAL_H

@@ -173,7 +173,7 @@ struct symmcoll_symm {
     size_t offset; /* of the address in the allocation */
     size_t pad_nbytes;
     _Atomic uint64_t
-        intra_node; /* all_reduces, so far, see symm_all_reduce.c */
+        intra_node; /* all_reduces, so far, see symm_ops/all_reduce.c */
     struct symc_share *share;
     struct symmcoll_symm *next; /* of the share's */
 };
@@ -424,7 +424,7 @@ symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
 symmcoll_status_t symc_symm_check_memory(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes);
 
-/* In one_sided.c: the wait of symmcoll_symm_wait_value32() on a caller's stream. */
+/* In symm_ops/one_sided.c: the wait of symmcoll_symm_wait_value32() on a caller's stream. */
 symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
     size_t offset, uint32_t value, double timeout, void *stream);
 

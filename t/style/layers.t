@@ -19,7 +19,7 @@ work
 world
 group
 coll symm_mem
-object
+object symm_ops
 ddp functional threads
 fused
 bin examples

@@ -2,7 +2,7 @@
 /*
  * Operations on the buffers of a handle: checks, and what the ranks compare.
  */
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include "base/dtype.h"
 #include "base/ranks.h"

@@ -4,8 +4,8 @@
  * that is made once; and rows that each rank writes where they belong.
  */
 #include "base/cancel.h"
-#include "symm_mem/device_plan.h"
-#include "symm_mem/pieces.h"
+#include "symm_ops/device_plan.h"
+#include "symm_ops/pieces.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * The pieces of exchanges: their order, sizes and places.
  */
-#include "symm_mem/pieces.h"
+#include "symm_ops/pieces.h"
 
 #include "base/digest.h"
 #include "base/ranks.h"

@@ -5,7 +5,7 @@
  */
 #include "base/ranks.h"
 #include "base/tensor.h"
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include <symmcoll/symm_ops.h>
 

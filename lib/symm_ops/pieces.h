@@ -8,10 +8,10 @@
  * sent it; the way back is the other way round, with the places of the pieces
  * beside their sizes.  Private to this directory.
  */
-#ifndef SYMC_SYMM_MEM_PIECES_H
-#define SYMC_SYMM_MEM_PIECES_H
+#ifndef SYMC_SYMM_OPS_PIECES_H
+#define SYMC_SYMM_OPS_PIECES_H
 
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include <symmcoll/symm_exchange.h>
 

@@ -7,8 +7,8 @@
  * (struct symc_mover).  On memory of a device what moves them is enqueued.
  * Private to this directory.
  */
-#ifndef SYMC_SYMM_MEM_OPERATE_H
-#define SYMC_SYMM_MEM_OPERATE_H
+#ifndef SYMC_SYMM_OPS_OPERATE_H
+#define SYMC_SYMM_OPS_OPERATE_H
 
 #include "backend/one_rank.h"
 #include "base/moving.h"

@@ -3,10 +3,10 @@
  * Plans of exchanges in the memory of a device, which its kernels write and read.
  * Private to this directory.
  */
-#ifndef SYMC_SYMM_MEM_DEVICE_PLAN_H
-#define SYMC_SYMM_MEM_DEVICE_PLAN_H
+#ifndef SYMC_SYMM_OPS_DEVICE_PLAN_H
+#define SYMC_SYMM_OPS_DEVICE_PLAN_H
 
-#include "symm_mem/pieces.h"
+#include "symm_ops/pieces.h"
 
 /* A plan keeps its handle, and what that is of. */
 void symc_plan_hold(struct symmcoll_symm *handle);

@@ -2,7 +2,7 @@
 /*
  * Plans in the memory of a device.
  */
-#include "symm_mem/device_plan.h"
+#include "symm_ops/device_plan.h"
 
 #include "registry/registry.h"
 #include "symm_mem/backing.h"

@@ -3,7 +3,7 @@
  * All-reduce on symmetric buffers: in one shot each rank reads all buffers, in
  * two each reduces its part and writes the result into all buffers.
  */
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include <symmcoll/symm_ops.h>
 

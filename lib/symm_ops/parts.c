@@ -3,7 +3,7 @@
  * Reduce-scatter and all-gather on symmetric buffers, with the forms in which
  * each rank begins at another place, and broadcast.
  */
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include <symmcoll/symm_ops.h>
 

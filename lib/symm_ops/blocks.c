@@ -3,7 +3,7 @@
  * Reductions of blocks of a matrix in symmetric memory, each to a rank of its
  * own: tiles, and blocks of rows or columns.
  */
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include "base/digest.h"
 

@@ -4,7 +4,7 @@
  * all-gather of unequal ones, permutations, and matrices whose other dimension
  * is to be divided.
  */
-#include "symm_mem/operate.h"
+#include "symm_ops/operate.h"
 
 #include "base/digest.h"
 
