@@ -4,6 +4,7 @@
  * the call's stream there is a wait for each chunk's signal, and its product.
  */
 #include "fused/async_input.h"
+#include "symm_ops/operate.h"
 
 /* One call. */
 struct enqueued {

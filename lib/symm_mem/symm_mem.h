@@ -424,10 +424,6 @@ symmcoll_status_t symc_symm_access_on(struct symmcoll_symm *handle,
 symmcoll_status_t symc_symm_check_memory(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes);
 
-/* In symm_ops/one_sided.c: the wait of symmcoll_symm_wait_value32() on a caller's stream. */
-symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
-    size_t offset, uint32_t value, double timeout, void *stream);
-
 /* A signal or a barrier. */
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     enum symc_kind kind, int peer, int channel, double timeout);

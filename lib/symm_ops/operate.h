@@ -5,7 +5,6 @@
  * and an entry in the flight recorder, as any collective; between the two
  * synchronisations of it each rank reads and writes all buffers where they lie
  * (struct symc_mover).  On memory of a device what moves them is enqueued.
- * Private to this directory.
  */
 #ifndef SYMC_SYMM_OPS_OPERATE_H
 #define SYMC_SYMM_OPS_OPERATE_H
@@ -121,5 +120,9 @@ symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
 symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer, size_t nbytes,
     size_t offset, size_t length);
+
+/* The wait of symmcoll_symm_wait_value32() on a caller's stream. */
+symmcoll_status_t symc_symm_enqueue_wait(struct symmcoll_symm *handle, int peer,
+    size_t offset, uint32_t value, double timeout, void *stream);
 
 #endif
