@@ -5,7 +5,7 @@
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
 
-#include "host/pair.h"
+#include "message/message.h"
 #include "work/origin.h"
 #include "work/queue.h"
 

@@ -11,7 +11,7 @@
 #include "bootstrap/inbox.h"
 #include "config/config.h"
 #include "fake/fake.h"
-#include "host/pair.h"
+#include "message/message.h"
 #include "registry/registry.h"
 #include "rendezvous/rendezvous.h"
 #include "segment/doorbell.h"

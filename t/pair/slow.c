@@ -6,7 +6,7 @@
  *
  * The two files that publish are part of this program, with such a store.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include "base/reduce.h"
 
@@ -40,8 +40,8 @@ static void store_slowly(
 
 #undef atomic_store_explicit
 #define atomic_store_explicit store_slowly
-#include "lib/host/pair_recv.c" /* NOLINT(bugprone-suspicious-include) */
-#include "lib/host/pair_send.c" /* NOLINT(bugprone-suspicious-include) */
+#include "lib/message/message_recv.c" /* NOLINT(bugprone-suspicious-include) */
+#include "lib/message/message_send.c" /* NOLINT(bugprone-suspicious-include) */
 
 #include "../coll/data.h"
 #include "pair.h"

@@ -8,7 +8,7 @@
 #include "pair.h"
 
 #include "group/group.h"
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -13,7 +13,7 @@ store segment
 bootstrap rendezvous
 trace
 backend
-host fake cuda
+host fake message cuda
 registry
 work
 world

@@ -2,7 +2,7 @@
 /*
  * The thread that copies messages of device memory.
  */
-#include "host/copying.h"
+#include "message/copying.h"
 
 #include "base/cancel.h"
 #include "base/thread.h"

@@ -3,7 +3,7 @@
  * Sends and receives of device memory: what others have written and read, as what may
  * be copied, and what has been copied, as what others read.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include <time.h>
 

@@ -7,11 +7,11 @@
  * All of it is under one lock of the rank, which is held for moments: to copy a
  * few chunks at most, and never while a peer is waited for.
  */
-#ifndef SYMC_HOST_PAIR_H
-#define SYMC_HOST_PAIR_H
+#ifndef SYMC_MESSAGE_MESSAGE_H
+#define SYMC_MESSAGE_MESSAGE_H
 
 #include "backend/backend.h"
-#include "host/copier.h"
+#include "message/copier.h"
 #include "segment/segment.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
  * chunks of a message may be copied, a thread of the rank's copies them and says how
  * many there are, and has them look at that.
  */
-#ifndef SYMC_HOST_COPIER_H
-#define SYMC_HOST_COPIER_H
+#ifndef SYMC_MESSAGE_COPIER_H
+#define SYMC_MESSAGE_COPIER_H
 
 #include "backend/backend.h"
 

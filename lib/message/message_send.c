@@ -2,7 +2,7 @@
 /*
  * Sending: slots, blocks, and the transfers that a receiver has asked for.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include <string.h>
 

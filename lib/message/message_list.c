@@ -2,7 +2,7 @@
 /*
  * The lists of sends and receives, how one of them ends, and what is said of it.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include "base/dtype.h"
 

@@ -3,7 +3,7 @@
  * The memory of sends and receives: a rank's own area, rings and pool, made
  * when they are first needed, and those of its peers, found when they are there.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include <stdlib.h>
 

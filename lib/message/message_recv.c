@@ -2,7 +2,7 @@
 /*
  * Receiving: matching messages with receives, and taking their data.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include <stdlib.h>
 #include <string.h>

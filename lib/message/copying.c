@@ -3,7 +3,7 @@
  * Copying one message of device memory, by the copier's thread: it begins the chunks that
  * are granted, and looks for those that have ended.
  */
-#include "host/copying.h"
+#include "message/copying.h"
 
 #include <stdio.h>
 #include <stdlib.h>

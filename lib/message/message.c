@@ -3,7 +3,7 @@
  * Moving a rank's sends and receives: waiting, and the thread that does it where no
  * other one waits.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include "base/cancel.h"
 #include "base/thread.h"

@@ -3,7 +3,7 @@
  * A rank's sends and receives: the lock, starting one and moving all, and who ends
  * those that have failed or are too late.
  */
-#include "host/pair_state.h"
+#include "message/message_state.h"
 
 #include "base/cancel.h"
 

@@ -2,10 +2,10 @@
 /*
  * One message, for the copier's thread.
  */
-#ifndef SYMC_HOST_COPYING_H
-#define SYMC_HOST_COPYING_H
+#ifndef SYMC_MESSAGE_COPYING_H
+#define SYMC_MESSAGE_COPYING_H
 
-#include "host/copier.h"
+#include "message/copier.h"
 
 /* What copies on one device. */
 struct symc_copier_device {

@@ -31,10 +31,10 @@
  * message s.  INVARIANT: one answer at a time is under way for each pair; the
  * next one is written when the sender has seen it.
  */
-#ifndef SYMC_HOST_PAIR_WIRE_H
-#define SYMC_HOST_PAIR_WIRE_H
+#ifndef SYMC_MESSAGE_MESSAGE_WIRE_H
+#define SYMC_MESSAGE_MESSAGE_WIRE_H
 
-#include "host/pair.h"
+#include "message/message.h"
 #include "segment/block.h"
 
 #define SYMC_PAIR_SLOTS 64

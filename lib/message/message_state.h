@@ -2,12 +2,12 @@
 /*
  * What the files of sends and receives share.  Private to them.
  */
-#ifndef SYMC_HOST_PAIR_STATE_H
-#define SYMC_HOST_PAIR_STATE_H
+#ifndef SYMC_MESSAGE_MESSAGE_STATE_H
+#define SYMC_MESSAGE_MESSAGE_STATE_H
 
 #include "base/reduce.h"
-#include "host/pair.h"
-#include "host/pair_wire.h"
+#include "message/message.h"
+#include "message/message_wire.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ struct symc_pair_peer {
 
 #define SYMC_PAIR_AT_ONCE 4 /* chunks of one transfer */
 
-/* ---- pair_memory.c ---- */
+/* ---- message_memory.c ---- */
 
 /* The answers of a peer, and its ring to this rank, where they are there by
  * now. */
@@ -66,7 +66,7 @@ bool symc_pair_is_sent_to(struct symc_pairs *pairs);
 const char *symc_pair_find_chunk(
     struct symc_pairs *pairs, int rank, uint64_t area, uint64_t chunk);
 
-/* ---- pair_list.c ---- */
+/* ---- message_list.c ---- */
 
 void symc_pair_append(struct symc_pair_list *list, struct symc_pair *pair);
 void symc_pair_remove(struct symc_pair_list *list, struct symc_pair *pair);
@@ -163,7 +163,7 @@ static inline void symc_pair_copy_first(
         sizeof(uint64_t));
 }
 
-/* ---- pair_device.c: of device memory ---- */
+/* ---- message_device.c: of device memory ---- */
 
 /* The receiver has read so many chunks: have those copied for which there is room, and
  * publish what has been. */
@@ -204,12 +204,12 @@ bool symc_pair_copy_failed(const struct symc_pair *pair);
  * was not so far in time; OK: neither. */
 symmcoll_status_t symc_pair_explain(const struct symc_pair *pair);
 
-/* ---- pair_send.c ---- */
+/* ---- message_send.c ---- */
 
 void symc_pair_send(struct symc_pairs *pairs, struct symc_pair *pair);
 void symc_pair_advance_sends(struct symc_pairs *pairs, int rank);
 
-/* ---- pair_recv.c ---- */
+/* ---- message_recv.c ---- */
 
 void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair);
 
