@@ -5,6 +5,7 @@
  */
 #include "base/cancel.h"
 #include "coll/coll.h"
+#include "group/pair_calls.h"
 #include "group/site.h"
 
 #include <symmcoll/pair.h>

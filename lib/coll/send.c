@@ -3,6 +3,7 @@
  * send and recv.
  */
 #include "coll/coll.h"
+#include "group/pair_calls.h"
 #include "group/call.h"
 
 #include <symmcoll/pair.h>

@@ -1,14 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of a group's sends and receives share.  Private to them.  What is
- * not said to be without it is under the lock of the rank's sends and receives.
+ * Sends and receives of a group: what starts them, and what their files share.
  */
 #ifndef SYMC_GROUP_PAIR_CALLS_H
 #define SYMC_GROUP_PAIR_CALLS_H
 
 #include "group/group.h"
 
+/* ---- pair.c ---- */
+
+/*
+ * Start a send or receive, whose arguments have been checked and which, of device
+ * memory, has been placed; and wait for it, where work is NULL.
+ *
+ * source  out, at the end of a receive: whom it is from; may be NULL
+ */
+symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
+    struct symc_op *op, int *source, struct symmcoll_work **work);
+
+/* Send a small message at once, by a blocking call without options; false: that
+ * cannot be done, nothing has happened, and the call is to be checked and to take
+ * the way above. */
+bool symc_group_send_small(struct symmcoll_group *group, const void *buf,
+    size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag);
+
+/* Several of them, with one work and one number.  create() returns one with
+ * room for so many, NULL where there is no memory; its operations are to be
+ * filled in.  start() takes it. */
+struct symc_batch;
+struct symc_batch *symc_batch_create(
+    struct symmcoll_group *group, size_t count, enum symc_pair_space space);
+struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index);
+void symc_batch_free(struct symc_batch *batch);
+symmcoll_status_t symc_batch_start(struct symc_batch *batch,
+    const struct symmcoll_call *call, struct symmcoll_work **work);
+
 /* ---- pair_device.c ---- */
+
+/* A send or receive of device memory is to be made: its stream, where the call has none,
+ * is the group's.  Errors: INVALID (the group is on another device), UNSUPPORTED (the
+ * stream is captured). */
+symmcoll_status_t symc_group_place_pair(
+    struct symmcoll_group *group, struct symc_op *op);
 
 /* What copies an operation's message on a device (out), whose order on the stream of
  * the call is that of this call; NULL: of host memory, or of no bytes.  Without the
@@ -16,7 +49,7 @@
 symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     struct symc_op *op, struct symc_copying **copying);
 
-/* ---- here ---- */
+/* ---- here: under the lock of the rank's messages ---- */
 
 /* The number of the next one.  Nobody else counts them, so no exchange is
  * needed. */
