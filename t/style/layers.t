@@ -19,7 +19,8 @@ work
 world
 group
 coll symm_mem
-object symm_ops
+pair symm_ops
+object
 ddp functional threads
 fused
 bin examples

@@ -4,7 +4,7 @@
  * are.  They are matched, and end, as those of host memory.
  */
 #include "group/device.h"
-#include "group/pair_calls.h"
+#include "pair/pair.h"
 
 #include <stdio.h>
 #include <string.h>

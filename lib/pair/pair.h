@@ -2,8 +2,8 @@
 /*
  * Sends and receives of a group: what starts them, and what their files share.
  */
-#ifndef SYMC_GROUP_PAIR_CALLS_H
-#define SYMC_GROUP_PAIR_CALLS_H
+#ifndef SYMC_PAIR_PAIR_H
+#define SYMC_PAIR_PAIR_H
 
 #include "group/group.h"
 

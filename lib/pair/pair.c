@@ -5,9 +5,9 @@
  * peer does not delay what the peer waits for; the order of calls is that of
  * the lock of the rank's sends and receives.
  */
+#include "pair/pair.h"
 #include "group/call.h"
 #include "group/group.h"
-#include "group/pair_calls.h"
 #include "work/work.h"
 
 #include <stdlib.h>

@@ -22,7 +22,7 @@
  *   recorder   the same entry, with its number, peer, times and end
  */
 #include "base/dtype.h"
-#include "group/pair_calls.h"
+#include "pair/pair.h"
 
 /* Whether the long way would accept the call, too, and do no more than to send
  * so many bytes.  Whatever may be wrong is looked at there; so is a peer that is

@@ -5,8 +5,8 @@
  */
 #include "base/cancel.h"
 #include "coll/coll.h"
-#include "group/pair_calls.h"
 #include "group/site.h"
+#include "pair/pair.h"
 
 #include <symmcoll/pair.h>
 

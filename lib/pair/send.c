@@ -3,8 +3,8 @@
  * send and recv.
  */
 #include "coll/coll.h"
-#include "group/pair_calls.h"
 #include "group/call.h"
+#include "pair/pair.h"
 
 #include <symmcoll/pair.h>
 
