@@ -116,30 +116,6 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
 
 /* ---- their end ---- */
 
-/* Write the averages of a bucket where its gradients came from, and forget
- * where that is. */
-static void return_averages(struct symmcoll_reducer *reducer, int index)
-{
-    const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
-    struct symc_local_pieces averages = {
-        .buffer = bucket->buffer, .pieces = reducer->pieces, .spread = true};
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (int i = 0; i < bucket->ngrads; i++) {
-        struct symc_param *param = &reducer->params[bucket->params[i]];
-
-        if (param->origin != NULL)
-            reducer->pieces[averages.n++] =
-                (struct symc_local_piece){param->origin,
-                    (size_t)(param->view - bucket->buffer), param->nbytes};
-        param->origin = NULL;
-    }
-    if (reducer->failure == SYMMCOLL_OK)
-        status = symc_site_move_pieces(reducer->site, &averages);
-    if (status != SYMMCOLL_OK)
-        symc_keep_failure(reducer, index, status, symmcoll_last_error());
-}
-
 /* Wait for a bucket, or have the stream wait, until its elements are in it; last_error()
  * is the reason where that fails. */
 static symmcoll_status_t await_bucket(
@@ -190,7 +166,7 @@ symmcoll_status_t symc_drain_buckets(
         if (bucket->awaited ? reducer->site == NULL : !is_loose(bucket))
             release_work(bucket);
         if (averages)
-            return_averages(reducer, b);
+            symc_return_averages(reducer, b);
     }
     return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                            : SYMMCOLL_OK;

@@ -34,6 +34,28 @@ const char *symc_param_text(
     return buffer;
 }
 
+bool symc_params_list(const struct symmcoll_reducer *reducer,
+    symc_param_filter_fn is_listed, char *buffer, size_t nbytes)
+{
+    size_t used = 0;
+    bool any = false;
+
+    for (int i = 0; i < reducer->nparams && used < nbytes; i++) {
+        char text[SYMC_PARAM_TEXT];
+
+        if (!is_listed(reducer, &reducer->params[i]))
+            continue;
+        if (nbytes - used < SYMC_PARAM_TEXT) {
+            snprintf(buffer + used, nbytes - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
+            any ? ", " : "", symc_param_text(&reducer->params[i], i, text));
+        any = true;
+    }
+    return any;
+}
+
 /* Complex numbers are two floats. */
 size_t symc_param_align(const struct symc_param *param)
 {

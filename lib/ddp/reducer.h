@@ -4,7 +4,8 @@
  * is compared and broadcast at creation (verify.c), failures of one rank there
  * (failure.c), the buckets' memory (layout.c), rebuilding them once (rebuild.c),
  * buckets from their start to their end (flight.c), and in 16 bits (pack.c), times
- * (times.c), streams (stream.c), a backward pass (step.c).  Hooks (hook.c,
+ * (times.c), streams (stream.c), gradients in the caller's memory (write_back.c), a
+ * backward pass (step.c).  Hooks (hook.c,
  * hook_compress.c) have a part of it.
  */
 #ifndef SYMC_DDP_REDUCER_H
@@ -150,6 +151,12 @@ size_t symc_param_align(const struct symc_param *param);
 const char *symc_param_text(
     const struct symc_param *param, int number, char *buffer);
 
+/* Lists the parameters that a filter returns true for; false if there are none. */
+typedef bool (*symc_param_filter_fn)(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param);
+bool symc_params_list(const struct symmcoll_reducer *reducer,
+    symc_param_filter_fn is_listed, char *buffer, size_t nbytes);
+
 /* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 
@@ -211,6 +218,20 @@ const char *symc_bucket_text(int index, char *buffer);
 extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
+
+/* ---- write_back.c ---- */
+
+/* Returns whether the caller's memory of a gradient is also that of another one, where
+ * the averages would overwrite each other.  Errors: INVALID. */
+symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
+    int number, const void *grad, const char *text);
+
+/* Keeps, as a refusal, that averages cannot be written back. */
+void symc_refuse_unplaced(struct symmcoll_reducer *reducer);
+
+/* Writes the averages of a bucket where its gradients came from, unless the backward has
+ * failed, and forgets where that is. */
+void symc_return_averages(struct symmcoll_reducer *reducer, int index);
 
 /* ---- pack.c ---- */
 

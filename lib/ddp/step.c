@@ -6,46 +6,18 @@
  * bucket, in one pass, so that the sum over the ranks does not overflow where a
  * gradient does not.  Without synchronisation it is only added to the view; the
  * next pass that synchronises divides the sum.
- *
- * With write_back gradients are in the caller's memory, to which backward adds:
- * a bucket's part is copied from there, and finish writes the average back.
  */
 #include "ddp/reducer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether write_back has an average of a parameter but no memory for it, since
- * no gradient has been passed after the previous average. */
-static bool is_unplaced(
+/* Returns whether a parameter has no gradient in this pass. */
+static bool is_missing(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
-    return reducer->write_back && param->origin == NULL && param->count > 0;
-}
-
-/* Lists the parameters without a gradient in this pass; unplaced: only those whose
- * average cannot be written back.  Returns false if there are none. */
-static bool list_missing(const struct symmcoll_reducer *reducer, bool unplaced,
-    char *buffer, size_t nbytes)
-{
-    size_t used = 0;
-    bool any = false;
-
-    for (int i = 0; i < reducer->nparams && used < nbytes; i++) {
-        char text[SYMC_PARAM_TEXT];
-
-        if (reducer->params[i].marked ||
-            (unplaced && !is_unplaced(reducer, &reducer->params[i])))
-            continue;
-        if (nbytes - used < SYMC_PARAM_TEXT) {
-            snprintf(buffer + used, nbytes - used, ", ...");
-            break;
-        }
-        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
-            any ? ", " : "", symc_param_text(&reducer->params[i], i, text));
-        any = true;
-    }
-    return any;
+    (void)reducer;
+    return !param->marked;
 }
 
 /* Return what symmcoll_reducer_zero() could not, once. */
@@ -72,7 +44,7 @@ symmcoll_status_t symmcoll_reducer_begin(
     if (reducer->backward != SYMC_BACKWARD_NONE) {
         char missing[SYMC_DETAIL_MAX / 2];
 
-        if (list_missing(reducer, false, missing, sizeof(missing)))
+        if (symc_params_list(reducer, is_missing, missing, sizeof(missing)))
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "reducer_begin: the backward before has not finished: no "
                 "gradient of %s",
@@ -150,34 +122,9 @@ static symmcoll_status_t take_gradient(const struct symmcoll_reducer *reducer,
 static symmcoll_status_t take_nothing(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
-    if (is_unplaced(reducer, param))
+    if (reducer->write_back && param->origin == NULL)
         return symc_site_clear(reducer->site, param->view, param->nbytes);
     return write_view(reducer, param, param->origin, reducer->factor);
-}
-
-/* Whether the caller's memory of a gradient is also that of another one, where
- * the averages would overwrite each other. */
-static symmcoll_status_t check_origin(const struct symmcoll_reducer *reducer,
-    int number, const void *grad, const char *text)
-{
-    const struct symc_param *param = &reducer->params[number];
-    uintptr_t start = (uintptr_t)grad;
-    char other_text[SYMC_PARAM_TEXT];
-
-    for (int i = 0; i < reducer->nparams; i++) {
-        const struct symc_param *other = &reducer->params[i];
-        uintptr_t other_start = (uintptr_t)other->origin;
-
-        if (i == number || other->origin == NULL || other->nbytes == 0 ||
-            start >= other_start + other->nbytes ||
-            other_start >= start + param->nbytes)
-            continue;
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_ready: %s: its gradient shares memory with that of %s, "
-            "and both averages are to be written back",
-            text, symc_param_text(other, i, other_text));
-    }
-    return SYMMCOLL_OK;
 }
 
 /* Whether a gradient is where the parameters are, and at an address that kernels
@@ -253,7 +200,7 @@ static symmcoll_status_t check_ready(
     /* Every step passes the same memory as the first ones, or nearly so. */
     if (reducer->write_back && param->count > 0 &&
         reducer->rebuild == SYMC_REBUILD_LATER)
-        return check_origin(reducer, number, grad, text);
+        return symc_check_origin(reducer, number, grad, text);
     return SYMMCOLL_OK;
 }
 
@@ -269,21 +216,6 @@ static symmcoll_status_t keep_refusal(
     snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail),
         "a gradient was refused: %s", symmcoll_last_error());
     return status;
-}
-
-/* Keeps, as a refusal, that averages cannot be written back. */
-static void refuse_unplaced(struct symmcoll_reducer *reducer)
-{
-    char missing[SYMC_DETAIL_MAX / 2];
-
-    if (reducer->refusal != SYMMCOLL_OK ||
-        !list_missing(reducer, true, missing, sizeof(missing)))
-        return;
-    reducer->refusal = SYMMCOLL_ERR_INVALID;
-    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail),
-        "expected every gradient, where write_back writes the average, found "
-        "none of %s",
-        missing);
 }
 
 /* How a backward ends that nothing else went wrong in: all ranks have done the
@@ -363,7 +295,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                                : report_refusal(reducer);
     }
-    refuse_unplaced(reducer);
+    symc_refuse_unplaced(reducer);
     status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
