@@ -183,6 +183,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
         goto free_reducer;
     status = take_device(made);
     if (status == SYMMCOLL_OK)
+        status = symc_take_homes(made, args.grads);
+    if (status == SYMMCOLL_OK)
         status = make_first_buckets(made);
     if (!args.no_init_sync)
         status = symc_synchronise_params(

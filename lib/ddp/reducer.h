@@ -36,6 +36,8 @@ struct symc_param {
     const void *known;    /* a gradient that was found to be in host memory */
     void *origin;         /* write_back: the caller's gradient, which has not
                              been averaged yet; NULL: none */
+    void *home;           /* write_back: where the caller's gradient is in every
+                             pass; NULL: ready says so */
 };
 
 enum symc_packing {
@@ -219,10 +221,26 @@ extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
+/* ---- step.c ---- */
+
+/* Checks that a gradient is where the parameters are, and at an address that kernels
+ * take.  The driver is asked once about memory of the host, which most passes use
+ * again, and each time about that of a device, which may have been freed.
+ * where begins the detail; text is the parameter's. */
+symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
+    const char *where, struct symc_param *param, const void *grad,
+    const char *text);
+
 /* ---- write_back.c ---- */
 
-/* Returns whether the caller's memory of a gradient is also that of another one, where
- * the averages would overwrite each other.  Errors: INVALID. */
+/* Takes where the caller's gradients are in all passes; NULL: ready says so.
+ * Errors: INVALID, NO_MEMORY. */
+symmcoll_status_t symc_take_homes(
+    struct symmcoll_reducer *reducer, void *const *grads);
+
+/* Returns whether the caller's memory of a gradient is another one than has been named,
+ * or also that of another gradient, where the averages would overwrite each other.
+ * Errors: INVALID. */
 symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
     int number, const void *grad, const char *text);
 

@@ -127,12 +127,9 @@ static symmcoll_status_t take_nothing(
     return write_view(reducer, param, param->origin, reducer->factor);
 }
 
-/* Whether a gradient is where the parameters are, and at an address that kernels
- * take.  The driver is asked once about memory of the host, which most passes use
- * again, and each time about that of a device, which may have been freed. */
-static symmcoll_status_t check_gradient_memory(
-    const struct symmcoll_reducer *reducer, struct symc_param *param,
-    const void *grad, const char *text)
+symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
+    const char *where, struct symc_param *param, const void *grad,
+    const char *text)
 {
     struct symmcoll_tensor found = param->tensor;
     char detail[SYMC_DETAIL_MAX / 2];
@@ -143,8 +140,7 @@ static symmcoll_status_t check_gradient_memory(
         return SYMMCOLL_OK;
     if (reducer->site != NULL && (uintptr_t)grad % align != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_ready: %s: expected a gradient at a multiple of %zu, "
-            "found %p",
+            "%s: %s: expected a gradient at a multiple of %zu, found %p", where,
             text, align, grad);
     /* Elements without gaps, whatever the parameter has. */
     found.data = (void *)(uintptr_t)grad;
@@ -157,12 +153,14 @@ static symmcoll_status_t check_gradient_memory(
         return status;
     }
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "reducer_ready: %s: %s", text, detail);
+    return symc_fail(status, "%s: %s: %s", where, text, detail);
 }
 
+/* Checks a call of ready; *passed that is NULL becomes the one that was named. */
 static symmcoll_status_t check_ready(
-    struct symmcoll_reducer *reducer, int number, const void *grad)
+    struct symmcoll_reducer *reducer, int number, const void **passed)
 {
+    const void *grad = *passed;
     struct symc_param *param;
     char text[SYMC_PARAM_TEXT];
     symmcoll_status_t status;
@@ -184,6 +182,8 @@ static symmcoll_status_t check_ready(
             "reducer_ready: %s: expected to be ready once in a backward, found "
             "it marked twice",
             text);
+    if (grad == NULL)
+        *passed = grad = param->home;
     if (grad == NULL && param->count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_ready: %s: expected a gradient, found NULL", text);
@@ -194,12 +194,10 @@ static symmcoll_status_t check_ready(
                   "symmcoll_reducer_grad() returns, found other memory"
                 : "expected the caller's memory, found the view of the bucket "
                   "(gradient_as_bucket_view is not set)");
-    status = check_gradient_memory(reducer, param, grad, text);
+    status = symc_check_gradient(reducer, "reducer_ready", param, grad, text);
     if (status != SYMMCOLL_OK)
         return status;
-    /* Every step passes the same memory as the first ones, or nearly so. */
-    if (reducer->write_back && param->count > 0 &&
-        reducer->rebuild == SYMC_REBUILD_LATER)
+    if (reducer->write_back && param->count > 0)
         return symc_check_origin(reducer, number, grad, text);
     return SYMMCOLL_OK;
 }
@@ -231,7 +229,7 @@ static symmcoll_status_t report_refusal(const struct symmcoll_reducer *reducer)
 symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
-    symmcoll_status_t status = check_ready(reducer, number, grad);
+    symmcoll_status_t status = check_ready(reducer, number, &grad);
     struct symc_param *param;
     bool sync;
 

@@ -1,18 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * write_back: gradients are in the caller's memory, to which backward adds.  A bucket's
- * part is copied from there, and finish writes the average to the same memory.
+ * part is copied from there, and finish writes the average to the same memory, which
+ * args.grads names for all passes, or ready for each.
  */
 #include "ddp/reducer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+/* ---- memory that is named at creation ---- */
+
+static int compare_homes(const void *a, const void *b)
+{
+    const struct symc_param *one = *(struct symc_param *const *)a;
+    const struct symc_param *other = *(struct symc_param *const *)b;
+    uintptr_t start = (uintptr_t)one->home,
+              other_start = (uintptr_t)other->home;
+
+    if (start == other_start)
+        return one < other ? -1 : one > other;
+    return start < other_start ? -1 : 1;
+}
+
+/* Checks that no two gradients share memory: in the order of addresses each begins after
+ * the end of the one before. */
+static symmcoll_status_t check_homes(const struct symmcoll_reducer *reducer)
+{
+    struct symc_param **sorted =
+        symc_alloc((size_t)reducer->nparams, sizeof(*sorted));
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+    symmcoll_status_t status = SYMMCOLL_OK;
+    int n = 0;
+
+    if (sorted == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; i < reducer->nparams; i++)
+        if (reducer->params[i].count > 0)
+            sorted[n++] = &reducer->params[i];
+    qsort(sorted, (size_t)n, sizeof(*sorted), compare_homes);
+    for (int i = 1; i < n && status == SYMMCOLL_OK; i++) {
+        const struct symc_param *before = sorted[i - 1], *param = sorted[i];
+
+        if ((uintptr_t)before->home + before->nbytes > (uintptr_t)param->home)
+            status = symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s: its gradient shares memory with that of %s, and "
+                "both averages are to be written back",
+                symc_param_text(param, (int)(param - reducer->params), text),
+                symc_param_text(
+                    before, (int)(before - reducer->params), other));
+    }
+    free(sorted);
+    return status;
+}
+
+symmcoll_status_t symc_take_homes(
+    struct symmcoll_reducer *reducer, void *const *grads)
+{
+    if (grads == NULL)
+        return SYMMCOLL_OK;
+    if (!reducer->write_back)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected grads with write_back, found them without");
+    for (int i = 0; i < reducer->nparams; i++) {
+        struct symc_param *param = &reducer->params[i];
+        char text[SYMC_PARAM_TEXT];
+        symmcoll_status_t status;
+
+        symc_param_text(param, i, text);
+        if (grads[i] == NULL && param->count > 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s: expected the memory of its gradient, found NULL",
+                text);
+        status = symc_check_gradient(reducer, "reducer", param, grads[i], text);
+        if (status != SYMMCOLL_OK)
+            return status;
+        param->home = grads[i];
+    }
+    return check_homes(reducer);
+}
+
+/* ---- passes ---- */
 
 /* Returns whether there is an average of a parameter but no memory for it, since no
  * gradient has been passed after the previous average. */
 static bool is_unplaced(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
-    return reducer->write_back && param->origin == NULL && param->count > 0;
+    return reducer->write_back && param->origin == NULL &&
+           param->home == NULL && param->count > 0;
 }
 
 symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
@@ -22,6 +98,14 @@ symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
     uintptr_t start = (uintptr_t)grad;
     char other_text[SYMC_PARAM_TEXT];
 
+    if (param->home != NULL && grad != param->home)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: %s: expected its gradient at %p, as args.grads "
+            "names it, found %p",
+            text, param->home, grad);
+    /* Every step passes the same memory as the first ones, or nearly so. */
+    if (param->home != NULL || reducer->rebuild != SYMC_REBUILD_LATER)
+        return SYMMCOLL_OK;
     for (int i = 0; i < reducer->nparams; i++) {
         const struct symc_param *other = &reducer->params[i];
         uintptr_t other_start = (uintptr_t)other->origin;
@@ -62,10 +146,11 @@ void symc_return_averages(struct symmcoll_reducer *reducer, int index)
     for (int i = 0; i < bucket->ngrads; i++) {
         struct symc_param *param = &reducer->params[bucket->params[i]];
 
-        if (param->origin != NULL)
-            reducer->pieces[averages.n++] =
-                (struct symc_local_piece){param->origin,
-                    (size_t)(param->view - bucket->buffer), param->nbytes};
+        void *to = param->origin != NULL ? param->origin : param->home;
+
+        if (to != NULL)
+            reducer->pieces[averages.n++] = (struct symc_local_piece){
+                to, (size_t)(param->view - bucket->buffer), param->nbytes};
         param->origin = NULL;
     }
     if (reducer->failure == SYMMCOLL_OK)

@@ -67,13 +67,17 @@ struct symmcoll_reducer_args {
     void *hook_arg;              /* borrowed */
     const char *const *names;    /* of the parameters, for messages; may be
                                     NULL; copied */
-    int write_back; /* not 0: gradients are in the caller's memory, to which
+    int write_back;     /* not 0: gradients are in the caller's memory, to which
                        backward adds and averages are written; excludes
                        gradient_as_bucket_view */
+    void *const *grads; /* with write_back: the caller's gradient of each
+                           parameter, borrowed until free; NULL: ready passes
+                           them */
 };
-#define SYMMCOLL_REDUCER_ARGS_INIT                                            \
-    {                                                                         \
-        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0 \
+#define SYMMCOLL_REDUCER_ARGS_INIT                                             \
+    {                                                                          \
+        sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
+            NULL                                                               \
     }
 
 /*
@@ -133,7 +137,8 @@ symmcoll_status_t symmcoll_reducer_begin(
  * until finish.  With write_back grad is the caller's gradient, to which
  * backward has added: it is borrowed until the finish of the next pass that
  * synchronises (or symmcoll_reducer_zero(), or free), which overwrites it with
- * the average.
+ * the average.  With args.grads it is the address that was named there, or NULL
+ * for that.
  *
  * Errors: INVALID (a number out of range; a gradient passed twice; memory that
  * the options do not allow; with write_back, in the first passes, memory of
@@ -148,8 +153,9 @@ symmcoll_status_t symmcoll_reducer_ready(
  * End the backward pass: wait for all buckets.  Then symmcoll_reducer_grad()
  * returns the averages, and with write_back they replace the gradients.  With
  * sync 0 there is nothing to wait for.  A gradient that was not passed counts
- * as zeros; with write_back that is INVALID on this rank, which names the parameters,
- * after the buckets have been reduced: their averages have nowhere to be written.
+ * as zeros, and has the average of the others; with write_back but without args.grads
+ * that is INVALID on this rank, which names the parameters, after the buckets have been
+ * reduced: their averages have nowhere to be written.
  *
  * On a device it is the stream that waits: the host does until all ranks have
  * started the buckets' operations.

@@ -16,6 +16,8 @@ int main(void)
     on_both(2, reducer_views, "D16: so have gradients that are in the buckets");
     on_both(
         2, reducer_written_back, "D15: so have averages that are written back");
+    on_both(2, reducer_written_back_by_name,
+        "D15: so have those of memory that is named at creation");
     on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
     on_both(2, reducer_compress_hooks,
         "D64 D66 D68: so have the hooks that compress");

@@ -79,6 +79,16 @@ int reducer_written_back(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
+int reducer_written_back_by_name(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+    void *named[TWINS_PARAMS] = {NULL};
+
+    args.write_back = 1;
+    args.grads = named;
+    return run_twins(group, rank, &args, NULL);
+}
+
 /* ---- hooks ---- */
 
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)

@@ -12,6 +12,7 @@ int reducer_averages(struct symmcoll_group *group, int rank);
 /* Gradients are in the buckets. */
 int reducer_views(struct symmcoll_group *group, int rank);
 int reducer_written_back(struct symmcoll_group *group, int rank);
+int reducer_written_back_by_name(struct symmcoll_group *group, int rank);
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
 /* Buckets of float32 in 16 bits. */
 int reducer_compress_hooks(struct symmcoll_group *group, int rank);

@@ -93,19 +93,24 @@ static int make_reducer(
 int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook)
 {
-    struct symmcoll_reducer_args there = *args;
+    struct symmcoll_reducer_args here = *args, there = *args;
 
     *twins = (struct twins){.rank = rank,
         .size = symmcoll_group_size(group),
         .views = args->gradient_as_bucket_view != 0,
         .write_back = args->write_back != 0,
+        .named = args->grads != NULL,
         .drawn = (uint64_t)rank * 1000 + 17};
     twins->host.group = twins->device.group = group;
     twins->device.on_device = true;
     make_params(twins);
     if (device_hook != NULL)
         there.hook = device_hook;
-    return make_reducer(&twins->host, args) &&
+    if (twins->named) {
+        here.grads = (void **)twins->host.grads;
+        there.grads = (void **)twins->device.grads;
+    }
+    return make_reducer(&twins->host, &here) &&
            make_reducer(&twins->device, &there);
 }
 
@@ -159,7 +164,7 @@ static int pass_gradient(struct twins *twins, struct twin *twin, int p)
 {
     const struct symmcoll_tensor *tensor = &twin->params[p];
     size_t elem = symmcoll_dtype_size(tensor->dtype);
-    size_t shift = elem * draw(twins, PLACES);
+    size_t shift = twins->named ? 0 : elem * draw(twins, PLACES);
     char *value = malloc(ROOM);
     int right;
 
@@ -180,7 +185,7 @@ static int finish(struct twins *twins, struct twin *twin, int sync)
     symmcoll_status_t wanted = SYMMCOLL_OK;
 
     for (int p = 0; sync && p < TWINS_PARAMS; p++) {
-        if (twins->write_back && !twin->passed[p] &&
+        if (twins->write_back && !twins->named && !twin->passed[p] &&
             twins_nbytes(&twin->params[p]) > 0)
             wanted = SYMMCOLL_ERR_INVALID;
         twin->passed[p] = false;

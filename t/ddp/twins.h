@@ -27,11 +27,13 @@ struct twins {
     int rank, size;
     bool views; /* gradients are in the buckets */
     bool write_back;
+    bool named; /* write_back, where each gradient is at one place */
     uint64_t drawn;
 };
 
 /* Both reducers with such arguments; whether they were made.  Where there is a hook
- * the device may have another one; NULL: the same. */
+ * the device may have another one; NULL: the same.  args->grads that is not NULL stands
+ * for the gradients of each. */
 int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook);
 void twins_end(struct twins *twins);

@@ -38,18 +38,23 @@ static float total(
     return sum;
 }
 
+/* args->grads that is not NULL stands for the model's gradients. */
 static symmcoll_status_t create(struct symmcoll_group *group, int rank,
-    const struct symmcoll_reducer_args *args, struct model *model)
+    const struct symmcoll_reducer_args *given, struct model *model)
 {
     struct symmcoll_tensor params[NPARAMS];
+    struct symmcoll_reducer_args args = *given;
+    void *grads[NPARAMS] = {model->grads[0], model->grads[1], model->grads[2]};
 
     *model = (struct model){.rank = rank, .size = symmcoll_group_size(group)};
+    if (given->size == sizeof(*given) && given->grads != NULL)
+        args.grads = grads;
     for (int p = 0; p < NPARAMS; p++)
         params[p] = (struct symmcoll_tensor){sizeof(struct symmcoll_tensor),
             model->values[p], SYMMCOLL_FLOAT32, SYMMCOLL_HOST, 0, 1, {COUNT},
             {1}};
     return symmcoll_reducer_create(
-        group, params, NPARAMS, args, &model->reducer);
+        group, params, NPARAMS, &args, &model->reducer);
 }
 
 /* With buckets of two parameters, so that there are two of them. */
@@ -187,6 +192,34 @@ static int unmarked_gradients_are_named(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Rank 1 marks nothing in the second and the third step, and has the averages of the
+ * others, as its memory was named when the reducer was made. */
+static int named_memory_has_all_averages(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    void *named[1] = {NULL};
+    struct model model;
+    bool right;
+
+    args.write_back = 1;
+    args.bucket_cap = 2 * COUNT * sizeof(float);
+    args.grads = named;
+    right = create(group, rank, &args, &model) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 4; step++) {
+        bool all = step == 0 || step == 3;
+
+        memset(model.grads, 0, sizeof(model.grads));
+        add_terms(&model, step);
+        right = rank == 1 && !all
+                    ? symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
+                          symmcoll_reducer_finish(model.reducer) == SYMMCOLL_OK
+                    : run_backward(&model, 1) == SYMMCOLL_OK;
+        right = right && hold(&model, step, step, all ? -1 : 1);
+    }
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
 /* Rank 0 leaves out one gradient, whose name the error has. */
 static int one_is_named(struct symmcoll_group *group, int rank)
 {
@@ -281,6 +314,69 @@ static int shared_memory_is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Returns whether the reducer is refused with these words. */
+static bool is_refused(struct symmcoll_group *group,
+    const struct symmcoll_reducer_args *args, const char *words)
+{
+    static float values[2][COUNT];
+    struct symmcoll_tensor params[2] = {
+        SYMMCOLL_TENSOR_FLAT(values[0], COUNT, SYMMCOLL_FLOAT32),
+        SYMMCOLL_TENSOR_FLAT(values[1], COUNT, SYMMCOLL_FLOAT32)};
+    struct symmcoll_reducer *reducer;
+    bool right = symmcoll_reducer_create(group, params, 2, args, &reducer) ==
+                     SYMMCOLL_ERR_INVALID &&
+                 strstr(symmcoll_last_error(), words) != NULL;
+
+    if (!right)
+        diag("expected \"%s\" in \"%s\"", words, symmcoll_last_error());
+    return right;
+}
+
+static int named_memory_is_checked(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    float memory[2 * COUNT] = {0};
+    void *grads[2] = {&memory[COUNT], memory};
+    struct model model;
+    bool right;
+
+    args.grads = grads;
+    right = is_refused(group, &args, "expected grads with write_back");
+    args.write_back = 1;
+    grads[1] = NULL;
+    right = right && is_refused(group, &args,
+                         "parameter 1: expected the memory of its gradient");
+    grads[1] = &memory[1];
+    right = right && is_refused(group, &args,
+                         "parameter 0: its gradient shares memory with that of "
+                         "parameter 1");
+    right = right && create(group, rank, &args, &model) == SYMMCOLL_OK &&
+            symmcoll_reducer_begin(model.reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(model.reducer, 2, NULL) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(model.reducer, 1, model.grads[2]) ==
+                SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(),
+                "parameter 1: expected its gradient") != NULL &&
+            symmcoll_reducer_finish(model.reducer) == SYMMCOLL_ERR_INVALID;
+    symmcoll_reducer_free(model.reducer);
+    return right;
+}
+
+/* Rank 1 names memory twice: every rank has that error. */
+static int one_rank_is_named_on_all(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    float memory[2 * COUNT] = {0};
+    void *grads[2] = {memory, rank == 1 ? memory : &memory[COUNT]};
+
+    args.write_back = 1;
+    args.grads = grads;
+    return is_refused(group, &args,
+               "parameter 1: its gradient shares memory with that of parameter "
+               "0") &&
+           (rank == 1 || strstr(symmcoll_last_error(), "rank 1: ") != NULL);
+}
+
 static int both_options_are_refused(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -317,13 +413,19 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(18);
+    plan(24);
     both(3, averages_come_back, "averages are written where gradients were");
     both(2, accumulation_is_the_callers,
         "gradients that the caller has added up count once");
     both(3, unmarked_gradients_are_named,
         "a rank that marks nothing counts as zeros, and is told that no average "
         "came back");
+    both(3, named_memory_has_all_averages,
+        "memory that is named at creation has the averages on every rank");
+    both(2, named_memory_is_checked,
+        "named memory is apart, and ready passes it or NULL");
+    both(2, one_rank_is_named_on_all,
+        "a rank that names memory twice is named on all");
     both(2, one_is_named, "a gradient without an average is named");
     both(2, earlier_marks_count,
         "a gradient of an unsynchronised backward counts later");
