@@ -144,6 +144,26 @@ static void set_limits(struct symmcoll_reducer *reducer,
     reducer->limits[1] = cap != 0 ? cap : config->ddp_bucket_cap;
 }
 
+/* What this rank makes alone. */
+static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *params, int nparams,
+    const struct symmcoll_reducer_args *args)
+{
+    symmcoll_status_t status;
+
+    if (args->gradient_as_bucket_view && args->write_back)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected gradient_as_bucket_view or write_back, found "
+            "both");
+    set_limits(reducer, args, symc_group_config(reducer->group));
+    status = take_params(reducer, params, nparams, args->names);
+    if (status == SYMMCOLL_OK)
+        status = take_device(reducer);
+    if (status == SYMMCOLL_OK)
+        status = symc_take_homes(reducer, args->grads);
+    return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
+}
+
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *given,
@@ -162,10 +182,6 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     if (nparams < 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected at least one parameter, found %d", nparams);
-    if (args.gradient_as_bucket_view && args.write_back)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: expected gradient_as_bucket_view or write_back, found "
-            "both");
     made = symc_alloc(1, sizeof(*made));
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -177,25 +193,16 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made->hook_arg = args.hook_arg;
     made->packs = symc_hook_packs(args.hook);
     made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
-    set_limits(made, &args, symc_group_config(group));
-    status = take_params(made, params, nparams, args.names);
-    if (status != SYMMCOLL_OK)
-        goto free_reducer;
-    status = take_device(made);
-    if (status == SYMMCOLL_OK)
-        status = symc_take_homes(made, args.grads);
-    if (status == SYMMCOLL_OK)
-        status = make_first_buckets(made);
+    status = prepare(made, params, nparams, &args);
     if (!args.no_init_sync)
         status = symc_synchronise_params(
             made, symc_group_config(group)->ddp_bucket_cap, status);
-    if (status == SYMMCOLL_OK) {
-        *reducer = made;
-        return SYMMCOLL_OK;
+    if (status != SYMMCOLL_OK) {
+        symmcoll_reducer_free(made);
+        return status;
     }
-free_reducer:
-    symmcoll_reducer_free(made);
-    return status;
+    *reducer = made;
+    return SYMMCOLL_OK;
 }
 
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer)

@@ -97,8 +97,8 @@ struct symmcoll_reducer_args {
  * Errors: INVALID (no parameter, a NULL, a shape, shared memory, two devices, a
  * device other than the group's), UNSUPPORTED (an element type, no backend for a
  * device), MISMATCH on every rank (names the parameter
- * and both shapes; no parameter is touched), NO_MEMORY (on every rank where one
- * has none; names it), and those of collectives.
+ * and both shapes; no parameter is touched), NO_MEMORY, and those of collectives.  What
+ * one rank alone is refused every rank returns, and names it.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,

@@ -252,6 +252,19 @@ static int another_type_names_its_rank(struct symmcoll_group *group, int rank)
 
 /* ---- failures that are shared ---- */
 
+/* Rank 1's parameter is refused: all ranks return at once, with that error. */
+static int a_refusal_names_its_rank(struct symmcoll_group *group, int rank)
+{
+    struct model model;
+
+    model_make(&model, rank);
+    if (rank == 1)
+        model.params[2].data = NULL;
+    return is_refused(group, model.params, MODEL_PARAMS,
+               "parameter 2: expected data") &&
+           (rank == 1 || model_error_says("rank 1: "));
+}
+
 /* Rank 0 has an error of its own, and the group fails before the others hear of
  * it. */
 static int an_own_error_outlives_the_group(
@@ -299,6 +312,8 @@ static const struct model_point points[] = {
         "of ranks that have failed alone the lowest is named on all"},
     {an_own_error_outlives_the_group, 2,
         "a rank's own error is returned if the group fails meanwhile"},
+    {a_refusal_names_its_rank, 3,
+        "a rank whose parameters are refused is named on all"},
     {another_count_names_its_rank, 3,
         "a differing number of parameters names its rank on all"},
     {another_shape_names_its_rank, 3,
