@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets from their start to their end, and what became of a backward.
+ * Buckets from their start to their end.
  *
  * Buckets start in the order of their index, on every rank, whatever order the
  * gradients come in; a bucket that is ready early waits for those before it.
@@ -15,29 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- failures ---- */
-
-symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
-    int bucket, symmcoll_status_t status, const char *detail)
-{
-    if (reducer->failure != SYMMCOLL_OK)
-        return status;
-    if (bucket < 0)
-        symc_fail(status, "reducer: %s", detail);
-    else
-        symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
-            reducer->layout.nbuckets, detail);
-    reducer->failure = status;
-    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
-        symmcoll_last_error());
-    return status;
-}
-
-symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer)
-{
-    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
-}
 
 /* ---- their start ---- */
 

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
 {
@@ -21,13 +20,15 @@ struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
 }
 
 static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
-    const int *params, int ngrads, struct symc_ddp_bucket *bucket)
+    const int *params, const int *numbers, int ngrads,
+    struct symc_ddp_bucket *bucket)
 {
     size_t nbytes = 0;
     void *at = NULL;
     symmcoll_status_t status;
 
     bucket->params = params;
+    bucket->numbers = numbers;
     bucket->ngrads = ngrads;
     bucket->dtype = reducer->params[params[0]].tensor.dtype;
     for (int i = 0; i < ngrads; i++)
@@ -56,16 +57,18 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
 
     made.buckets = symc_alloc((size_t)made.nbuckets, sizeof(*made.buckets));
     made.params = symc_alloc((size_t)reducer->nparams, sizeof(*made.params));
-    if (made.buckets == NULL || made.params == NULL)
+    made.numbers = symc_alloc((size_t)reducer->nparams, sizeof(*made.numbers));
+    if (made.buckets == NULL || made.params == NULL || made.numbers == NULL)
         status = SYMMCOLL_ERR_NO_MEMORY;
-    else
-        memcpy(made.params, assignment->params,
-            (size_t)reducer->nparams * sizeof(*made.params));
+    for (int i = 0; status == SYMMCOLL_OK && i < reducer->nparams; i++) {
+        made.params[i] = assignment->params[i];
+        made.numbers[i] = reducer->params[made.params[i]].number;
+    }
     for (int b = 0; status == SYMMCOLL_OK && b < made.nbuckets; b++) {
         int from = reversed ? made.nbuckets - 1 - b : b;
         int first = assignment->first[from];
 
-        status = make_bucket(reducer, made.params + first,
+        status = make_bucket(reducer, made.params + first, made.numbers + first,
             assignment->first[from + 1] - first, &made.buckets[b]);
     }
     if (status != SYMMCOLL_OK) {
@@ -85,6 +88,7 @@ void symc_layout_free(
     }
     free(layout->buckets);
     free(layout->params);
+    free(layout->numbers);
     *layout = (struct symc_layout){0};
 }
 
@@ -158,7 +162,7 @@ struct symmcoll_bucket symc_describe_bucket(
         .count = bucket->count,
         .dtype = bucket->dtype,
         .ngrads = bucket->ngrads,
-        .params = bucket->params,
+        .params = bucket->numbers,
         .device = reducer->params[0].tensor.device,
         .device_index = reducer->params[0].tensor.device_index,
         .stream = symc_site_stream(reducer->site),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters of a reducer: what a tensor must be, its description in messages,
- * and copies between strided memory and a contiguous array.
+ * Parameters of a reducer: what a tensor must be, and copies between strided memory and a contiguous array.
  */
 #include "base/dtype.h"
 #include "base/tensor.h"
@@ -21,39 +20,6 @@ const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer)
             "%s%lld", i > 0 ? ", " : "", (long long)dims[i]);
     snprintf(buffer + used, SYMC_SHAPE_TEXT - used, "]");
     return buffer;
-}
-
-const char *symc_param_text(
-    const struct symc_param *param, int number, char *buffer)
-{
-    if (param->name != NULL)
-        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d (%.64s)", number,
-            param->name);
-    else
-        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d", number);
-    return buffer;
-}
-
-bool symc_params_list(const struct symmcoll_reducer *reducer,
-    symc_param_filter_fn is_listed, char *buffer, size_t nbytes)
-{
-    size_t used = 0;
-    bool any = false;
-
-    for (int i = 0; i < reducer->nparams && used < nbytes; i++) {
-        char text[SYMC_PARAM_TEXT];
-
-        if (!is_listed(reducer, &reducer->params[i]))
-            continue;
-        if (nbytes - used < SYMC_PARAM_TEXT) {
-            snprintf(buffer + used, nbytes - used, ", ...");
-            break;
-        }
-        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
-            any ? ", " : "", symc_param_text(&reducer->params[i], i, text));
-        any = true;
-    }
-    return any;
 }
 
 /* Complex numbers are two floats. */
@@ -128,18 +94,15 @@ static symmcoll_status_t check_shape(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_param_init(struct symc_param *param, int number,
-    const struct symmcoll_tensor *tensors, const char *name)
+symmcoll_status_t symc_param_init(struct symc_param *param,
+    const struct symmcoll_tensor *tensors, int number, const char *text)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
     const struct symc_dtype *dtype;
-    char text[SYMC_PARAM_TEXT], where[SYMC_PARAM_TEXT + 16];
+    char where[SYMC_PARAM_TEXT + 16];
     symmcoll_status_t status;
 
-    *param = (struct symc_param){.name = NULL};
-    if (name != NULL && (param->name = symc_strdup(name)) == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    symc_param_text(param, number, text);
+    *param = (struct symc_param){.number = number};
     snprintf(where, sizeof(where), "reducer: %s", text);
     status = symc_tensor_read(where, tensors, (size_t)number, &param->tensor);
     if (status != SYMMCOLL_OK)

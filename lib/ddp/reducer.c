@@ -48,71 +48,6 @@ static const struct symc_sized args_kind = {.name = "args",
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
 
-/* Refuse a parameter that shares memory with one before it. */
-static symmcoll_status_t check_overlap(
-    const struct symmcoll_reducer *reducer, int number)
-{
-    const struct symc_param *param = &reducer->params[number];
-    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
-
-    for (int j = 0; j < number; j++)
-        if (symc_params_overlap(&reducer->params[j], param))
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "reducer: %s shares memory with %s: expected parameters apart, "
-                "and a shared one once",
-                symc_param_text(param, number, text),
-                symc_param_text(&reducer->params[j], j, other));
-    return SYMMCOLL_OK;
-}
-
-/* Refuse a parameter that is not in the memory of the first one. */
-static symmcoll_status_t check_memory(
-    const struct symmcoll_reducer *reducer, int number)
-{
-    const struct symc_param *param = &reducer->params[number];
-    const struct symmcoll_tensor *tensor = &param->tensor;
-    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
-    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
-    char where[SYMC_PARAM_TEXT + 16];
-    char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
-
-    symc_param_text(param, number, text);
-    if (tensor->device != first->device ||
-        tensor->device_index != first->device_index)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: %s: expected %s, as of %s, found %s", text,
-            symc_site_format(first, expected),
-            symc_param_text(&reducer->params[0], 0, other),
-            symc_site_format(tensor, found));
-    snprintf(where, sizeof(where), "reducer: %s", text);
-    return symc_site_check(where, reducer->group, tensor);
-}
-
-static symmcoll_status_t take_params(struct symmcoll_reducer *reducer,
-    const struct symmcoll_tensor *params, int nparams, const char *const *names)
-{
-    reducer->params = symc_alloc((size_t)nparams, sizeof(*reducer->params));
-    reducer->arrival = symc_alloc((size_t)nparams, sizeof(*reducer->arrival));
-    reducer->pieces = symc_alloc((size_t)nparams, sizeof(*reducer->pieces));
-    reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
-    if (reducer->params == NULL || reducer->arrival == NULL ||
-        reducer->pieces == NULL || reducer->timing == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    reducer->nparams = nparams;
-    for (int i = 0; i < nparams; i++) {
-        symmcoll_status_t status = symc_param_init(
-            &reducer->params[i], i, params, names != NULL ? names[i] : NULL);
-
-        if (status == SYMMCOLL_OK)
-            status = check_memory(reducer, i);
-        if (status == SYMMCOLL_OK)
-            status = check_overlap(reducer, i);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
-    return SYMMCOLL_OK;
-}
-
 /* Parameters on a device: that is the group's, or will be. */
 static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
 {
@@ -156,7 +91,10 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
             "reducer: expected gradient_as_bucket_view or write_back, found "
             "both");
     set_limits(reducer, args, symc_group_config(reducer->group));
-    status = take_params(reducer, params, nparams, args->names);
+    reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
+    if (reducer->timing == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_numbers_take(reducer, params, nparams, args->names);
     if (status == SYMMCOLL_OK)
         status = take_device(reducer);
     if (status == SYMMCOLL_OK)
@@ -217,11 +155,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
         symc_times_drop(reducer);
     free(reducer->timing);
     symc_site_close(reducer->site);
-    for (int i = 0; i < reducer->nparams; i++)
-        free(reducer->params[i].name);
-    free(reducer->params);
-    free(reducer->arrival);
-    free(reducer->pieces);
+    symc_numbers_free(reducer);
     free(reducer);
 }
 
@@ -239,20 +173,22 @@ static void set_row_major(struct symmcoll_tensor *tensor)
 }
 
 symmcoll_status_t symmcoll_reducer_grad(
-    struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad)
+    struct symmcoll_reducer *reducer, int number, struct symmcoll_tensor *grad)
 {
+    const struct symc_param *param;
     struct symmcoll_tensor view;
+    symmcoll_status_t status;
 
     if (reducer == NULL || grad == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_grad: expected a reducer and a tensor, found NULL");
-    if (param < 0 || param >= reducer->nparams)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_grad: expected a parameter from 0 to %d, found %d",
-            reducer->nparams - 1, param);
-    view = reducer->params[param].tensor;
-    view.data = reducer->params[param].view;
-    if (!reducer->params[param].dense)
+    status = symc_number_check(reducer, "reducer_grad", number);
+    if (status != SYMMCOLL_OK)
+        return status;
+    param = symc_number_param(reducer, number);
+    view = param->tensor;
+    view.data = param->view;
+    if (!param->dense)
         set_row_major(&view);
     return symc_sized_write(&symc_tensor_kind, "reducer_grad", &view, grad);
 }

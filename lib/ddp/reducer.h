@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the sources of the reducer share: parameters (param.c, overlap.c), what
+ * What the sources of the reducer share: parameters (numbers.c, param.c, overlap.c), what
  * is compared and broadcast at creation (verify.c), failures of one rank there
- * (failure.c), the buckets' memory (layout.c), rebuilding them once (rebuild.c),
- * buckets from their start to their end (flight.c), and in 16 bits (pack.c), times
- * (times.c), streams (stream.c), gradients in the caller's memory (write_back.c), a
- * backward pass (step.c).  Hooks (hook.c,
- * hook_compress.c) have a part of it.
+ * (failure.c), errors of a backward (outcome.c), the buckets' memory (layout.c),
+ * rebuilding them once (rebuild.c), buckets from their start to their end (flight.c), and
+ * in 16 bits (pack.c), times (times.c), streams (stream.c), gradients in the caller's
+ * memory (write_back.c), one gradient (ready.c), a backward pass (step.c).  Hooks
+ * (hook.c, hook_compress.c) have a part of it.
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -21,17 +21,25 @@
 #define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
 #define SYMC_BUCKET_TEXT 24 /* bytes of "bucket 3" */
 
+/* A number that the caller has for a parameter. */
+struct symc_number {
+    char *name; /* NULL where none was given */
+    int param;  /* which it is, in params */
+    int came;   /* calls of ready in this backward */
+};
+
 /* One parameter and where its gradient is. */
 struct symc_param {
     struct symmcoll_tensor tensor; /* the caller's, of our size */
-    char *name;                    /* NULL where none was given */
+    int number; /* the caller's, the lowest where it has more */
     size_t count;
     size_t nbytes;
     size_t extent; /* bytes from the first to the end of the last element */
     bool dense;    /* elements fill their memory in some order */
     int bucket;    /* which holds its gradient */
     char *view;    /* the gradient in the bucket's buffer */
-    bool marked;   /* ready in this backward */
+    int wanted;    /* calls of ready in a backward: one for each number */
+    int left;      /* those to come in this backward; 0: complete */
     bool has_accumulated; /* the view is to be added to, not overwritten */
     const void *known;    /* a gradient that was found to be in host memory */
     void *origin;         /* write_back: the caller's gradient, which has not
@@ -53,6 +61,7 @@ struct symc_ddp_bucket {
     enum symmcoll_dtype dtype;
     int ngrads;
     const int *params;          /* part of symc_layout's */
+    const int *numbers;         /* the caller's, of the same */
     int pending;                /* gradients not ready in this backward */
     struct symmcoll_work *work; /* in flight, or NULL */
     void *stream;               /* on a device: on which it was started */
@@ -67,6 +76,7 @@ struct symc_layout {
     struct symc_ddp_bucket *buckets;
     int nbuckets;
     int *params;
+    int *numbers;
 };
 
 enum symc_backward {
@@ -107,7 +117,9 @@ struct symmcoll_reducer {
     int size;               /* of the group */
     double factor;          /* a gradient's before the sum: 1 / size, 1 with a
                       hook */
-    struct symc_param *params;
+    struct symc_number *numbers;
+    int nnumbers;
+    struct symc_param *params; /* each once, in the order of their numbers */
     int nparams;
     struct symc_local_piece *pieces; /* scratch: of each parameter */
     size_t limits[2]; /* of the rebuilt buckets: the first, all others */
@@ -138,26 +150,53 @@ struct symmcoll_reducer {
     struct symc_timing *timing;
 };
 
+/* ---- numbers.c ---- */
+
+/* Takes the caller's parameters, and names, which may be NULL.
+ * Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
+symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *params, int nparams,
+    const char *const *names);
+void symc_numbers_free(struct symmcoll_reducer *reducer);
+
+/* Checks a number; where begins the detail.  Errors: INVALID. */
+symmcoll_status_t symc_number_check(
+    const struct symmcoll_reducer *reducer, const char *where, int number);
+
+/* The parameter of a number that is in range. */
+static inline struct symc_param *symc_number_param(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    return &reducer->params[reducer->numbers[number].param];
+}
+
+/* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
+const char *symc_number_text(
+    const struct symmcoll_reducer *reducer, int number, char *buffer);
+
+/* Lists the numbers that a filter returns true for; false if there are none. */
+typedef bool (*symc_number_filter_fn)(
+    const struct symmcoll_reducer *reducer, int number);
+bool symc_numbers_list(const struct symmcoll_reducer *reducer,
+    symc_number_filter_fn is_listed, char *buffer, size_t nbytes);
+
+/* Checks that a gradient is where the parameters are, and at an address that kernels
+ * take.  The driver is asked once about memory of the host, which most passes use
+ * again, and each time about that of a device, which may have been freed.
+ * where begins the detail. */
+symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
+    const char *where, int number, const void *grad);
+
 /* ---- param.c ---- */
 
 /* Check a tensor, of that number in the caller's array, and fill in what
- * follows from it.  Whether it is where it says is not looked at.
- * Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
-symmcoll_status_t symc_param_init(struct symc_param *param, int number,
-    const struct symmcoll_tensor *tensors, const char *name);
+ * follows from it; text is the parameter's.  Whether it is where it says is not looked
+ * at.  Errors: INVALID, UNSUPPORTED. */
+symmcoll_status_t symc_param_init(struct symc_param *param,
+    const struct symmcoll_tensor *tensors, int number, const char *text);
 
 /* Addresses of its elements on a device are multiples of this. */
 size_t symc_param_align(const struct symc_param *param);
-
-/* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
-const char *symc_param_text(
-    const struct symc_param *param, int number, char *buffer);
-
-/* Lists the parameters that a filter returns true for; false if there are none. */
-typedef bool (*symc_param_filter_fn)(
-    const struct symmcoll_reducer *reducer, const struct symc_param *param);
-bool symc_params_list(const struct symmcoll_reducer *reducer,
-    symc_param_filter_fn is_listed, char *buffer, size_t nbytes);
 
 /* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
@@ -181,6 +220,24 @@ bool symc_params_overlap(
  * one that has failed, whose detail is last_error() there.  Collective. */
 symmcoll_status_t symc_share_failure(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own);
+
+/* ---- outcome.c ---- */
+
+/* Keep the first failure of this backward, of a bucket or -1, and return the
+ * status. */
+symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
+    int bucket, symmcoll_status_t status, const char *detail);
+/* Return it once more. */
+symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer);
+
+/* Keep the first refusal of this backward for its finish, and return the status; the
+ * format is that of the detail. */
+symmcoll_status_t symc_keep_refusal(struct symmcoll_reducer *reducer,
+    symmcoll_status_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Returns it: all ranks have done the same operations, and this one may have refused a
+ * gradient meanwhile. */
+symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer);
 
 /* ---- verify.c ---- */
 
@@ -221,15 +278,11 @@ extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
-/* ---- step.c ---- */
+/* ---- ready.c ---- */
 
-/* Checks that a gradient is where the parameters are, and at an address that kernels
- * take.  The driver is asked once about memory of the host, which most passes use
- * again, and each time about that of a device, which may have been freed.
- * where begins the detail; text is the parameter's. */
-symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
-    const char *where, struct symc_param *param, const void *grad,
-    const char *text);
+/* Completes a parameter of which no gradient, or no other one, comes in this backward. */
+symmcoll_status_t symc_complete_param(
+    struct symmcoll_reducer *reducer, struct symc_param *param);
 
 /* ---- write_back.c ---- */
 
@@ -241,8 +294,8 @@ symmcoll_status_t symc_take_homes(
 /* Returns whether the caller's memory of a gradient is another one than has been named,
  * or also that of another gradient, where the averages would overwrite each other.
  * Errors: INVALID. */
-symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
-    int number, const void *grad, const char *text);
+symmcoll_status_t symc_check_origin(
+    const struct symmcoll_reducer *reducer, int number, const void *grad);
 
 /* Keeps, as a refusal, that averages cannot be written back. */
 void symc_refuse_unplaced(struct symmcoll_reducer *reducer);
@@ -327,13 +380,6 @@ symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- flight.c ---- */
-
-/* Keep the first failure of this backward, of a bucket or -1, and return the
- * status. */
-symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
-    int bucket, symmcoll_status_t status, const char *detail);
-/* Return it once more. */
-symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer);
 
 /* Start the buckets that are ready, in the order of their index. */
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer);

@@ -20,15 +20,16 @@ struct summary {
     int64_t device; /* enum symmcoll_device */
 };
 
-/* One parameter as it is broadcast. */
+/* One number of a parameter as it is broadcast. */
 struct record {
+    int64_t number; /* the lowest of the same parameter */
     int64_t dtype;
     int64_t ndim;
     int64_t shape[SYMMCOLL_MAX_DIMS];
     int64_t strides[SYMMCOLL_MAX_DIMS];
 };
 
-/* A rank's first parameter that differs from rank 0's; nparams: none does. */
+/* A rank's first number that differs from rank 0's; nnumbers: none does. */
 struct difference {
     int64_t number;
     struct record record;
@@ -49,9 +50,13 @@ struct exchange {
     size_t room;
 };
 
-static struct record make_record(const struct symmcoll_tensor *tensor)
+static struct record make_record(
+    const struct symmcoll_reducer *reducer, int number)
 {
-    struct record record = {.dtype = tensor->dtype, .ndim = tensor->ndim};
+    const struct symc_param *param = symc_number_param(reducer, number);
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    struct record record = {
+        param->number, tensor->dtype, tensor->ndim, {0}, {0}};
 
     for (int d = 0; d < tensor->ndim; d++) {
         record.shape[d] = tensor->shape[d];
@@ -68,7 +73,7 @@ static const char *name_memory(int64_t device)
 static symmcoll_status_t compare_summaries(
     const struct symmcoll_reducer *reducer, struct summary *all)
 {
-    struct summary own = {reducer->nparams, reducer->hook != NULL,
+    struct summary own = {reducer->nnumbers, reducer->hook != NULL,
         reducer->params[0].tensor.device};
     symmcoll_status_t status = symmcoll_all_gather(reducer->group, all, &own,
         WORDS(struct summary), SYMMCOLL_INT64, &outside, NULL);
@@ -92,6 +97,28 @@ static symmcoll_status_t compare_summaries(
     return status;
 }
 
+/* Names the parameter that a number is the same as, into a buffer. */
+static const char *name_shared(const struct symmcoll_reducer *reducer,
+    const struct record *record, int number, char *buffer)
+{
+    if (record->number == number)
+        return "one of its own";
+    return symc_number_text(reducer, (int)record->number, buffer);
+}
+
+static symmcoll_status_t report_sharing(const struct symmcoll_reducer *reducer,
+    int rank, const struct difference *found, const struct record *wanted)
+{
+    char text[SYMC_PARAM_TEXT], own[SYMC_PARAM_TEXT], zero[SYMC_PARAM_TEXT];
+    int number = (int)found->number;
+
+    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "reducer: %s: on rank %d it is %s, on rank 0 %s",
+        symc_number_text(reducer, number, text), rank,
+        name_shared(reducer, &found->record, number, own),
+        name_shared(reducer, wanted, number, zero));
+}
+
 /* Say how one rank's parameter differs from rank 0's. */
 static symmcoll_status_t report_difference(
     const struct symmcoll_reducer *reducer, int rank,
@@ -104,7 +131,9 @@ static symmcoll_status_t report_difference(
         record->ndim == wanted->ndim &&
         memcmp(record->shape, wanted->shape, sizeof(record->shape)) == 0;
 
-    symc_param_text(&reducer->params[number], number, text);
+    symc_number_text(reducer, number, text);
+    if (record->number != wanted->number)
+        return report_sharing(reducer, rank, found, wanted);
     if (record->dtype != wanted->dtype)
         return symc_fail(SYMMCOLL_ERR_MISMATCH,
             "reducer: %s: rank %d has element type %s, rank 0 has %s", text,
@@ -136,7 +165,7 @@ static symmcoll_status_t exchange_differences(
     for (int r = 1; r < reducer->size; r++)
         if (all[r].number < all[odd].number)
             odd = r;
-    if (all[odd].number == reducer->nparams)
+    if (all[odd].number == reducer->nnumbers)
         return SYMMCOLL_OK;
     return report_difference(reducer, odd, &all[odd], &wanted[all[odd].number]);
 }
@@ -144,21 +173,21 @@ static symmcoll_status_t exchange_differences(
 static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
     struct record *wanted, struct difference *all)
 {
-    size_t n = (size_t)reducer->nparams;
-    struct difference own = {.number = reducer->nparams};
+    struct difference own = {.number = reducer->nnumbers};
     symmcoll_status_t status;
 
-    for (size_t i = 0; i < n; i++)
-        wanted[i] = make_record(&reducer->params[i].tensor);
+    for (int i = 0; i < reducer->nnumbers; i++)
+        wanted[i] = make_record(reducer, i);
     status = symmcoll_broadcast(reducer->group, wanted,
-        n * WORDS(struct record), SYMMCOLL_INT64, 0, NULL, NULL);
+        (size_t)reducer->nnumbers * WORDS(struct record), SYMMCOLL_INT64, 0,
+        NULL, NULL);
     if (status != SYMMCOLL_OK)
         return status;
-    for (size_t i = 0; i < n; i++) {
-        struct record record = make_record(&reducer->params[i].tensor);
+    for (int i = 0; i < reducer->nnumbers; i++) {
+        struct record record = make_record(reducer, i);
 
         if (memcmp(&record, &wanted[i], sizeof(record)) != 0) {
-            own = (struct difference){(int64_t)i, record};
+            own = (struct difference){i, record};
             break;
         }
     }
@@ -248,7 +277,7 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     exchange->summaries = symc_alloc(size, sizeof(*exchange->summaries));
     exchange->all = symc_alloc(size, sizeof(*exchange->all));
     exchange->wanted =
-        symc_alloc((size_t)reducer->nparams, sizeof(*exchange->wanted));
+        symc_alloc((size_t)reducer->nnumbers, sizeof(*exchange->wanted));
     if (exchange->summaries == NULL || exchange->all == NULL ||
         exchange->wanted == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;

@@ -6,7 +6,6 @@
  */
 #include "ddp/reducer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- memory that is named at creation ---- */
@@ -46,11 +45,33 @@ static symmcoll_status_t check_homes(const struct symmcoll_reducer *reducer)
             status = symc_fail(SYMMCOLL_ERR_INVALID,
                 "reducer: %s: its gradient shares memory with that of %s, and "
                 "both averages are to be written back",
-                symc_param_text(param, (int)(param - reducer->params), text),
-                symc_param_text(
-                    before, (int)(before - reducer->params), other));
+                symc_number_text(reducer, param->number, text),
+                symc_number_text(reducer, before->number, other));
     }
     free(sorted);
+    return status;
+}
+
+static symmcoll_status_t take_home(
+    struct symmcoll_reducer *reducer, int number, void *grad)
+{
+    struct symc_param *param = symc_number_param(reducer, number);
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+    symmcoll_status_t status;
+
+    if (grad == NULL && param->count > 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected the memory of its gradient, found NULL",
+            symc_number_text(reducer, number, text));
+    if (number != param->number && grad != param->home)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected its gradient at %p, as of %s, which is the "
+            "same parameter, found %p",
+            symc_number_text(reducer, number, text), param->home,
+            symc_number_text(reducer, param->number, other), grad);
+    status = symc_check_gradient(reducer, "reducer", number, grad);
+    if (status == SYMMCOLL_OK)
+        param->home = grad;
     return status;
 }
 
@@ -62,20 +83,11 @@ symmcoll_status_t symc_take_homes(
     if (!reducer->write_back)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected grads with write_back, found them without");
-    for (int i = 0; i < reducer->nparams; i++) {
-        struct symc_param *param = &reducer->params[i];
-        char text[SYMC_PARAM_TEXT];
-        symmcoll_status_t status;
+    for (int i = 0; i < reducer->nnumbers; i++) {
+        symmcoll_status_t status = take_home(reducer, i, grads[i]);
 
-        symc_param_text(param, i, text);
-        if (grads[i] == NULL && param->count > 0)
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "reducer: %s: expected the memory of its gradient, found NULL",
-                text);
-        status = symc_check_gradient(reducer, "reducer", param, grads[i], text);
         if (status != SYMMCOLL_OK)
             return status;
-        param->home = grads[i];
     }
     return check_homes(reducer);
 }
@@ -84,25 +96,38 @@ symmcoll_status_t symc_take_homes(
 
 /* Returns whether there is an average of a parameter but no memory for it, since no
  * gradient has been passed after the previous average. */
-static bool is_unplaced(
-    const struct symmcoll_reducer *reducer, const struct symc_param *param)
+static bool is_unplaced(const struct symmcoll_reducer *reducer, int number)
 {
+    const struct symc_param *param = symc_number_param(reducer, number);
+
     return reducer->write_back && param->origin == NULL &&
            param->home == NULL && param->count > 0;
 }
 
-symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
-    int number, const void *grad, const char *text)
+/* Refuses a gradient of a parameter that is to be elsewhere. */
+static symmcoll_status_t refuse_place(const struct symmcoll_reducer *reducer,
+    int number, const void *expected, const char *why, const void *found)
 {
-    const struct symc_param *param = &reducer->params[number];
+    char text[SYMC_PARAM_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "reducer_ready: %s: expected its gradient at %p, %s, found %p",
+        symc_number_text(reducer, number, text), expected, why, found);
+}
+
+symmcoll_status_t symc_check_origin(
+    const struct symmcoll_reducer *reducer, int number, const void *grad)
+{
+    const struct symc_param *param = symc_number_param(reducer, number);
     uintptr_t start = (uintptr_t)grad;
-    char other_text[SYMC_PARAM_TEXT];
+    char text[SYMC_PARAM_TEXT], other_text[SYMC_PARAM_TEXT];
 
     if (param->home != NULL && grad != param->home)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_ready: %s: expected its gradient at %p, as args.grads "
-            "names it, found %p",
-            text, param->home, grad);
+        return refuse_place(
+            reducer, number, param->home, "as args.grads names it", grad);
+    if (param->left < param->wanted && grad != param->origin)
+        return refuse_place(
+            reducer, number, param->origin, "as before in this backward", grad);
     /* Every step passes the same memory as the first ones, or nearly so. */
     if (param->home != NULL || reducer->rebuild != SYMC_REBUILD_LATER)
         return SYMMCOLL_OK;
@@ -110,14 +135,15 @@ symmcoll_status_t symc_check_origin(const struct symmcoll_reducer *reducer,
         const struct symc_param *other = &reducer->params[i];
         uintptr_t other_start = (uintptr_t)other->origin;
 
-        if (i == number || other->origin == NULL || other->nbytes == 0 ||
+        if (other == param || other->origin == NULL || other->nbytes == 0 ||
             start >= other_start + other->nbytes ||
             other_start >= start + param->nbytes)
             continue;
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_ready: %s: its gradient shares memory with that of %s, "
             "and both averages are to be written back",
-            text, symc_param_text(other, i, other_text));
+            symc_number_text(reducer, number, text),
+            symc_number_text(reducer, other->number, other_text));
     }
     return SYMMCOLL_OK;
 }
@@ -126,14 +152,11 @@ void symc_refuse_unplaced(struct symmcoll_reducer *reducer)
 {
     char missing[SYMC_DETAIL_MAX / 2];
 
-    if (reducer->refusal != SYMMCOLL_OK ||
-        !symc_params_list(reducer, is_unplaced, missing, sizeof(missing)))
-        return;
-    reducer->refusal = SYMMCOLL_ERR_INVALID;
-    snprintf(reducer->refusal_detail, sizeof(reducer->refusal_detail),
-        "expected every gradient, where write_back writes the average, found "
-        "none of %s",
-        missing);
+    if (symc_numbers_list(reducer, is_unplaced, missing, sizeof(missing)))
+        (void)symc_keep_refusal(reducer, SYMMCOLL_ERR_INVALID,
+            "expected every gradient, where write_back writes the average, "
+            "found none of %s",
+            missing);
 }
 
 void symc_return_averages(struct symmcoll_reducer *reducer, int index)

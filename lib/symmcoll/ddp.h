@@ -29,8 +29,9 @@ struct symmcoll_bucket {
     void *buffer; /* count elements, all gradients of the bucket */
     size_t count;
     enum symmcoll_dtype dtype;
-    int ngrads;                  /* how many gradients it holds */
-    const int *params;           /* their parameters' numbers, ngrads of them */
+    int ngrads;        /* how many gradients it holds */
+    const int *params; /* their parameters' numbers, ngrads of them; of
+                                    one that has two the lower */
     enum symmcoll_device device; /* where the buffer is */
     int device_index;
     void *stream; /* on a device: the gradients are complete in its order */
@@ -87,7 +88,9 @@ struct symmcoll_reducer_args {
  *
  * params  nparams tensors in the order of forward, of floats or complex
  *         numbers, params[0].size apart; data borrowed until free; all in host
- *         memory or all on one device
+ *         memory or all on one device.  The same data, type, shape and strides
+ *         twice, as of tied weights, is one parameter with two numbers, whose
+ *         gradient is the sum of what is passed for both
  *
  * On a device gradients and buckets are there, too; what the reducer does is
  * enqueued on the group's current stream at each call, and no call waits for the
@@ -128,7 +131,7 @@ symmcoll_status_t symmcoll_reducer_begin(
  * Pass one parameter's gradient, which is complete.  It is added to what has
  * accumulated.
  *
- * param  the parameter's number; each once in a pass
+ * param  the parameter's number; each once in a pass, also where it has two
  * grad   the gradient's elements without gaps, in the order of the parameter's
  *        strides; borrowed for the call
  *

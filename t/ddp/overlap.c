@@ -70,7 +70,7 @@ static struct symc_param draw_param(unsigned char *arena, unsigned char *marks)
         }
         if (!mark_bytes(&tensor, arena, marks))
             continue;
-        if (symc_param_init(&param, 0, &tensor, NULL) == SYMMCOLL_OK)
+        if (symc_param_init(&param, &tensor, 0, "parameter 0") == SYMMCOLL_OK)
             return param;
     }
 }

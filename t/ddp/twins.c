@@ -38,7 +38,8 @@ static void describe(struct symmcoll_tensor *params)
         SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT32, 2, 3, 5),
         SYMMCOLL_TENSOR_FLAT(NULL, 0, SYMMCOLL_FLOAT32),
         SYMMCOLL_TENSOR_FLAT(NULL, 11, SYMMCOLL_COMPLEX64),
-        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_COMPLEX128, 3, 2)};
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_COMPLEX128, 3, 2),
+        SYMMCOLL_TENSOR_SHAPE(NULL, SYMMCOLL_FLOAT32, 17, 7)};
 
     memcpy(params, made, sizeof(made));
     params[4].strides[0] = 10; /* gaps between rows */
@@ -56,8 +57,15 @@ static size_t grad_room(const struct symmcoll_tensor *tensor)
            (PLACES - 1) * symmcoll_dtype_size(tensor->dtype);
 }
 
+static void tie(struct twin *twin)
+{
+    twin->params[TWINS_TIED].data = twin->params[0].data;
+    twin->grads[TWINS_TIED] = twin->grads[0];
+}
+
 static void make_params(struct twins *twins)
 {
+    int made = twins->tied ? TWINS_TIED : TWINS_PARAMS;
     char *bytes = malloc(ROOM);
     int device = device_use(twins->rank);
 
@@ -67,19 +75,25 @@ static void make_params(struct twins *twins)
         struct symmcoll_tensor *host = &twins->host.params[p];
         struct symmcoll_tensor *there = &twins->device.params[p];
 
+        there->device = SYMMCOLL_CUDA;
+        there->device_index = device;
+        if (p >= made)
+            break;
         fill(host->dtype, bytes,
             twins_span(host) / 16 * 16 / symmcoll_dtype_size(host->dtype),
             100 * (uint64_t)twins->rank + (uint64_t)p + 1);
         host->data = calloc(1, ROOM);
         memcpy(host->data, bytes, twins_span(host) / 16 * 16);
-        there->device = SYMMCOLL_CUDA;
-        there->device_index = device;
         there->data = device_alloc(ROOM);
         device_write(there->data, host->data, ROOM);
         twins->host.grads[p] = calloc(1, grad_room(host));
         twins->device.grads[p] = device_alloc(grad_room(host));
     }
     free(bytes);
+    if (twins->tied) {
+        tie(&twins->host);
+        tie(&twins->device);
+    }
 }
 
 static int make_reducer(
@@ -100,6 +114,7 @@ int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
         .views = args->gradient_as_bucket_view != 0,
         .write_back = args->write_back != 0,
         .named = args->grads != NULL,
+        .tied = args->write_back == 0 || args->grads != NULL,
         .drawn = (uint64_t)rank * 1000 + 17};
     twins->host.group = twins->device.group = group;
     twins->device.on_device = true;
@@ -119,7 +134,7 @@ void twins_end(struct twins *twins)
     symmcoll_reducer_free(twins->host.reducer);
     symmcoll_reducer_free(twins->device.reducer);
     device_wait(twins->device.stream);
-    for (int p = 0; p < TWINS_PARAMS; p++) {
+    for (int p = 0; p < (twins->tied ? TWINS_TIED : TWINS_PARAMS); p++) {
         free(twins->host.params[p].data);
         free(twins->host.grads[p]);
         device_free(twins->device.params[p].data);
@@ -204,7 +219,7 @@ static int run_twin(struct twins *twins, struct twin *twin, int sync,
         if (between != NULL)
             between(twins);
         if (draw(twins, 5) > 0)
-            right = pass_gradient(twins, twin, (first + 4 * i) % TWINS_PARAMS);
+            right = pass_gradient(twins, twin, (first + 3 * i) % TWINS_PARAMS);
     }
     if (between != NULL)
         between(twins);

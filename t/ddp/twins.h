@@ -8,7 +8,9 @@
 
 #include "t/cuda/members.h"
 
-#define TWINS_PARAMS 9
+#define TWINS_PARAMS 10
+#define TWINS_TIED \
+    9 /* the same parameter as 0, but where ready says where gradients are */
 
 /* Of one memory. */
 struct twin {
@@ -28,6 +30,7 @@ struct twins {
     bool views; /* gradients are in the buckets */
     bool write_back;
     bool named; /* write_back, where each gradient is at one place */
+    bool tied;
     uint64_t drawn;
 };
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The parameters of a reducer by the numbers that the caller has for them.  The same
+ * tensor passed twice, as tied weights are, is one parameter with two numbers: its
+ * gradient is the sum of what is passed for both.
+ */
+#include "ddp/reducer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- texts ---- */
+
+const char *symc_number_text(
+    const struct symmcoll_reducer *reducer, int number, char *buffer)
+{
+    const char *name = reducer->numbers[number].name;
+
+    if (name != NULL)
+        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d (%.64s)", number, name);
+    else
+        snprintf(buffer, SYMC_PARAM_TEXT, "parameter %d", number);
+    return buffer;
+}
+
+bool symc_numbers_list(const struct symmcoll_reducer *reducer,
+    symc_number_filter_fn is_listed, char *buffer, size_t nbytes)
+{
+    size_t used = 0;
+    bool any = false;
+
+    for (int i = 0; i < reducer->nnumbers && used < nbytes; i++) {
+        char text[SYMC_PARAM_TEXT];
+
+        if (!is_listed(reducer, i))
+            continue;
+        if (nbytes - used < SYMC_PARAM_TEXT) {
+            snprintf(buffer + used, nbytes - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(buffer + used, nbytes - used, "%s%s",
+            any ? ", " : "", symc_number_text(reducer, i, text));
+        any = true;
+    }
+    return any;
+}
+
+symmcoll_status_t symc_number_check(
+    const struct symmcoll_reducer *reducer, const char *where, int number)
+{
+    if (number < 0 || number >= reducer->nnumbers)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a parameter from 0 to %d, found %d", where,
+            reducer->nnumbers - 1, number);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
+    const char *where, int number, const void *grad)
+{
+    struct symc_param *param = symc_number_param(reducer, number);
+    struct symmcoll_tensor found = param->tensor;
+    char text[SYMC_PARAM_TEXT], detail[SYMC_DETAIL_MAX / 2];
+    size_t align = symc_param_align(param);
+    symmcoll_status_t status;
+
+    if (reducer->views || param->count == 0 || grad == param->known)
+        return SYMMCOLL_OK;
+    if (reducer->site != NULL && (uintptr_t)grad % align != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %s: expected a gradient at a multiple of %zu, found %p", where,
+            symc_number_text(reducer, number, text), align, grad);
+    /* Elements without gaps, whatever the parameter has. */
+    found.data = (void *)(uintptr_t)grad;
+    found.ndim = 1;
+    found.shape[0] = (int64_t)param->count;
+    found.strides[0] = 1;
+    status = symc_site_check("its gradient", reducer->group, &found);
+    if (status == SYMMCOLL_OK) {
+        param->known = reducer->site == NULL ? grad : NULL;
+        return status;
+    }
+    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    return symc_fail(status, "%s: %s: %s", where,
+        symc_number_text(reducer, number, text), detail);
+}
+
+/* ---- at creation ---- */
+
+/* Returns whether two tensors are one, of the same elements in the same order. */
+static bool is_same(const struct symc_param *a, const struct symc_param *b)
+{
+    const struct symmcoll_tensor *one = &a->tensor, *other = &b->tensor;
+    size_t nbytes = (size_t)one->ndim * sizeof(one->shape[0]);
+
+    return a->count > 0 && one->data == other->data &&
+           one->dtype == other->dtype && one->ndim == other->ndim &&
+           memcmp(one->shape, other->shape, nbytes) == 0 &&
+           memcmp(one->strides, other->strides, nbytes) == 0;
+}
+
+/* Finds the parameter that a tensor is (out), the number of parameters if it is a new
+ * one.  Errors: INVALID (it shares some memory with another one). */
+static symmcoll_status_t find_same(const struct symmcoll_reducer *reducer,
+    const struct symc_param *param, int *found)
+{
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+
+    for (int i = 0; i < reducer->nparams; i++) {
+        const struct symc_param *before = &reducer->params[i];
+
+        if (is_same(before, param)) {
+            *found = i;
+            return SYMMCOLL_OK;
+        }
+        if (symc_params_overlap(before, param))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s shares memory with %s: expected parameters apart, "
+                "or the same type, shape and strides twice",
+                symc_number_text(reducer, param->number, text),
+                symc_number_text(reducer, before->number, other));
+    }
+    *found = reducer->nparams;
+    return SYMMCOLL_OK;
+}
+
+/* Refuses a parameter that is not in the memory of the first one. */
+static symmcoll_status_t check_memory(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param)
+{
+    const struct symmcoll_tensor *tensor = &param->tensor;
+    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
+    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
+    char where[SYMC_PARAM_TEXT + 16];
+    char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
+
+    symc_number_text(reducer, param->number, text);
+    if (tensor->device != first->device ||
+        tensor->device_index != first->device_index)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: %s: expected %s, as of %s, found %s", text,
+            symc_site_format(first, expected),
+            symc_number_text(reducer, reducer->params[0].number, other),
+            symc_site_format(tensor, found));
+    snprintf(where, sizeof(where), "reducer: %s", text);
+    return symc_site_check(where, reducer->group, tensor);
+}
+
+static symmcoll_status_t take_number(struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *params, int number, const char *name)
+{
+    struct symc_number *entry = &reducer->numbers[number];
+    struct symc_param *param = &reducer->params[reducer->nparams];
+    char text[SYMC_PARAM_TEXT];
+    symmcoll_status_t status;
+
+    reducer->nnumbers = number + 1;
+    if (name != NULL && (entry->name = symc_strdup(name)) == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_param_init(
+        param, params, number, symc_number_text(reducer, number, text));
+    if (status == SYMMCOLL_OK)
+        status = check_memory(reducer, param);
+    if (status == SYMMCOLL_OK)
+        status = find_same(reducer, param, &entry->param);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (entry->param == reducer->nparams)
+        reducer->nparams++;
+    reducer->params[entry->param].wanted++;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *params, int nparams, const char *const *names)
+{
+    size_t n = (size_t)nparams;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    reducer->numbers = symc_alloc(n, sizeof(*reducer->numbers));
+    reducer->params = symc_alloc(n, sizeof(*reducer->params));
+    reducer->arrival = symc_alloc(n, sizeof(*reducer->arrival));
+    reducer->pieces = symc_alloc(n, sizeof(*reducer->pieces));
+    if (reducer->numbers == NULL || reducer->params == NULL ||
+        reducer->arrival == NULL || reducer->pieces == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    for (int i = 0; status == SYMMCOLL_OK && i < nparams; i++)
+        status =
+            take_number(reducer, params, i, names != NULL ? names[i] : NULL);
+    return status;
+}
+
+void symc_numbers_free(struct symmcoll_reducer *reducer)
+{
+    for (int i = 0; i < reducer->nnumbers; i++)
+        free(reducer->numbers[i].name);
+    free(reducer->numbers);
+    free(reducer->params);
+    free(reducer->arrival);
+    free(reducer->pieces);
+}

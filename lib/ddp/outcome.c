@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The errors of one backward: the first failure, after which nothing is reduced on this
+ * rank, and the first refusal, after which the backward goes on without what was refused.
+ */
+#include "ddp/reducer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
+    int bucket, symmcoll_status_t status, const char *detail)
+{
+    if (reducer->failure != SYMMCOLL_OK)
+        return status;
+    if (bucket < 0)
+        symc_fail(status, "reducer: %s", detail);
+    else
+        symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
+            reducer->layout.nbuckets, detail);
+    reducer->failure = status;
+    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
+        symmcoll_last_error());
+    return status;
+}
+
+symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer)
+{
+    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
+}
+
+symmcoll_status_t symc_keep_refusal(struct symmcoll_reducer *reducer,
+    symmcoll_status_t status, const char *format, ...)
+{
+    va_list args;
+
+    if (reducer->backward == SYMC_BACKWARD_NONE ||
+        reducer->refusal != SYMMCOLL_OK)
+        return status;
+    reducer->refusal = status;
+    va_start(args, format);
+    vsnprintf(
+        reducer->refusal_detail, sizeof(reducer->refusal_detail), format, args);
+    va_end(args);
+    return status;
+}
+
+symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer)
+{
+    if (reducer->refusal == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    return symc_fail(
+        reducer->refusal, "reducer_finish: %s", reducer->refusal_detail);
+}
