@@ -28,7 +28,6 @@ static const struct fake_settings defaults = {
 
 struct fake_state fake = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .changed = PTHREAD_COND_INITIALIZER,
 };
 
 /* A call that is to fail. */
@@ -59,19 +58,83 @@ void fake_lock(void)
     pthread_mutex_lock(&fake.lock);
 }
 
+/* A thread that waits. */
+struct fake_waiter {
+    struct fake_waiter *next, **at;
+    bool (*holds)(const void *arg);
+    const void *arg;
+    bool woken;
+    pthread_cond_t wake;
+};
+
+/* Wakes the threads whose condition holds; with the lock.  Of many streams few can go
+ * on after a change: to wake all of them would take most of a test's time. */
+static void wake_those_that_may(void)
+{
+    fake.changed = false;
+    for (struct fake_waiter *at = fake.waiters; at != NULL; at = at->next) {
+        if (at->woken || !at->holds(at->arg))
+            continue;
+        at->woken = true;
+        pthread_cond_signal(&at->wake);
+    }
+}
+
 void fake_unlock(void)
 {
+    if (fake.changed)
+        wake_those_that_may();
     pthread_mutex_unlock(&fake.lock);
 }
 
 void fake_changed(void)
 {
-    pthread_cond_broadcast(&fake.changed);
+    fake.changed = true;
 }
 
-void fake_wait(void)
+void fake_wait_until(bool (*holds)(const void *arg), const void *arg)
 {
-    pthread_cond_wait(&fake.changed, &fake.lock);
+    struct fake_waiter waiter = {.next = fake.waiters,
+        .at = &fake.waiters,
+        .holds = holds,
+        .arg = arg,
+        .wake = PTHREAD_COND_INITIALIZER};
+
+    if (holds(arg))
+        return;
+    if (fake.waiters != NULL)
+        fake.waiters->at = &waiter.next;
+    fake.waiters = &waiter;
+    while (!holds(arg)) {
+        waiter.woken = false;
+        if (fake.changed)
+            wake_those_that_may();
+        pthread_cond_wait(&waiter.wake, &fake.lock);
+    }
+    *waiter.at = waiter.next;
+    if (waiter.next != NULL)
+        waiter.next->at = waiter.at;
+    pthread_cond_destroy(&waiter.wake);
+}
+
+/* A counter, and the value that is waited for. */
+struct awaited_count {
+    const uint64_t *count;
+    uint64_t until;
+};
+
+static bool is_reached(const void *arg)
+{
+    const struct awaited_count *awaited = arg;
+
+    return *awaited->count >= awaited->until;
+}
+
+void fake_wait_for_count(const uint64_t *count, uint64_t until)
+{
+    const struct awaited_count awaited = {count, until};
+
+    fake_wait_until(is_reached, &awaited);
 }
 
 void fake_die(const char *what)

@@ -204,8 +204,7 @@ FAKE_API CUresult cuEventSynchronize(CUevent event)
 
         event->uses++;
         event->users++;
-        while (event->completed < until)
-            fake_wait();
+        fake_wait_for_count(&event->completed, until);
         event->users--;
         result = event->context->broken;
         fake_acquire(&event->record);

@@ -172,19 +172,22 @@ FAKE_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
     return CUDA_SUCCESS;
 }
 
+static bool is_idle(const void *arg)
+{
+    const struct CUctx_st *context = arg;
+
+    for (CUstream at = fake.streams; at != NULL; at = at->next)
+        if (at->context == context && at->completed < at->enqueued)
+            return false;
+    return true;
+}
+
 /* What is launched before it was loaded is loaded then, and that may wait for all
  * that the context has to do: here it does.  With the lock. */
 static void load_late(CUfunction function, CUcontext context)
 {
-    bool busy = !function->loaded;
-
-    while (busy) {
-        busy = false;
-        for (CUstream at = fake.streams; at != NULL; at = at->next)
-            busy |= at->context == context && at->completed < at->enqueued;
-        if (busy)
-            fake_wait();
-    }
+    if (!function->loaded)
+        fake_wait_until(is_idle, context);
     function->loaded = true;
 }
 

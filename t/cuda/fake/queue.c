@@ -71,15 +71,29 @@ static bool has_value(const struct fake_work *work)
     }
 }
 
-/* Whether a piece of work that waits may begin. */
-static bool may_begin(
-    const struct CUstream_st *stream, const struct fake_work *work)
+/* The first piece of work of a stream. */
+struct beginning {
+    const struct CUstream_st *stream;
+    const struct fake_work *work;
+    const uint64_t *started; /* of its connection; NULL: it has none */
+};
+
+/* Whether all before it in its connection have begun, and what it waits for has
+ * happened. */
+static bool may_begin(const void *arg)
 {
+    const struct beginning *it = arg;
+    const struct fake_work *work = it->work;
+
+    if (it->started != NULL && *it->started + 1 != work->ticket)
+        return false;
+    if (is_dropped(it->stream))
+        return true;
     switch (work->kind) {
     case FAKE_WAIT_EVENT:
         return work->event->completed >= work->number;
     case FAKE_STALL:
-        return stream->resumed > 0;
+        return it->stream->resumed > 0;
     default:
         return true;
     }
@@ -96,18 +110,15 @@ static void wait_for_word(
     }
 }
 
-/* Wait until a piece of work may begin: all before it in its connection have
- * begun, and what it waits for has happened. */
+/* Wait until a piece of work may begin. */
 static void wait_to_begin(CUstream stream, const struct fake_work *work)
 {
     struct fake_device *device = &fake.devices[stream->context->device];
     uint64_t *started =
         stream->connection >= 0 ? &device->started[stream->connection] : NULL;
+    const struct beginning it = {stream, work, started};
 
-    while (started != NULL && *started + 1 != work->ticket)
-        fake_wait();
-    while (!may_begin(stream, work) && !is_dropped(stream))
-        fake_wait();
+    fake_wait_until(may_begin, &it);
     if (work->kind == FAKE_WAIT_VALUE)
         wait_for_word(stream, work);
     if (work->kind == FAKE_STALL && stream->resumed > 0)
@@ -183,6 +194,13 @@ static void remove_stream(CUstream stream)
     fake_changed();
 }
 
+static bool has_work_or_ends(const void *arg)
+{
+    const struct CUstream_st *stream = arg;
+
+    return stream->first != NULL || stream->destroyed;
+}
+
 static void *run_stream(void *arg)
 {
     CUstream stream = arg;
@@ -201,7 +219,7 @@ static void *run_stream(void *arg)
         } else if (stream->destroyed) {
             break;
         } else {
-            fake_wait();
+            fake_wait_until(has_work_or_ends, stream);
         }
     }
     fake_call_ordered(order, fake_release, &ended);
@@ -303,13 +321,19 @@ static void order_legacy(CUstream stream)
     }
 }
 
-/* Of the setting `queue`. */
+/* By the setting `queue`. */
+static bool has_room(const void *arg)
+{
+    const struct CUstream_st *stream = arg;
+
+    return fake.settings.queue <= 0 ||
+           stream->enqueued - stream->completed < (uint64_t)fake.settings.queue;
+}
+
 static void await_room(CUstream stream)
 {
     stream->users++;
-    while (fake.settings.queue > 0 && stream->enqueued - stream->completed >=
-                                          (uint64_t)fake.settings.queue)
-        fake_wait();
+    fake_wait_until(has_room, stream);
     stream->users--;
 }
 
@@ -420,6 +444,14 @@ struct awaited {
     uint64_t until;
 };
 
+static bool has_completed(const void *arg)
+{
+    const struct awaited *awaited = arg;
+
+    return awaited->stream->id != awaited->id ||
+           awaited->stream->completed >= awaited->until;
+}
+
 void fake_await_context(CUcontext context)
 {
     struct awaited all[AWAITED];
@@ -434,9 +466,7 @@ void fake_await_context(CUcontext context)
             all[n++] = (struct awaited){at, at->id, at->enqueued};
     }
     for (int i = 0; i < n; i++) {
-        while (all[i].stream->id == all[i].id &&
-               all[i].stream->completed < all[i].until)
-            fake_wait();
+        fake_wait_until(has_completed, &all[i]);
         fake_acquire(&all[i].stream->done);
     }
 }
@@ -472,20 +502,20 @@ void fake_resume(CUstream handle)
     fake_unlock();
 }
 
-/* Whether a stream that was destroyed has a thread still. */
-static bool is_ending(void)
+/* Whether no stream that was destroyed has a thread still. */
+static bool have_ended(const void *unused)
 {
+    (void)unused;
     for (CUstream at = fake.streams; at != NULL; at = at->next)
         if (at->destroyed)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 void fake_finish(void)
 {
     fake_lock();
-    while (is_ending())
-        fake_wait();
+    fake_wait_until(have_ended, NULL);
     fake_acquire(&ended);
     fake_unlock();
 }

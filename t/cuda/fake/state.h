@@ -164,10 +164,11 @@ struct fake_settings {
     uint64_t seed;
 };
 
-/* One lock and one condition for all. */
+/* One lock for all. */
 struct fake_state {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    bool changed; /* since threads that wait were last woken */
+    struct fake_waiter *waiters;
     struct fake_settings settings;
     bool read_environment, initialised;
     pid_t pid; /* that has initialised it */
@@ -192,9 +193,13 @@ void fake_unlock(void);
 /* The same in a call that has a stream's handle, and an event's, or NULL: with the
  * settings `reuse` and `linger`. */
 void fake_lock_handles(CUstream stream, CUevent event);
-/* Something is as others may wait for it. */
+/* Something is as others may wait for it; with the lock. */
 void fake_changed(void);
-void fake_wait(void);
+/* Block until holds(arg) returns true; with the lock, which is released while the thread
+ * sleeps.  Every thread that has changed something calls holds(), with the lock. */
+void fake_wait_until(bool (*holds)(const void *arg), const void *arg);
+/* Block until a counter has reached a value. */
+void fake_wait_for_count(const uint64_t *count, uint64_t until);
 /* End the program: what a test does wrong that the real driver may not notice. */
 _Noreturn void fake_die(const char *what);
 /* The same of a handle, with the call that the thread is in. */

@@ -91,8 +91,7 @@ FAKE_API CUresult cuStreamSynchronize(CUstream handle)
         const uint64_t until = stream->enqueued;
 
         stream->users++;
-        while (stream->completed < until)
-            fake_wait();
+        fake_wait_for_count(&stream->completed, until);
         stream->users--;
         result = stream->context->broken;
         fake_acquire(&stream->done);
