@@ -11,6 +11,8 @@
 #include <time.h>
 
 #define SHARED_MAX 4 /* memories of a block */
+#define YIELDS 20    /* turns without progress before the thread sleeps */
+#define SLEEP_NS 20000
 
 struct block;
 
@@ -54,6 +56,7 @@ struct run {
     struct fiber scheduler;
     struct thread *current;
     bool advanced; /* something but waiting was done in this turn */
+    int fruitless; /* turns since that was so */
 };
 
 static _Thread_local struct run *self;
@@ -223,6 +226,18 @@ NOT_CHECKED static bool run_stream(struct run *run, struct stream *stream)
     return false;
 }
 
+/* What all fibers wait for may be done by another thread of the host, or another
+ * process, which may need this processor. */
+NOT_CHECKED static void wait_for_others(struct run *run)
+{
+    const struct timespec pause = {.tv_nsec = SLEEP_NS};
+
+    if (run->fruitless++ < YIELDS)
+        (void)sched_yield();
+    else
+        (void)nanosleep(&pause, NULL);
+}
+
 NOT_CHECKED static void run_all(struct run *run)
 {
     for (int ended = 0; ended < run->n;) {
@@ -234,9 +249,10 @@ NOT_CHECKED static void run_all(struct run *run)
             ended += run_stream(
                 run, &run->streams[(first + (uint32_t)i) % (uint32_t)run->n]);
         atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed);
-        /* What they wait for may be done by another thread of the host. */
-        if (!run->advanced && !atomic_load(&counted))
-            sched_yield();
+        if (run->advanced)
+            run->fruitless = 0;
+        else if (!atomic_load(&counted))
+            wait_for_others(run);
     }
 }
 
