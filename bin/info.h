@@ -6,7 +6,7 @@
 #ifndef SYMC_BIN_INFO_H
 #define SYMC_BIN_INFO_H
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <stdbool.h>
 #include <stddef.h>

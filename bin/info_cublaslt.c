@@ -6,7 +6,7 @@
 #include "info.h"
 
 #include "config/config.h"
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 
 #include <symmcoll.h>
 

@@ -5,7 +5,7 @@
  */
 #include "perf_thresholds.h"
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static const char *get_variable(const char *name)
     return getenv(name);
 }
 
-/* As lib/cuda/nccl_choice.c has it: of integers what has the same bits in any
+/* As lib/cuda/nccl/nccl_choice.c has it: of integers what has the same bits in any
  * order, of floats sums; those of 8 bits have none at all. */
 static bool is_reduced(const struct perf_options *options)
 {

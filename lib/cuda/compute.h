@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "cuda/context.h"
-#include "cuda/cublaslt_matmul.h"
+#include "cuda/cublaslt/cublaslt_matmul.h"
 
 struct symc_cuda_compute {
     struct symc_cuda_context context;

@@ -3,7 +3,7 @@
  * The names of the kernels that serve operations, for those who ask.
  */
 #include "cuda/device_choice.h"
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 static const struct symc_algorithm_name names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_PACKETS] = {"packets", "each packet is its own signal"},

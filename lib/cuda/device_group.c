@@ -11,8 +11,8 @@
 #include "cuda/joined.h"
 #include "cuda/local.h"
 #include "cuda/memory.h"
-#include "cuda/nccl_run.h"
-#include "cuda/nccl_window.h"
+#include "cuda/nccl/nccl_run.h"
+#include "cuda/nccl/nccl_window.h"
 #include "cuda/transfer.h"
 #include "cuda/words.h"
 

@@ -6,7 +6,7 @@
  */
 #include "cuda/calls.h"
 #include "cuda/device_launch.h"
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 bool symc_cuda_serves(const struct symc_kind_info *info)
 {

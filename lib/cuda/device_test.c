@@ -4,7 +4,7 @@
  * to its end, whether a kernel gave up, and ending it before its time.
  */
 #include "cuda/calls.h"
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -11,7 +11,7 @@
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
 #include "cuda/multicast.h"
-#include "cuda/nccl_window.h"
+#include "cuda/nccl/nccl_window.h"
 #include "cuda/places.h"
 
 #include <stdlib.h>

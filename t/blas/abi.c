@@ -4,7 +4,7 @@
  * prototypes, or this does not compile; its values, and where its structures have
  * what.
  */
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 #include "t/tap.h"
 
 #if defined(__has_include)

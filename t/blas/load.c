@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loading cuBLASLt: which copy, which version, and what it has to have. */
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 #include "t/segment/child.h"
 #include "t/tap.h"
 

@@ -3,7 +3,7 @@
 #ifndef T_BLAS_OBJECTS_H
 #define T_BLAS_OBJECTS_H
 
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 #include "t/blas/fake_cublaslt.h"
 
 #define FAKE_API __attribute__((visibility("default")))

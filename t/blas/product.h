@@ -12,7 +12,7 @@
 #ifndef T_BLAS_PRODUCT_H
 #define T_BLAS_PRODUCT_H
 
-#include "cuda/cublaslt_matmul.h"
+#include "cuda/cublaslt/cublaslt_matmul.h"
 
 struct product_matrix {
     struct symc_product_matrix shape;

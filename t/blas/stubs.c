@@ -3,7 +3,7 @@
  * Every function of a stand-in for cuBLASLt by its name, for those who only look
  * for it; and which version it says that it is: FAKE_CUBLASLT_VERSION.
  */
-#include "cuda/cublaslt_functions.h"
+#include "cuda/cublaslt/cublaslt_functions.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "t/ranks.h"
 #include "t/tap.h"
 
-#include "cuda/cublaslt_matmul.h"
+#include "cuda/cublaslt/cublaslt_matmul.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "t/ranks.h"
 #include "t/tap.h"
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "group/group.h"
 
 #include <stdio.h>

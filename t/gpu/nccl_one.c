@@ -6,7 +6,7 @@
  */
 #include "cuda/device_parts.h"
 #include "cuda/memory.h"
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_state.h"
 #include "t/cuda/members.h"
 #include "t/gpu/gpu.h"
 #include "t/nccl/named.h"

@@ -3,7 +3,7 @@
  * What lib/cuda declares of NCCL is what NCCL's header does: its prototypes, or
  * this does not compile; its values, and where its structures have what.
  */
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "t/tap.h"
 
 #if defined(__has_include)

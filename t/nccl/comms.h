@@ -3,7 +3,7 @@
 #ifndef T_NCCL_COMMS_H
 #define T_NCCL_COMMS_H
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "t/nccl/fake_nccl.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "t/nccl/by.h"
 #include "t/nccl/exchanged.h"
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef T_NCCL_GATHERING_H
 #define T_NCCL_GATHERING_H
 
-#include "cuda/nccl_comm.h"
+#include "cuda/nccl/nccl_comm.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -9,7 +9,7 @@
 #include "t/nccl/exchanged.h"
 #include "t/sanitized.h"
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include "base/dtype.h"
 #include "group/group.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loading NCCL: which copy, what it has to have, and what it may lack. */
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "t/segment/child.h"
 #include "t/tap.h"
 

@@ -4,7 +4,7 @@
  * for it; what it can do is defined elsewhere, in place of this.  With NCCL_OLD
  * or NCCL_FEW it is one that lacks all that it may lack.
  */
-#include "cuda/nccl_functions.h"
+#include "cuda/nccl/nccl_functions.h"
 
 #define STUB(member, name, since, type, args)                    \
     __attribute__((visibility("default"), weak)) int name(void); \

@@ -3,7 +3,7 @@
  * Variables of NCCL, as it finds them: in the environment, in the user's file, and in
  * that of the machine, which are files of this test.
  */
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "t/tap.h"
 
 #include <pwd.h>

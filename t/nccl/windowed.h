@@ -5,7 +5,7 @@
 
 #include "t/nccl/by.h"
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 #include "group/group.h"
 
 #include <string.h>

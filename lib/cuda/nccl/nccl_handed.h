@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What groups are handed of NCCL's communicators of those that they were made of. */
-#ifndef SYMC_CUDA_NCCL_HANDED_H
-#define SYMC_CUDA_NCCL_HANDED_H
+#ifndef SYMC_CUDA_NCCL_NCCL_HANDED_H
+#define SYMC_CUDA_NCCL_NCCL_HANDED_H
 
-#include "cuda/nccl_run.h"
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_run.h"
+#include "cuda/nccl/nccl_state.h"
 
 /* ---- nccl_split.c ---- */
 

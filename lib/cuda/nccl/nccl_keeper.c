@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/nccl_keeper.h"
+#include "cuda/nccl/nccl_keeper.h"
 
 #include <errno.h>
 #include <pthread.h>

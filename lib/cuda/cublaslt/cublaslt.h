@@ -8,11 +8,11 @@
  * Loading is once in a process: the copy that the process has already, else the
  * one that cuda.cublaslt names.  It is never unloaded.
  */
-#ifndef SYMC_CUDA_CUBLASLT_H
-#define SYMC_CUDA_CUBLASLT_H
+#ifndef SYMC_CUDA_CUBLASLT_CUBLASLT_H
+#define SYMC_CUDA_CUBLASLT_CUBLASLT_H
 
 #include "base/base.h"
-#include "cuda/cublaslt_functions.h"
+#include "cuda/cublaslt/cublaslt_functions.h"
 
 #include <symmcoll/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device's context, for the thread that ends a communicator of NCCL. */
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * NCCL: then its members find out whether all have it, and if it fails all make one
  * without it.
  */
-#include "cuda/nccl_handed.h"
+#include "cuda/nccl/nccl_handed.h"
 
 #include <stdlib.h>
 #include <string.h>

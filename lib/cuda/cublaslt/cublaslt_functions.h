@@ -6,8 +6,8 @@
  * RESULT, COMPUTE, TYPE, DESC_ATTRIBUTE, PREFERENCE_ATTRIBUTE and STREAM are: the library its own declarations, a test those of cublasLt.h,
  * with which it compares them.
  */
-#ifndef SYMC_CUDA_CUBLASLT_FUNCTIONS_H
-#define SYMC_CUDA_CUBLASLT_FUNCTIONS_H
+#ifndef SYMC_CUDA_CUBLASLT_CUBLASLT_FUNCTIONS_H
+#define SYMC_CUDA_CUBLASLT_CUBLASLT_FUNCTIONS_H
 
 #define SYMC_CUBLASLT_FUNCTIONS(F)                                             \
     F(get_version, cublasLtGetVersion, size_t, (void))                         \

@@ -8,11 +8,11 @@
  * the caller's communicators and the library's are of one, else the one that
  * cuda.nccl names.  It is never unloaded.
  */
-#ifndef SYMC_CUDA_NCCL_H
-#define SYMC_CUDA_NCCL_H
+#ifndef SYMC_CUDA_NCCL_NCCL_H
+#define SYMC_CUDA_NCCL_NCCL_H
 
 #include "base/base.h"
-#include "cuda/nccl_functions.h"
+#include "cuda/nccl/nccl_functions.h"
 
 #include <limits.h>
 

@@ -12,7 +12,7 @@
  * Of that error NCCL writes a text over that of the error before, which it has one of in a
  * process: so that is kept here.
  */
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <pthread.h>
 #include <signal.h>

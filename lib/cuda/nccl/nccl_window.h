@@ -9,12 +9,12 @@
  * at the same offset of it.  Where one cannot be made that communicator is aborted,
  * with what runs on it, and everything goes on with the other.
  */
-#ifndef SYMC_CUDA_NCCL_WINDOW_H
-#define SYMC_CUDA_NCCL_WINDOW_H
+#ifndef SYMC_CUDA_NCCL_NCCL_WINDOW_H
+#define SYMC_CUDA_NCCL_NCCL_WINDOW_H
 
 #include "cuda/device_group.h"
 #include "cuda/joined.h"
-#include "cuda/nccl_comm.h"
+#include "cuda/nccl/nccl_comm.h"
 
 /* Whether an operation that is NCCL's has buffers in memory of which the members
  * have not tried to make a window.  Where it has been compared alike on all. */

@@ -4,7 +4,7 @@
  * computed is the product of the transposed matrices in the other order, whose
  * columns are the rows of c.  Its a is b here, and its b is a.
  */
-#include "cuda/cublaslt_matmul.h"
+#include "cuda/cublaslt/cublaslt_matmul.h"
 
 /* ---- types ---- */
 

@@ -8,11 +8,11 @@
  * Memory of the program's becomes no window, which takes whole pieces, but it is
  * registered as what any call may use; NCCL looks for that by address, too.
  */
-#include "cuda/nccl_window.h"
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_window.h"
+#include "cuda/nccl/nccl_run.h"
 
 #include "backend/placement.h"
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_state.h"
 
 #include <stdlib.h>
 

@@ -9,12 +9,12 @@
  * no thread is in it.  What ends it waits for others all the same, and has a thread
  * of its own (nccl_keeper.h).
  */
-#ifndef SYMC_CUDA_NCCL_COMM_H
-#define SYMC_CUDA_NCCL_COMM_H
+#ifndef SYMC_CUDA_NCCL_NCCL_COMM_H
+#define SYMC_CUDA_NCCL_NCCL_COMM_H
 
 #include "backend/backend.h"
-#include "cuda/nccl.h"
-#include "cuda/nccl_keeper.h"
+#include "cuda/nccl/nccl.h"
+#include "cuda/nccl/nccl_keeper.h"
 
 struct symc_cuda_comm;
 

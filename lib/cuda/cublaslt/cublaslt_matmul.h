@@ -4,11 +4,11 @@
  * once, which asks cuBLASLt for what is fastest, and then enqueued any number of
  * times, on other matrices of the same shapes.
  */
-#ifndef SYMC_CUDA_CUBLASLT_MATMUL_H
-#define SYMC_CUDA_CUBLASLT_MATMUL_H
+#ifndef SYMC_CUDA_CUBLASLT_CUBLASLT_MATMUL_H
+#define SYMC_CUDA_CUBLASLT_CUBLASLT_MATMUL_H
 
 #include "base/product.h"
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 
 /* A handle of cuBLASLt, of a device. */
 struct symc_lt {

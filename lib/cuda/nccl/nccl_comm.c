@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_state.h"
 
 #include <errno.h>
 #include <pthread.h>

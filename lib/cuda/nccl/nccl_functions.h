@@ -7,8 +7,8 @@
  * its own declarations, a test those of NCCL's header, with which it compares
  * them.
  */
-#ifndef SYMC_CUDA_NCCL_FUNCTIONS_H
-#define SYMC_CUDA_NCCL_FUNCTIONS_H
+#ifndef SYMC_CUDA_NCCL_NCCL_FUNCTIONS_H
+#define SYMC_CUDA_NCCL_NCCL_FUNCTIONS_H
 
 /* A version as NCCL has it in one number. */
 #define SYMC_NCCL_CODE(major, minor, patch) \

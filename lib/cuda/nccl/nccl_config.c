@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the settings say of NCCL's communicators. */
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 /* A value of the setting that is one of NCCL's. */
 static symmcoll_status_t set_policy(const struct symc_core *core,

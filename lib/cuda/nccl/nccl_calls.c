@@ -4,7 +4,7 @@
  * have to come for, and looking at them while they run.
  */
 #include "cuda/device_parts.h"
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_state.h"
 
 #include <sched.h>
 

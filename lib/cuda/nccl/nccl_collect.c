@@ -3,7 +3,7 @@
  * Collectives of NCCL: which call is which, and how many elements each has.  Parts
  * in buffers of their own, and several buffers, take a call each, in one group.
  */
-#include "cuda/nccl_state.h"
+#include "cuda/nccl/nccl_state.h"
 
 /* A collective, while it is enqueued. */
 struct collective {

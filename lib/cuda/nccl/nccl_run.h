@@ -2,11 +2,11 @@
 /*
  * Operations on devices that NCCL serves: exchanges of unlike parts, and large ones.
  */
-#ifndef SYMC_CUDA_NCCL_RUN_H
-#define SYMC_CUDA_NCCL_RUN_H
+#ifndef SYMC_CUDA_NCCL_NCCL_RUN_H
+#define SYMC_CUDA_NCCL_NCCL_RUN_H
 
 #include "cuda/device_group.h"
-#include "cuda/nccl_comm.h"
+#include "cuda/nccl/nccl_comm.h"
 
 /* ---- nccl_choice.c ---- */
 

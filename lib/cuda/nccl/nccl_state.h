@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of a communicator of NCCL share. */
-#ifndef SYMC_CUDA_NCCL_STATE_H
-#define SYMC_CUDA_NCCL_STATE_H
+#ifndef SYMC_CUDA_NCCL_NCCL_STATE_H
+#define SYMC_CUDA_NCCL_NCCL_STATE_H
 
-#include "cuda/nccl_comm.h"
-#include "cuda/nccl_keeper.h"
+#include "cuda/nccl/nccl_comm.h"
+#include "cuda/nccl/nccl_keeper.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/cublaslt.h"
+#include "cuda/cublaslt/cublaslt.h"
 
 #include "cuda/library.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include "cuda/library.h"
 

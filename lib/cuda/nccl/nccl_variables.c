@@ -5,7 +5,7 @@
  * them; what a plugin of NCCL's has for variables nobody knows.
  */
 #include "base/descriptor.h"
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <pwd.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * operation and on what the members have agreed on, so all of them choose the same.
  */
 #include "cuda/device_choice.h"
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 
 /* ---- reductions ---- */
 

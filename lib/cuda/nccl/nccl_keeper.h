@@ -8,10 +8,10 @@
  * do so: a thread of its own, which is started before there is anything to end, so
  * that the end cannot fail.
  */
-#ifndef SYMC_CUDA_NCCL_KEEPER_H
-#define SYMC_CUDA_NCCL_KEEPER_H
+#ifndef SYMC_CUDA_NCCL_NCCL_KEEPER_H
+#define SYMC_CUDA_NCCL_NCCL_KEEPER_H
 
-#include "cuda/nccl.h"
+#include "cuda/nccl/nccl.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * Communicators that NCCL splits from the one of the group that a group was made of,
  * and their adoption by that, on all its members or on none.
  */
-#include "cuda/nccl_handed.h"
+#include "cuda/nccl/nccl_handed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cuda/nccl_run.h"
+#include "cuda/nccl/nccl_run.h"
 #include "cuda/device_parts.h"
-#include "cuda/nccl_state.h"
-#include "cuda/nccl_window.h"
+#include "cuda/nccl/nccl_state.h"
+#include "cuda/nccl/nccl_window.h"
 
 #include <stdatomic.h>
 
