@@ -6,7 +6,7 @@
 #include "info.h"
 
 #include "backend/module.h"
-#include "base/nvml.h"
+#include "devices/nvml.h"
 
 #include <symmcoll.h>
 

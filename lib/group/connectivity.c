@@ -2,8 +2,8 @@
 /*
  * How ranks, processors or devices are connected, as a matrix.
  */
-#include "base/nvml.h"
 #include "base/topology.h"
+#include "devices/nvml.h"
 #include "group/call.h"
 #include "group/group.h"
 

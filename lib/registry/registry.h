@@ -6,7 +6,7 @@
 #define SYMC_REGISTRY_REGISTRY_H
 
 #include "backend/backend.h"
-#include "registry/unserved.h"
+#include "devices/unserved.h"
 
 #define SYMC_BACKENDS 16 /* that a world may use */
 

@@ -6,8 +6,8 @@
  * (who wrote it and why) is under nccl_comm_state, where both versions have
  * free text.
  */
+#include "devices/ras.h"
 #include "trace/emit.h"
-#include "trace/ras.h"
 #include "trace/shapes.h"
 #include "trace/view.h"
 

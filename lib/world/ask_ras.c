@@ -5,7 +5,7 @@
  * die.  One is asked at a time, and the monitor's thread alone starts and ends it.
  */
 #include "base/thread.h"
-#include "trace/ras.h"
+#include "devices/ras.h"
 #include "world/world.h"
 
 #include <stdio.h>

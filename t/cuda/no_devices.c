@@ -6,7 +6,7 @@
 #include "t/ranks.h"
 #include "t/tap.h"
 
-#include "registry/unserved.h"
+#include "devices/unserved.h"
 
 #include <symmcoll.h>
 

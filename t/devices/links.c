@@ -5,7 +5,7 @@
 #include "t/ranks.h"
 #include "t/tap.h"
 
-#include "base/nvml.h"
+#include "devices/nvml.h"
 
 #include <symmcoll.h>
 

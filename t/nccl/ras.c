@@ -2,7 +2,7 @@
 /*
  * What NCCL's RAS service says in the dumps of a failure, over the stand-ins for the
  * driver and for NCCL, and over one for the service in a process of the test.  How it
- * is asked, and what it may do instead, is of t/trace/ras.c.
+ * is asked, and what it may do instead, is of t/devices/ras.c.
  */
 #include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"

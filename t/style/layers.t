@@ -11,6 +11,7 @@ base kernels
 config
 store segment
 bootstrap rendezvous
+devices
 trace
 backend
 host fake message cuda

@@ -3,9 +3,9 @@
  * The dump: its keys and values.  (The files are dump_files.c's, the ring's own
  * tests are in ring.c.)
  */
+#include "devices/ras.h"
 #include "t/sanitized.h"
 #include "t/trace/dump_util.h"
-#include "trace/ras.h"
 
 #include <locale.h>
 

@@ -5,7 +5,7 @@
  * and is asked for pages alone that are not known: a call on buffers of the host
  * costs a look for each.
  */
-#include "registry/unserved.h"
+#include "devices/unserved.h"
 
 #include <dlfcn.h>
 #include <link.h>

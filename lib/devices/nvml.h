@@ -4,8 +4,8 @@
  * library that comes with NVIDIA's driver: opened when it is asked, never linked
  * with.
  */
-#ifndef SYMC_BASE_NVML_H
-#define SYMC_BASE_NVML_H
+#ifndef SYMC_DEVICES_NVML_H
+#define SYMC_DEVICES_NVML_H
 
 #include "base/base.h"
 

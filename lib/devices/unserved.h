@@ -3,8 +3,8 @@
  * Memory of CUDA devices in a process whose worlds have no backend for it: it must
  * not be taken for the host's, which the host would read.
  */
-#ifndef SYMC_REGISTRY_UNSERVED_H
-#define SYMC_REGISTRY_UNSERVED_H
+#ifndef SYMC_DEVICES_UNSERVED_H
+#define SYMC_DEVICES_UNSERVED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * a thread of it in each process listens on a TCP port, and tells who asks in a few
  * lines of text how all processes of the job and their communicators are.
  */
-#ifndef SYMC_TRACE_RAS_H
-#define SYMC_TRACE_RAS_H
+#ifndef SYMC_DEVICES_RAS_H
+#define SYMC_DEVICES_RAS_H
 
 #include "base/base.h"
 

@@ -3,7 +3,7 @@
  * Asking NCCL's RAS service, over a stand-in for it in a thread of this process,
  * which answers as it does, or does what nobody should.
  */
-#include "trace/ras.h"
+#include "devices/ras.h"
 #include "t/tap.h"
 
 #include <arpa/inet.h>

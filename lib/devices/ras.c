@@ -5,7 +5,7 @@
  * question, whose answer ends with the connection.  NCCL itself is not called: what
  * asks is a rank in which a call of it may be stuck.
  */
-#include "trace/ras.h"
+#include "devices/ras.h"
 
 #include "store/link.h"
 

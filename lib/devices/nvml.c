@@ -3,7 +3,7 @@
  * NVML, by its documented interface.  Nothing of it is included: a machine
  * without CUDA's toolkit builds this, too.
  */
-#include "base/nvml.h"
+#include "devices/nvml.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
