@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways of the program's own by which ranks find each other, as schemes of
- * init_method.  Manual: symmcoll_rendezvous_register(3).
+ * Rendezvous handlers of the program: each opens the stores for the
+ * init_methods of one URL scheme.  Manual: symmcoll_rendezvous_register(3).
  */
 #ifndef SYMMCOLL_RENDEZVOUS_H
 #define SYMMCOLL_RENDEZVOUS_H
@@ -12,23 +12,24 @@ SYMMCOLL_BEGIN_DECLS
 
 struct symmcoll_store;
 
-/* What symmcoll_init() calls for an init_method "SCHEME://...", in any thread,
- * several at the same time. */
+/* The handler that symmcoll_init() calls for an init_method "SCHEME://...".
+ * Any thread may call it, several at the same time. */
 struct symmcoll_rendezvous_functions {
     size_t size; /* sizeof(struct symmcoll_rendezvous_functions) */
     void *user;  /* borrowed until the process ends */
 
     /*
-     * Make a store that all ranks of the job share.  Required.
+     * Opens a store that all ranks of the job share.  Required.
      *
      * url         the whole init_method
-     * timeout     seconds that are left; INFINITY: for ever
-     * rank        in: by the arguments of symmcoll_init(), else by the
-     * world_size  environment, -1 where neither has it.  out: this rank's,
-     *             where the arguments have none
+     * timeout     seconds that remain; INFINITY: no limit
+     * rank        in: from the arguments of symmcoll_init(), else from the
+     * world_size  environment, -1 if neither sets it.  out: this rank's number
+     *             and the number of ranks, used if the arguments have none
      * store       out: taken, and closed by symmcoll_finalize()
      *
-     * Returns OK or an error of enum symmcoll_status; outputs count only then.
+     * Returns OK or an error of enum symmcoll_status; outputs are read only
+     * after OK.
      */
     symmcoll_status_t (*open)(void *user, const char *url, double timeout,
         int *rank, int *world_size, struct symmcoll_store **store);
@@ -39,10 +40,11 @@ struct symmcoll_rendezvous_functions {
     }
 
 /*
- * Register a handler for a scheme in this process, once and until it ends.
+ * Registers a handler for a scheme in this process.  A scheme is registered
+ * once and remains so until the process ends.
  *
  * scheme     a letter, then letters, digits, '+', '-' or '.', at most 31 in
- *            all, in lower case; "env", "file" and "tcp" are the library's
+ *            all, in lower case; "env", "file" and "tcp" are reserved
  * functions  copied
  *
  * Errors: INVALID (also a scheme that has a handler), NO_MEMORY (more than 32

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory with an element type and a shape, as the reducer's functions take it;
- * collectives take a pointer and a count.  Manual: symmcoll_tensor(3).
+ * Memory with an element type and a shape, as the reducer and the functional
+ * calls take it; collectives take a pointer and a count.
+ * Manual: symmcoll_tensor(3).
  */
 #ifndef SYMMCOLL_TENSOR_H
 #define SYMMCOLL_TENSOR_H
@@ -21,15 +22,15 @@ enum symmcoll_device {
 /*
  * Element (i, j, ...) is at data + (i * strides[0] + j * strides[1] + ...)
  * elements: strides count elements, not bytes.  Entries of shape and strides
- * from ndim on are not read.  In an array all tensors have the size of the
- * first one, which is their distance in bytes.
+ * from ndim on are not read.  In an array, all tensors have the size of the
+ * first one, which is the distance in bytes from one to the next.
  */
 struct symmcoll_tensor {
     size_t size;                        /* sizeof(struct symmcoll_tensor) */
     void *data;                         /* the first element; borrowed */
     enum symmcoll_dtype dtype;          /* of all elements */
-    enum symmcoll_device device;        /* whose memory data is in */
-    int device_index;                   /* which of its kind; 0 for the host */
+    enum symmcoll_device device;        /* the memory that data is in */
+    int device_index;                   /* of its kind; 0 for the host */
     int ndim;                           /* 0 (one element) to MAX_DIMS */
     int64_t shape[SYMMCOLL_MAX_DIMS];   /* elements along each dimension */
     int64_t strides[SYMMCOLL_MAX_DIMS]; /* elements to the next index */
@@ -39,7 +40,7 @@ struct symmcoll_tensor {
  * Initialisers, in C and C++.  Arguments may be of any integer type, and are
  * evaluated more than once.
  *
- * SYMMCOLL_TENSOR_INIT                        one element, and no memory yet
+ * SYMMCOLL_TENSOR_INIT                        one element, without memory
  * SYMMCOLL_TENSOR_FLAT(pointer, count, dtype) one dimension, contiguous
  * SYMMCOLL_TENSOR_SHAPE(pointer, dtype, ...)  1 to 8 lengths, row-major
  */
@@ -58,8 +59,8 @@ struct symmcoll_tensor {
         SYMMCOLL_NINTH_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0), __VA_ARGS__, \
         1, 1, 1, 1, 1, 1, 1, 0)
 
-/* Used by the initialisers only.  Lengths are filled up with ones, which change
- * no product. */
+/* For the initialisers only.  Missing lengths are filled up with ones, which do
+ * not change a product. */
 #define SYMMCOLL_NINTH_(a, b, c, d, e, f, g, h, i, ...) i
 #define SYMMCOLL_DIM_(n) ((int64_t)(n))
 #define SYMMCOLL_DIMS_(a, b, c, d) \

@@ -14,20 +14,21 @@ struct symmcoll_world;
 struct symmcoll_group;
 
 /*
- * What a rank does between symmcoll_init() and symmcoll_finalize(), which the
- * runner calls; what it has started it ends before it returns.  Returns OK,
- * SKIPPED, or any other value where it has failed.  world is borrowed for the
- * call.
+ * The body of one rank.  symmcoll_threads_run() calls symmcoll_init() before it
+ * and symmcoll_finalize() after it.  The body ends all threads and operations
+ * that it has started before it returns.  It returns OK, SKIPPED, or any other
+ * value for a failure.  world is borrowed for the call.
  */
 typedef symmcoll_status_t (*symmcoll_rank_fn)(
     struct symmcoll_world *world, void *arg);
 
 struct symmcoll_threads_args {
     size_t size;                 /* sizeof(struct symmcoll_threads_args) */
-    const char *name;            /* as of struct symmcoll_init_args */
-    double timeout;              /* likewise */
-    symmcoll_status_t *statuses; /* out: what each rank has returned; ABORTED:
-                                    ended because another one did; NULL */
+    const char *name;            /* as in struct symmcoll_init_args */
+    double timeout;              /* as in struct symmcoll_init_args */
+    symmcoll_status_t *statuses; /* out: the result of each rank's body;
+                                    ABORTED if it ended because another rank
+                                    failed or skipped; NULL: not wanted */
 };
 #define SYMMCOLL_THREADS_ARGS_INIT                              \
     {                                                           \
@@ -35,21 +36,21 @@ struct symmcoll_threads_args {
     }
 
 /*
- * Run body(world, arg) on size new threads, the ranks 0 to size - 1 of one
- * world, and wait until all have returned.
+ * Runs body(world, arg) on size new threads, the ranks 0 to size - 1 of one
+ * world, and waits until all have returned.
  *
  * arg   borrowed, and passed to all
  * args  NULL for the defaults
  *
- * A rank that fails or skips ends the waits of the others in its groups, with
- * CANCELED or ABORTED, and in the world's store.  Ranks that return after that
- * because a call was ended are not counted as failed.
+ * When a rank fails or skips, operations of the other ranks in its groups end
+ * with CANCELED or ABORTED, and their waits in the world's store with CANCELED.
+ * A rank that fails because of that does not count as failed.
  *
- * Returns OK where all returned OK; the status of the lowest rank that has
- * failed (PEER where its value is none of the library's errors), with the
- * errors of all that have failed as symmcoll_last_error(); else SKIPPED where a
- * rank has skipped.  Errors of its own: INVALID, NO_MEMORY, SYSTEM (no thread),
- * and those of symmcoll_init() and symmcoll_finalize().
+ * Returns OK if every rank did.  If ranks have failed, it returns the status of
+ * the lowest one (PEER if that value is no error of the library), and
+ * symmcoll_last_error() has the errors of all ranks that failed.  Else SKIPPED,
+ * if a rank skipped.  Own errors: INVALID, NO_MEMORY, SYSTEM (a thread cannot
+ * be created), and those of symmcoll_init() and symmcoll_finalize().
  * Source: torch.testing._internal.common_distributed,
  * spawn_threads_and_init_comms.
  */
@@ -58,16 +59,18 @@ symmcoll_status_t symmcoll_threads_run(int size, symmcoll_rank_fn body,
     void *arg, const struct symmcoll_threads_args *args);
 
 /*
- * Compare this rank's elements with those of one rank, bit by bit.  Collective:
- * a broadcast for each 16 KiB and, of more than one, before them an all_reduce of
- * the counts, which have to be the same.
+ * Compares this rank's elements with those of the root, bit by bit.
+ * Collective: one broadcast for each 16 KiB and, if there is more than one, an
+ * all_reduce of the counts before them.
  *
  * buf    count elements, read only
+ * count  the same on all ranks
  * root   the group's number of the rank to compare with
  * call   as for collectives
- * equal  out: 1 where they are the same, else 0; 1 at the root
+ * equal  out: 1 if the elements are the same, else 0; 1 at the root
  *
- * Errors: those of symmcoll_broadcast(), MISMATCH on all where counts differ.
+ * Errors: those of symmcoll_broadcast(); MISMATCH on all ranks if counts
+ * differ.
  * Source: MultiThreadedTestCase.assertEqualOnRank.
  */
 SYMMCOLL_CHECKED

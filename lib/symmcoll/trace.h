@@ -13,12 +13,12 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_world;
 
 enum symmcoll_trace_flags {
-    SYMMCOLL_TRACE_ONLY_ACTIVE = 1,   /* operations not completed yet */
+    SYMMCOLL_TRACE_ONLY_ACTIVE = 1,   /* only unfinished operations */
     SYMMCOLL_TRACE_NO_COLLECTIVES = 2 /* no operations, only the groups */
 };
 
 /*
- * Write this rank's flight recorder to a file, as JSON or, with the setting
+ * Writes this rank's flight recorder to a file, as JSON or, with the setting
  * trace.format, as a Python pickle.
  *
  * path   NULL: the setting trace.dump_file followed by the rank's number, or a

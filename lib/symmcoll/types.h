@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every other header uses: status codes, element types, reduce operations,
- * the options of one call.  Numbers here are ABI: never renumbered, never
- * reused.
+ * Types that every other header uses: status codes, element types, reduce
+ * operations, the options of one call.  Numbers here are ABI: never renumbered,
+ * never reused.
  *
- * Timeouts are seconds in a double, by one rule: negative is the setting (each
- * function says which), 0 does not block, INFINITY is for ever; NaN is INVALID.
+ * Timeouts are seconds in a double, by one rule: negative stands for a setting
+ * (each function names it), 0 does not block, INFINITY never expires; NaN is
+ * INVALID.
  *
- * A struct that begins with its size may be that of an older or newer header:
- * what it lacks is the default, and what the library does not know must be zero
- * (else INVALID).  One that is filled in keeps its size, and is filled as far
- * as it goes.
+ * A struct that begins with its size may come from a program built with an
+ * older or a newer header.  Members beyond the given size have their defaults;
+ * members that this library does not have must be zero (else INVALID).  A
+ * struct that the library fills in keeps its size, and is filled up to that
+ * size.
  */
 #ifndef SYMMCOLL_TYPES_H
 #define SYMMCOLL_TYPES_H
@@ -38,15 +40,15 @@
 
 SYMMCOLL_BEGIN_DECLS
 
-/* 0 is success, negative is an error, positive is neither. -9 is for what does
- * not exist yet. */
+/* 0 is success, negative is an error, positive is neither.  -9 is not
+ * assigned. */
 typedef int32_t symmcoll_status_t;
 enum symmcoll_status {
     SYMMCOLL_OK = 0,
-    SYMMCOLL_IN_PROGRESS = 1, /* not finished yet; ask again */
+    SYMMCOLL_IN_PROGRESS = 1, /* not finished yet */
     SYMMCOLL_SKIPPED = 2,     /* not done, and not because of an error */
-    SYMMCOLL_NOT_MEMBER = 3,  /* of a group that this rank is not in: nothing
-                                 has been done */
+    SYMMCOLL_NOT_MEMBER = 3,  /* this rank is not in the group: nothing
+                                 was done */
 
     SYMMCOLL_ERR_INVALID = -1,       /* an argument or the state is wrong */
     SYMMCOLL_ERR_UNSUPPORTED = -2,   /* correct, but not available here */
@@ -54,8 +56,8 @@ enum symmcoll_status {
     SYMMCOLL_ERR_TIMEOUT = -4,       /* a deadline passed */
     SYMMCOLL_ERR_PEER = -5,          /* another rank died or finalized */
     SYMMCOLL_ERR_CANCELED = -6,      /* the group was aborted while it ran */
-    SYMMCOLL_ERR_ABORTED = -7,       /* the group had failed before */
-    SYMMCOLL_ERR_NOT_SYMMETRIC = -8, /* memory that is not symmetric */
+    SYMMCOLL_ERR_ABORTED = -7,       /* the group had failed before the call */
+    SYMMCOLL_ERR_NOT_SYMMETRIC = -8, /* the memory is not symmetric */
     SYMMCOLL_ERR_NO_MEMORY = -10,    /* no memory, or a limit on it */
     SYMMCOLL_ERR_SYSTEM = -11,       /* a system call failed */
     SYMMCOLL_ERR_DEVICE = -12,       /* a device or its driver failed */
@@ -89,7 +91,7 @@ enum symmcoll_dtype {
 };
 
 /*
- * Reduce operations.  Which go with which element types:
+ * Reduce operations, and the element types that each is defined for:
  *
  *   SUM, AVG            integers (wrap around; AVG rounds towards zero),
  *                       floats, complex; SUM of bool is logical or, AVG of
@@ -98,7 +100,7 @@ enum symmcoll_dtype {
  *   BAND, BOR, BXOR     integers and bool
  *   PREMUL_SUM          floats and complex; see symmcoll_op_create_premul()
  *
- * No operation reduces the eight-bit floats: UNSUPPORTED.
+ * No operation is defined for the eight-bit floats: UNSUPPORTED.
  * Source: torch.distributed.ReduceOp.
  */
 typedef int32_t symmcoll_op_t;
@@ -116,8 +118,9 @@ enum symmcoll_op {
 };
 
 /*
- * The kinds of operations that take a sequence number, as symmcoll_group_notify()
- * reports them; later releases may add some.  Numbers are never reused.
+ * The kinds of operations that take a sequence number, as reported by
+ * symmcoll_group_notify().  Later releases may add kinds; numbers are never
+ * reused.
  */
 enum symmcoll_kind {
     SYMMCOLL_KIND_BARRIER = 1,
@@ -166,25 +169,27 @@ enum symmcoll_kind {
 };
 
 /*
- * The options of one call; NULL where a function takes one means all defaults.
- * Initialise it with SYMMCOLL_CALL_INIT and set what differs.
+ * The options of one call.  A function that takes a pointer to this struct
+ * accepts NULL for the defaults.  Initialise it with SYMMCOLL_CALL_INIT and set
+ * the members that differ.
  */
 struct symmcoll_call {
     size_t size;       /* sizeof(struct symmcoll_call) */
     double timeout;    /* seconds that the operation may wait for other ranks
-                          before it fails the group, from when it first has to;
-                          negative: the group's, 0: the others have to be there
-                          already; on device memory it may take as long again
-                          from its start there */
-    void *stream;      /* for device memory alone: a CUstream or cudaStream_t;
-                          NULL: that of symmcoll_group_set_stream(); not used
-                          where there are no elements */
+                          before it fails the group, counted from its first
+                          wait; negative: the group's timeout; 0: the others
+                          must have arrived already.  On device memory a second
+                          period of this length starts on the device */
+    void *stream;      /* for device memory only: a CUstream or cudaStream_t;
+                          NULL: the stream of symmcoll_group_set_stream(); not
+                          used by an operation without elements */
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
-    uint32_t flags;    /* none yet: 0 */
-    /* Out, when the call returns: the number in its group of what it has started,
-     * also where that has failed; with a work as symmcoll_work_sequence().  0: it
-     * has started nothing.  Of several operations: that of the last one.  Not
-     * written where arguments are refused.  NULL: not wanted. */
+    uint32_t flags;    /* no flags are defined: 0 */
+    /* Out, set when the call returns: the sequence number, in its group, of the
+     * operation that the call started, also if the operation failed; with a work,
+     * the value of symmcoll_work_sequence().  0: no operation was started.  If
+     * the call started several operations: the number of the last one.  Not
+     * written if the arguments are refused.  NULL: not wanted. */
     uint64_t *sequence;
 };
 #define SYMMCOLL_CALL_INIT                                      \
@@ -192,28 +197,29 @@ struct symmcoll_call {
         sizeof(struct symmcoll_call), -1.0, NULL, NULL, 0, NULL \
     }
 
-/* Bytes of one element; 0 for a number that is not an element type. */
+/* Returns the size of one element in bytes; 0 for an unknown type. */
 SYMMCOLL_API
 size_t symmcoll_dtype_size(enum symmcoll_dtype dtype);
 
-/* A type's name as in traces, "float32"; NULL for an unknown number.
- * Static. */
+/* Returns the name of a type as traces show it, such as "float32"; NULL for an
+ * unknown type.  Static. */
 SYMMCOLL_API
 const char *symmcoll_dtype_name(enum symmcoll_dtype dtype);
 
-/* An operation's name, "sum"; NULL for an unknown number.  Static. */
+/* Returns the name of an operation, such as "sum"; NULL for an unknown one.
+ * Static. */
 SYMMCOLL_API
 const char *symmcoll_op_name(symmcoll_op_t op);
 
 /*
- * The operation named by text, in any letter case: "sum", "avg", "product",
+ * Parses the name of an operation, in any letter case: "sum", "avg", "product",
  * "min", "max", "band", "bor", "bxor".  Errors: INVALID.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_op_parse(const char *text, symmcoll_op_t *op);
 
-/* The element type named by text, as symmcoll_dtype_name() but in any letter
- * case.  Errors: INVALID. */
+/* Parses the name of an element type, in any letter case; the names are those
+ * of symmcoll_dtype_name().  Errors: INVALID. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_dtype_parse(
     const char *text, enum symmcoll_dtype *dtype);

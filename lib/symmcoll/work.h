@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A work is one asynchronous operation: wait for it, query it, release it.  Any
- * thread may use it, also after its world has been finalized: by then it has
- * ended.  Manual: symmcoll_work_wait(3).
+ * A work is the handle of one non-blocking operation: wait for it, query it,
+ * release it.  Any thread may use a work, also after symmcoll_finalize(), when
+ * its operation has ended.  Manual: symmcoll_work_wait(3).
  */
 #ifndef SYMMCOLL_WORK_H
 #define SYMMCOLL_WORK_H
@@ -14,79 +14,80 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_work;
 
 /*
- * Called once on the world's callback thread when the work has ended, where
- * symmcoll_last_error() is the detail of one that failed.  work is borrowed for
- * the call, released by its user or not.
+ * Callbacks of a work, called once each on the world's callback thread when the
+ * operation has ended.  There symmcoll_last_error() is the detail of a failed
+ * operation.  work is borrowed for the call, also if the program has released
+ * it before.  arg is borrowed.
  *
- * There it may start work, and wait for works and operations of other groups.
- * Those of its own group that have not ended come later: waiting for them is
- * INVALID there, as are blocking operations of that group, and finalizing the
- * world.  arg is borrowed.
+ * A callback may start operations, and wait for works and operations of other
+ * groups.  Waiting for an operation of the same group that has not ended,
+ * blocking operations of that group, and symmcoll_finalize() are INVALID in it.
  */
 typedef void (*symmcoll_work_fn)(symmcoll_status_t status, void *arg);
 typedef void (*symmcoll_work_ended_fn)(
     struct symmcoll_work *work, symmcoll_status_t status, void *arg);
 
 /*
- * Wait until the operation has ended, and return its status.
+ * Waits until the operation has ended, and returns its status.
  *
- * timeout  seconds; negative: as long as the operation itself may take
+ * timeout  seconds; negative: no limit but the operation's own timeout
  *
  * On device memory a wait with a negative timeout returns OK once the operation
- * has been started on the device: what is enqueued on the stream of the call from
- * then on runs after it, and the host goes on.  It blocks, as all others do, for a
- * barrier and with the setting errors.blocking_wait.
+ * has been enqueued on the device: work enqueued later on the stream of the
+ * call runs after it.  With any other timeout, for a barrier, and with the
+ * setting errors.blocking_wait, the host waits for the end.
  *
- * TIMEOUT is the wait's own where symmcoll_work_test() returns IN_PROGRESS
- * afterwards: the operation goes on.  Else the operation has ended, and
- * symmcoll_work_test() returns how.  With the setting errors.blocking_wait a
- * wait's own fails the group.  INVALID where a callback would wait for a later
- * work of its own group.
+ * After TIMEOUT, symmcoll_work_test() returns IN_PROGRESS if only the wait has
+ * expired and the operation continues, else the status with which the operation
+ * ended.  With the setting errors.blocking_wait a wait that expires fails the
+ * group.  INVALID in a callback, for a later work of the callback's group.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_wait(
     struct symmcoll_work *work, double timeout);
 
-/* IN_PROGRESS, or the status with which the operation ended.  Never blocks. */
+/* Returns IN_PROGRESS, or the status with which the operation ended.  Never
+ * blocks. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work);
 
 /*
- * Release a work; NULL is fine.  Unfinished work is detached: it continues, and
- * its buffers stay the library's until it ends.
+ * Releases a work; NULL is valid.  An operation that has not ended continues,
+ * and its buffers belong to the library until it ends.
  */
 SYMMCOLL_API
 void symmcoll_work_free(struct symmcoll_work *work);
 
-/* The detail of a failed work, as symmcoll_last_error(); empty otherwise.
- * Borrowed: as long as the work. */
+/* Returns the detail of a failed operation, as symmcoll_last_error() does; an
+ * empty text for any other.  Borrowed: valid as long as the work. */
 SYMMCOLL_API
 const char *symmcoll_work_error(const struct symmcoll_work *work);
 
 /*
- * The operation's sequence number in its group, from its start on: that of a send
- * or receive from the call on, that of a small collective in host memory too, if
- * nothing is queued ahead of it.  0 before the start, and of one that was never
- * started, as in a group that has failed.
+ * Returns the operation's sequence number in its group; 0 before the operation
+ * starts, or if it was never started, as in a group that has failed.  A send or
+ * receive starts with its call; so does a small collective in host memory, if
+ * nothing is queued ahead of it.
  */
 SYMMCOLL_API
 uint64_t symmcoll_work_sequence(const struct symmcoll_work *work);
 
-/* The group's number of the rank that a symmcoll_recv() has received from; -1
- * before it has ended, where it has failed, and for any other operation. */
+/* Returns the group's number of the rank that a symmcoll_recv() has received
+ * from; -1 before it has ended, if it failed, and for any other operation. */
 SYMMCOLL_API
 int symmcoll_work_source(const struct symmcoll_work *work);
 
 /*
- * Call fn(status, arg) when the work has ended; at once on the callback thread
- * when it has already.  Several may be added.  Errors: ABORTED (the world has
- * been finalized), NO_MEMORY, SYSTEM.
+ * Adds a callback: fn(status, arg) is called when the operation has ended, or
+ * at once on the callback thread if it has already.  A work may have several.
+ * Errors: ABORTED (the world has been finalized), NO_MEMORY, SYSTEM.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_then(
     struct symmcoll_work *work, symmcoll_work_fn fn, void *arg);
 
-/* The same for fn(work, status, arg), which can ask the work for more. */
+/* Adds a callback that is also passed the work: fn(work, status, arg).
+ * Otherwise as symmcoll_work_then(). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_work_notify(
     struct symmcoll_work *work, symmcoll_work_ended_fn fn, void *arg);
