@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The ranges of an arena, and how large it is.
- */
+/* The ranges of an arena, and the choice of its size. */
 #include "segment/arena.h"
 
 #include "base/proc.h"
@@ -15,14 +13,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* Address space alone: enough for a thousand groups with staging. */
+/* Address space only: enough for a thousand groups with staging. */
 #define USEFUL ((size_t)16 << 30)
-/* Valgrind's tools keep a state of each byte that is mapped, which takes minutes for
- * as much. */
+/* Valgrind's tools keep state for each mapped byte, which takes minutes for
+ * USEFUL. */
 #define USEFUL_VALGRIND ((size_t)256 << 20)
-/* Of all ranks together; threads map them once each, and ask for it at once.
- * ThreadSanitizer covers a part of the addresses, and ends the process where the
- * kernel chooses another. */
+/* The limit for all ranks together.  Threads map each arena once and reserve it
+ * at once.  ThreadSanitizer covers only a part of the address space, and ends
+ * the process if the kernel chooses an address outside. */
 #ifdef __SANITIZE_THREAD__
 #define USEFUL_ALL ((size_t)1 << 36)
 #else
@@ -37,7 +35,8 @@ struct symc_range {
 
 /* ---- size ---- */
 
-/* Address space that this process may still take; SIZE_MAX: no limit. */
+/* Returns the address space that this process may still map; SIZE_MAX: no
+ * limit. */
 static size_t address_space_left(void)
 {
     struct rlimit limit;
@@ -54,8 +53,8 @@ static size_t address_space_left(void)
     return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
 }
 
-/* Returns whether this process runs under valgrind, which has its library loaded
- * into each.  No header of valgrind is needed for that. */
+/* Returns whether this process runs under valgrind, which preloads its library
+ * into every process.  This needs no valgrind header. */
 static bool is_under_valgrind(void)
 {
     const char *loaded = symc_variable_get("LD_PRELOAD");
@@ -63,7 +62,8 @@ static bool is_under_valgrind(void)
     return loaded != NULL && strstr(loaded, "/vgpreload_") != NULL;
 }
 
-/* Whether so much can be mapped: a tool may have taken the addresses. */
+/* Returns whether nbytes can be mapped: a tool may have reserved the
+ * addresses. */
 static bool is_mappable(size_t nbytes)
 {
     void *at = mmap(NULL, nbytes, PROT_NONE,
@@ -85,7 +85,7 @@ size_t symc_arena_choose_nbytes(size_t least, int ranks)
         nbytes = USEFUL_VALGRIND;
     if (nbytes > USEFUL_ALL / count)
         nbytes = USEFUL_ALL / count;
-    /* Half is the program's. */
+    /* The other half is left to the program. */
     if (space != SIZE_MAX && nbytes > space / 2 / count)
         nbytes = space / 2 / count;
     if (getrlimit(RLIMIT_FSIZE, &files) == 0 && nbytes > files.rlim_cur)
@@ -185,7 +185,7 @@ symmcoll_status_t symc_arena_take(
     return SYMMCOLL_OK;
 }
 
-/* Enter a range between two others, and join it with those it touches. */
+/* Adds a range to the free list and merges it with its neighbours. */
 static bool enter(struct symc_arena *arena, size_t offset, size_t nbytes)
 {
     struct symc_range *before = NULL, *after = arena->free, *made;

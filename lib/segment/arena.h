@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's arena: one memfd, the head of which is the rank's block, and whose
- * rest is address space that is cut into ranges.  A range is backed by memory
- * when it is reserved, and loses it when it is returned; so it begins as zeros
- * each time.  Who uses a range, and until when, is segment.h's.
+ * A rank's arena: one memfd whose head is the rank's block and whose rest is
+ * address space that is divided into ranges.  A range is backed by memory when
+ * it is reserved, and its memory is released when it is returned, so a range
+ * always begins as zeros.  The users of a range and its lifetime are described
+ * in segment.h.
  */
 #ifndef SYMC_SEGMENT_ARENA_H
 #define SYMC_SEGMENT_ARENA_H
@@ -22,32 +23,35 @@ struct symc_range;
 struct symc_arena {
     int fd; /* borrowed */
     size_t end;
-    struct symc_range *free; /* what nobody uses, by offset, never adjacent */
+    struct symc_range *free; /* unused ranges, by offset, never adjacent */
 };
 
 /*
- * How large an arena may be in a world of so many ranks, each of which maps
- * them all: as large as is useful, less where RLIMIT_AS, RLIMIT_FSIZE or the
- * processor's addresses allow no more, and at least `least`, so that lack of
- * that is an error where it is asked for.
+ * Chooses the size of an arena in a world of `ranks` ranks, each of which maps
+ * them all: as large as is useful, smaller if RLIMIT_AS, RLIMIT_FSIZE or the
+ * processor's address space demand it, and never less than `least`, so that a
+ * lack of memory is an error at the allocation that needs it.
  */
 size_t symc_arena_choose_nbytes(size_t least, int ranks);
 
-/* Whole pages from first to end are free.  Errors: NO_MEMORY. */
+/* Initialises an arena in which the whole pages from first to end are free.
+ * Errors: NO_MEMORY. */
 symmcoll_status_t symc_arena_init(
     struct symc_arena *arena, int fd, size_t first, size_t end);
 void symc_arena_destroy(struct symc_arena *arena);
 
-/* Give up what is after end: not every rank can map it. */
+/* Removes the free ranges after end, for a peer that cannot map that much. */
 void symc_arena_trim(struct symc_arena *arena, size_t end);
 
-/* Take a range of whole pages, which reads as zeros.  Errors: NO_MEMORY (what
- * was asked, what there is). */
+/* Takes a range of whole pages, which reads as zeros.  Errors: INVALID (nbytes
+ * is 0 or too large to round), NO_MEMORY (the message has the size asked for
+ * and the size available). */
 symmcoll_status_t symc_arena_take(
     struct symc_arena *arena, size_t nbytes, size_t *offset);
 
-/* Give it back with its memory.  False where the kernel does not take that, or
- * there is no memory to note it; then nothing has happened. */
+/* Returns a range and releases its memory.  Returns false if the kernel
+ * refuses, or if there is no memory to record the range; the range then remains
+ * taken. */
 bool symc_arena_return(struct symc_arena *arena, size_t offset, size_t nbytes);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much memory there is for this process: what the machine has left, and what
- * the limits of its control group leave, of either version.  Of what a group
- * uses, the kernel takes the cache of files back when it needs it.
+ * The memory available to this process: the least of what is left on the
+ * machine and under the limits of its control groups, version 1 or 2.  The page
+ * cache of files that a group is charged for counts as available, because the
+ * kernel reclaims it on demand.
  */
 #include "segment/memory.h"
 
@@ -19,11 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_NS (10 * SYMC_NS_PER_S) /* a rank that has it may be stopped */
+/* bounded: the rank that holds it may be stopped */
+#define LOCK_NS (10 * SYMC_NS_PER_S)
 
-#define FOLDER_MAX 256 /* bytes of the folder of a control group */
+#define FOLDER_MAX 256 /* bytes of a control group's path */
 
-/* What a version of control groups calls it. */
+/* The names that one version of control groups uses. */
 struct version {
     const char *controller; /* in its line of /proc/self/cgroup */
     const char *base;
@@ -39,11 +41,11 @@ static const struct version versions[] = {
         {"total_inactive_file ", "total_active_file "}},
 };
 
-/* What is looked for in a file, line by line: no more of it is kept, for this
- * may run where RLIMIT_AS leaves no room for the stack to grow. */
+/* A search of a file, line by line.  No more than one line is kept, because
+ * this may run where RLIMIT_AS leaves no room for the stack to grow. */
 struct search {
     const char *names[2]; /* at the start of lines; NULL: none */
-    size_t sum;           /* of the numbers after them */
+    size_t sum;           /* of the numbers that follow the names */
     bool found;
 };
 
@@ -66,7 +68,7 @@ static bool take_number(const char *line, void *arg)
     return true;
 }
 
-/* Searches a file of a folder; returns whether a number was found. */
+/* Searches a file of a folder.  Returns whether a number was found. */
 static bool read_numbers(
     const char *folder, const char *name, struct search *search)
 {
@@ -77,7 +79,7 @@ static bool read_numbers(
     return search->found;
 }
 
-/* What is left in one group; SIZE_MAX: it has no limit. */
+/* Returns what is left in one group, or SIZE_MAX if it has no limit. */
 static size_t left_in(const char *folder, const struct version *version)
 {
     struct search limit = {.names = {""}}, used = {.names = {""}};
@@ -86,7 +88,7 @@ static size_t left_in(const char *folder, const struct version *version)
     if (!read_numbers(folder, version->limit, &limit))
         return SIZE_MAX; /* "max", or no such group */
     if (limit.sum >= SIZE_MAX / 4)
-        return SIZE_MAX; /* how version 1 says so */
+        return SIZE_MAX; /* no limit, in version 1 */
     if (!read_numbers(folder, version->used, &used))
         return SIZE_MAX;
     (void)read_numbers(folder, "memory.stat", &cache);
@@ -94,8 +96,8 @@ static size_t left_in(const char *folder, const struct version *version)
     return limit.sum > used.sum ? limit.sum - used.sum : 0;
 }
 
-/* Whether a name is in a list with commas, which ends at a colon; an empty one is
- * in an empty list alone. */
+/* Returns whether a name is in a comma-separated list that ends at a colon.  An
+ * empty name is in an empty list only. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t length;
@@ -116,9 +118,8 @@ struct place {
     bool found;
 };
 
-/* Takes the path from the line of the version.  A line is
- * "number:controllers:path"; those of version 1 that are mounted together have
- * one line. */
+/* Takes the path from the line of the version: "number:controllers:path".
+ * Controllers of version 1 that are mounted together share a line. */
 static bool take_place(const char *line, void *arg)
 {
     struct place *place = arg;
@@ -133,8 +134,8 @@ static bool take_place(const char *line, void *arg)
     return false;
 }
 
-/* The least of a group and those that it is in; tightest (out, or NULL): the folder
- * of the one that has it. */
+/* Returns the least that a group or one of its ancestors has left. tightest
+ * (out, may be NULL): the folder of that group. */
 static size_t left_up_to(const struct version *version, char *tightest)
 {
     struct place place = {.version = version};
@@ -150,7 +151,7 @@ static size_t left_up_to(const struct version *version, char *tightest)
         if (left < least && tightest != NULL)
             memcpy(tightest, place.folder, length + 1);
         least = left < least ? left : least;
-        /* Without the last name; in the end without the slash. */
+        /* Removes the last component; at the end, the slash. */
         do
             length--;
         while (length > base && place.folder[length] != '/');

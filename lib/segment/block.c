@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: what they are made of, and whether a block is what it should be.  No
- * block has a name that could outlive its process.
+ * Blocks: their layout, and the checks of another rank's block.  A block has no
+ * name in a file system, so nothing outlives its process.
  */
 #include "segment/block.h"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Read once: another process may be writing. */
+/* Reads a field once: another process may be writing it. */
 #define GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static struct symc_block_layout lay_out(size_t trace_nbytes)
@@ -30,8 +30,8 @@ size_t symc_block_nbytes(size_t trace_nbytes)
     return lay_out(trace_nbytes).nbytes;
 }
 
-/* What is not the block is no part of a core dump: it is large, and users'
- * data. */
+/* Excludes the arena beyond the block from core dumps: it is large and has
+ * users' data. */
 static void spare_core_dumps(const struct symc_block_view *view)
 {
     size_t nbytes = view->layout.nbytes;
@@ -74,7 +74,8 @@ symmcoll_status_t symc_block_create(const char *world, int rank, int size,
     made->layout = layout;
     snprintf(made->world, sizeof(made->world), "%s", world);
     atomic_init(&made->liveness, SYMC_LIVENESS_NONE);
-    /* Last, with release order: a thread that is given the address reads it. */
+    /* The last store, with release order, for the threads that get the block's
+     * address. */
     atomic_store_explicit(&made->users, (uint32_t)size, memory_order_release);
     *view = (struct symc_block_view){
         .block = made, .mapped = nbytes, .layout = layout};
@@ -95,8 +96,8 @@ static struct symc_block_layout copy_layout(
         .trace_nbytes = GET(layout->trace_nbytes)};
 }
 
-/* Whether a layout has the recorder on a page after the head, in the block, and
- * the block on whole pages of the arena. */
+/* Checks that the recorder begins on a page after the head and ends in the
+ * block, and that the block is whole pages of the arena. */
 static bool layout_fits(const struct symc_block_layout *layout, size_t mapped)
 {
     return layout->nbytes <= mapped && layout->nbytes % SYMC_PAGE == 0 &&
@@ -106,7 +107,8 @@ static bool layout_fits(const struct symc_block_layout *layout, size_t mapped)
            layout->trace_nbytes <= layout->nbytes - layout->trace_offset;
 }
 
-/* Whether a first segment is one, on whole pages after the block. */
+/* Checks that the first segment is not empty and begins on a page after the
+ * block. */
 static bool first_fits(const struct symc_offer *first,
     const struct symc_block_layout *layout, size_t mapped)
 {
@@ -141,8 +143,8 @@ symmcoll_status_t symc_block_borrow(struct symc_block *block, int rank,
     return SYMMCOLL_OK;
 }
 
-/* How far the block and its first segment reach, as the head says; what does
- * not fit is found by symc_block_borrow(). */
+/* Reads from the head where the block and its first segment end.  Returns
+ * nbytes if the head is not valid: symc_block_borrow() then reports it. */
 static size_t find_end(int fd, size_t nbytes)
 {
     struct symc_block head;

@@ -4,14 +4,15 @@
  *
  * Waking a sleeping processor costs 20 to 40 microseconds, some hundred times
  * the transfer of a cache line, so a rank with a processor of its own polls for
- * that long first.  Where ranks share processors, polling delays the rank that
- * is waited for: a few polls, then the processor is yielded.  And where threads
- * that compute share one, a yield takes all of their time slices: a rank sleeps at
- * once, because a thread that is woken runs before them.
+ * that long first.  If ranks share processors, polling delays the rank that is
+ * waited for: after a few polls the processor is yielded.  If computing threads
+ * share the processor, a yield lasts for all of their time slices: the rank
+ * sleeps at once, because a thread that is woken runs before them.
  *
- * Yields show whether a rank shares its processor, whatever the number of ranks:
- * the scheduler may put two on one processor although others are idle.  A yield
- * that nothing else makes use of returns at once.
+ * The duration of a yield shows whether a rank shares its processor, whatever
+ * the number of ranks: the scheduler may put two on one processor although
+ * others are idle.  A yield returns at once if no other thread is runnable
+ * there.
  */
 #include "segment/doorbell.h"
 
@@ -26,24 +27,24 @@
 
 #define CLOCK_EVERY 64 /* polls between two readings of the clock */
 #define YIELD_EVERY 4  /* readings of the clock between two yields */
-/* A yield that takes so many times as long as a system call has let another
- * thread run: two switches take some twenty times as long, a yield that nothing
- * makes use of three times. */
+/* A yield that takes this many times as long as a system call has run another
+ * thread: two context switches take about twenty times as long, a yield without
+ * a switch three times. */
 #define SWITCH_CALLS 8
 #define SWITCH_LEAST_NS 500
-#define CALLS 16 /* system calls that are timed */
-/* A yield so long has let threads that compute run for a time slice. */
+#define CALLS 16 /* system calls that time_call() measures */
+/* A yield of this length has run computing threads for a time slice. */
 #define SLICE_NS (INT64_C(1) * 1000 * 1000)
-#define SLEEP_NS (INT64_C(10) * 1000) /* a sleep, and being woken on the spot */
-/* For so many times as long as such a yield ranks sleep at once, but no longer
- * than this. */
+#define SLEEP_NS (INT64_C(10) * 1000) /* a sleep with an immediate wakeup */
+/* After such a yield, ranks sleep without polling for CROWD_TIMES its duration,
+ * but for no longer than CROWD_MAX_NS. */
 #define CROWD_TIMES 16
 #define CROWD_MAX_NS SYMC_NS_PER_S
 /* The longest sleep: with membarrier, and without. */
 #define NAP_NS (INT64_C(100) * 1000 * 1000)
 #define NAP_BLIND_NS (INT64_C(5) * 1000 * 1000)
 
-/* Returns the time of a short system call. */
+/* Returns the duration of a short system call. */
 static int64_t time_call(void)
 {
     int64_t least = INT64_MAX;
@@ -70,7 +71,7 @@ void symc_waiting_init(struct symc_waiting *waiting, bool oversubscribed,
     waiting->polls = polls;
     waiting->yield_ns = yield_ns;
     waiting->switch_ns = SWITCH_CALLS * time_call();
-    if (waiting->switch_ns < SWITCH_LEAST_NS) /* by a coarse clock */
+    if (waiting->switch_ns < SWITCH_LEAST_NS) /* the clock may be coarse */
         waiting->switch_ns = SWITCH_LEAST_NS;
 }
 
@@ -80,7 +81,7 @@ static bool is_asleep(const struct symc_waiting *waiting, int64_t now)
                      &waiting->asleep_until_ns, memory_order_relaxed);
 }
 
-/* Returns how long a rank polls before it sleeps by the settings. */
+/* Returns for how long the settings let a rank poll before it sleeps. */
 static int64_t set_polling_ns(const struct symc_waiting *waiting)
 {
     return waiting->oversubscribed ? waiting->yield_ns : waiting->spin_ns;
@@ -91,8 +92,9 @@ int64_t symc_wait_polling_ns(const struct symc_waiting *waiting, int64_t now)
     return is_asleep(waiting, now) ? 0 : set_polling_ns(waiting);
 }
 
-/* Keeps that a yield has let threads that compute use their time slices.  Returns
- * whether the yields since the last such one would have cost less as sleeps. */
+/* Records a yield in which computing threads used their time slices.  Returns
+ * whether sleeping would have cost less than the yields since the last such
+ * one. */
 static bool keep_slices(struct symc_waiting *waiting, int64_t now, int64_t took)
 {
     int64_t yields =
@@ -134,7 +136,7 @@ void symc_doorbell_wake(struct symc_doorbell *doorbell)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* One wait, beyond its first polls: for a word, or where that is NULL, for
+/* One wait beyond its first polls: for a word or, if that is NULL, for
  * ready(arg). */
 struct wait {
     const struct symc_watch *watch;
@@ -165,9 +167,9 @@ static void pass(const struct wait *wait, bool sleeps)
         wait->watch->pass(wait->watch->arg, sleeps);
 }
 
-/* Polls until the word is written, the flag is set, or the time is up.  The
- * processor is yielded now and then, because the peer may be waiting for it, and
- * at once where yields have let another thread run. */
+/* Polls until the word is reached, `stopped` is set or the time is up.  Yields
+ * the processor at intervals, because the peer may need it, and at every round
+ * if yields have run another thread. */
 static bool spin(const struct wait *wait, int64_t until_ns)
 {
     struct symc_waiting *waiting = wait->watch->waiting;
@@ -191,7 +193,7 @@ static bool spin(const struct wait *wait, int64_t until_ns)
     }
 }
 
-/* The same, yielding the processor. */
+/* As spin(), but yields the processor in each round after the first polls. */
 static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
 {
     for (int64_t i = 0; i < polls; i++) {
@@ -209,8 +211,8 @@ static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
     }
 }
 
-/* Polls for as long as the settings say, or not at all beside threads that
- * compute. */
+/* Polls for as long as the settings say, or not at all if computing threads
+ * share the processor. */
 static bool poll(const struct wait *wait, int64_t now)
 {
     const struct symc_waiting *waiting = wait->watch->waiting;
@@ -230,7 +232,7 @@ static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAIT, wakes, &time, NULL, 0);
 }
 
-/* The caller checks everything again afterwards. */
+/* Sleeps once.  The caller checks all conditions again afterwards. */
 static void nap(const struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
     int64_t left)

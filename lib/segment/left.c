@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who has left a segment, and taking its range back when all have.
+ * Detects which members have left a segment, and takes its range back when all
+ * have.
  */
 #include "segment/left.h"
 
@@ -33,7 +34,8 @@ uint64_t symc_left_read_entry(const struct symc_peer *peer, uint64_t generation)
         memory_order_acquire);
 }
 
-/* Whether it says so in its table: by this entry, or by a later one. */
+/* Returns whether a peer's table shows that it has left: the entry has the
+ * flag, or has been reused for a later generation. */
 static bool says_left(const struct symc_peer *peer, uint64_t expected)
 {
     uint64_t found = symc_left_read_entry(peer, expected);
@@ -50,14 +52,14 @@ bool symc_segment_is_left(const struct symc_segment *segment, int member)
         &segment->home->peers[segment->global[member]];
     uint64_t generation = segment->offers[member].generation;
 
-    /* This rank has not left, so its peers' entries are of no later generation:
-     * another value than this one is a stray store's. */
+    /* Before this rank leaves, its peers' entries cannot be reused for a later
+     * generation: any other value is a stray store. */
     return segment->offers[member].nbytes > 0 && peer->view.block != NULL &&
            symc_left_read_entry(peer, generation) ==
                (generation | SYMC_SEGMENT_LEFT);
 }
 
-/* Whether a member of a segment uses it no more. */
+/* Returns whether a member no longer uses a segment. */
 static bool has_left(const struct symc_segment *segment, int member)
 {
     const struct symc_peer *peer =
@@ -78,7 +80,8 @@ static bool have_all_left(const struct symc_segment *segment)
     return true;
 }
 
-/* Return the buffers that nobody uses; those later that the kernel refuses. */
+/* Returns buffers that have no users to the arena.  One that the kernel refuses
+ * stays in the list for the next call. */
 static void return_buffers(struct symc_segments *segments)
 {
     struct symc_buffer **at = &segments->buffers;

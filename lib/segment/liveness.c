@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a rank runs, has shut down or has died, and its exit status.
- */
+/* Liveness words and exit statuses: whether a rank runs, has shut down or has
+ * died. */
 #include "segment/liveness.h"
 
 #include "base/proc.h"
@@ -28,7 +28,7 @@ symmcoll_status_t symc_liveness_acquire(
     liveness->head.list_op_pending = NULL;
     liveness->head.futex_offset =
         (long)((intptr_t)word - (intptr_t)&liveness->entry);
-    /* The kernel leaves a word alone that does not hold the thread's number. */
+    /* At a thread's death the kernel marks only words that hold its id. */
     if (syscall(SYS_set_robust_list, &liveness->head, sizeof(liveness->head)) !=
         0)
         return symc_fail_errno(
@@ -58,7 +58,7 @@ void symc_liveness_give_up(_Atomic uint32_t *word)
 }
 
 #define THREAD_MAX (UINT32_C(1) << 22) /* PID_MAX_LIMIT of the kernel */
-#define EXIT_STATUS UINT32_C(0xffff)   /* of waitpid() */
+#define EXIT_STATUS UINT32_C(0xffff)   /* bits of a waitpid() status */
 #define EXIT_MARK UINT32_C(0x5ec10000)
 
 ino_t symc_liveness_pidfd_inode(int pidfd)
@@ -75,7 +75,7 @@ bool symc_liveness_is_pidfd(int pidfd, ino_t inode)
                errno != EBADF);
 }
 
-/* Whether the process of a pidfd has ended. */
+/* Returns whether the process of a pidfd has ended. */
 static bool has_ended(int pidfd)
 {
     struct pollfd polled = {.fd = pidfd, .events = POLLIN};
@@ -96,7 +96,8 @@ enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer)
     uint32_t word;
 
     if (peer->view.block == NULL)
-        return SYMC_LIVENESS_ALIVE; /* its own machine's ranks tell */
+        return SYMC_LIVENESS_ALIVE; /* detected by the ranks of its own
+                                       machine */
     word =
         atomic_load_explicit(&peer->view.block->liveness, memory_order_acquire);
     if (symc_liveness_has_left(peer->view.block))
@@ -151,8 +152,8 @@ void symc_liveness_format_exit(int code, int sig, char *buffer, size_t nbytes)
 }
 
 /*
- * The kernel's information on a process that has been reaped (Linux 6.15).  The
- * C library does not define it yet.
+ * Information on a process that has been reaped (Linux 6.15), not yet defined
+ * by the C library.
  */
 struct pidfd_info {
     uint64_t mask;
@@ -175,16 +176,17 @@ static bool ask_pidfd(int pidfd, int *status)
 }
 
 /*
- * The last field of a process's stat file: there from the first moment of its
- * end, before its memory is torn down, until it is reaped.  0 is an exit with
- * status 0 only once it is a zombie.
+ * Reads the last field of a process's stat file, which has the exit status from
+ * the beginning of the process's end, before its memory is torn down, until it
+ * is reaped.  The value 0 means exit status 0 only if the process is a zombie.
  */
 static bool ask_proc(pid_t pid, int pidfd, int *status)
 {
     bool ended = has_ended(pidfd);
     struct symc_proc_stat stat;
 
-    /* Where the process is still there, the file was not another one's. */
+    /* If the process still exists, the file belonged to it and not to a later
+     * process with the same pid. */
     if (pidfd < 0 || !symc_proc_stat_read(pid, &stat) ||
         syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) != 0)
         return false;
@@ -192,10 +194,11 @@ static bool ask_proc(pid_t pid, int pidfd, int *status)
     return *status != 0 || ended;
 }
 
-/* How a process ended, as of waitpid(). */
+/* Gets the status of a process, as from waitpid(). */
 static bool ask_kernel(pid_t pid, int pidfd, int *status)
 {
-    /* Reaped between the two: then the first succeeds now. */
+    /* If the process is reaped between the first two calls, the third
+     * succeeds. */
     return ask_pidfd(pidfd, status) || ask_proc(pid, pidfd, status) ||
            ask_pidfd(pidfd, status);
 }

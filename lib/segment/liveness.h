@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Liveness words: a robust futex that the rank's monitor thread owns as long as
- * it runs.  When the process dies, the kernel marks it, long before a large
- * memory is torn down; whoever maps the block reads that with one load.
+ * Liveness words: a robust futex that the rank's monitor thread owns while it
+ * runs.  When the process dies, the kernel marks the word, long before it tears
+ * down a large address space; every rank that maps the block reads the mark
+ * with one load.
  *
- * The monitor thread registers a robust list of its own with the kernel, which
+ * The monitor thread registers its own robust list with the kernel, which
  * replaces the C library's for that thread: it must not lock robust mutexes.
  */
 #ifndef SYMC_SEGMENT_LIVENESS_H
@@ -22,15 +23,17 @@ struct symc_liveness {
     struct symc_block *block;
 };
 
-/* Take a block's word, on the thread that will own it.  Errors: SYSTEM. */
+/* Acquires a block's word for the calling thread, which will own it.  Errors:
+ * SYSTEM. */
 symmcoll_status_t symc_liveness_acquire(
     struct symc_liveness *liveness, struct symc_block *block);
 
-/* Release it on the same thread; orderly: the rank has finalized, otherwise it
- * has given up. */
+/* Releases the word on the thread that acquired it. orderly: the rank has
+ * finalized; otherwise its init failed after the rendezvous. */
 void symc_liveness_release(struct symc_liveness *liveness, bool orderly);
 
-/* Mark the rank as given up before a monitor has acquired the word. */
+/* Marks the rank as failed in init, if no monitor thread has acquired the
+ * word. */
 void symc_liveness_give_up(_Atomic uint32_t *word);
 
 enum symc_liveness_state {
@@ -39,46 +42,48 @@ enum symc_liveness_state {
     SYMC_LIVENESS_LEFT /* orderly shutdown */
 };
 
-/* Whether a block's rank has said orderly shutdown.  It takes two words, so
- * that what a stray store leaves is not taken for one. */
+/* Returns whether a block's rank has shut down in an orderly way.  Two words
+ * have to agree, so that a stray store is not taken for a shutdown. */
 bool symc_liveness_has_left(const struct symc_block *block);
 
 /*
- * Whether a descriptor still is the pidfd that it was when its inode was asked
- * for.  A program that closes what it does not know may by now have something
- * else under its number, which may well be readable, as the pidfd of a process
- * that has ended is.
+ * symc_liveness_pidfd_inode() returns the inode of a pidfd, or 0.
+ * symc_liveness_is_pidfd() checks that a descriptor still is the pidfd with
+ * that inode.  A program that closes descriptors it did not open may have
+ * reused the number for another file, which may be readable, as the pidfd of an
+ * ended process is.
  */
 ino_t symc_liveness_pidfd_inode(int pidfd);
 bool symc_liveness_is_pidfd(int pidfd, ino_t inode);
 
-/* How a peer is.  Where its word holds no thread, its pidfd is asked. */
+/* Returns a peer's state, from its liveness word, or from its pidfd if the word
+ * holds no thread id.  A peer on another machine counts as alive. */
 enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer);
 
-/* Whose processes have ended, by their pidfds, in one call of the kernel.  Dead
- * is who has ended and has not left: a word that a stray store has hit is not
- * marked at death.  polled is room for size entries. */
+/* Finds the peers that have ended, from their pidfds, with one poll().  A peer
+ * that has ended and has not left is dead, even if a stray store hit its word,
+ * which the kernel then does not mark. polled has room for size entries. */
 void symc_liveness_find_ended(const struct symc_peer *peers, int size,
     struct pollfd *polled, bool *ended);
 
-/* Keep how a rank ended, a status of waitpid(), where its peers look for it,
- * and find it there; false where there is none. */
+/* Stores a rank's exit status, as from waitpid(), in the block for its peers;
+ * loads it, or returns false if there is none. */
 void symc_liveness_put_exit(struct symc_exit *end, int status);
 bool symc_liveness_find_exit(const struct symc_exit *end, int *status);
 
-/* How a dead peer ended, as text: "killed by SIGKILL", "exited with status 1
- * without finalize", "gave up during init", "died".  False for the last: the
- * exit status is not known yet. */
+/* Formats how a dead peer ended: "killed by SIGKILL", "exited with status 1
+ * without finalize", "gave up during init", "died", "died on another machine".
+ * Returns false for the last two: the exit status is not known yet. */
 bool symc_liveness_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes);
 
-/* How a process ended, as far as the kernel tells: as
- * symc_liveness_format_exit(). pidfd is the process's; -1 where there is
- * none. */
+/* Formats how a process ended, like symc_liveness_format_exit(), if the kernel
+ * still has its exit status; otherwise returns false. pidfd is the process's,
+ * or -1. */
 bool symc_liveness_ask_kernel(
     pid_t pid, int pidfd, char *buffer, size_t nbytes);
 
-/* "killed by SIGKILL", "exited with status 3"; into a buffer. */
+/* Formats "killed by SIGKILL" or "exited with status 3". */
 void symc_liveness_format_exit(int code, int sig, char *buffer, size_t nbytes);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sealed memfds: making, checking, mapping and reserving them.
- */
+/* Creates, checks, maps and reserves sealed memfds. */
 #include "segment/memory.h"
 
 #include "base/descriptor.h"
@@ -33,11 +31,11 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-/* With so much more left than is asked for, no other rank's allocation at the same
- * time can take what is left. */
+/* If AMPLE times as much is available as is needed, concurrent allocations of
+ * other ranks cannot exhaust it. */
 #define AMPLE 64
 
-/* A limit as text, for a message. */
+/* Formats a resource limit for a message. */
 static const char *format_limit(int resource, char *buffer)
 {
     struct rlimit limit;
@@ -49,7 +47,7 @@ static const char *format_limit(int resource, char *buffer)
     return symc_format_bytes(limit.rlim_cur, buffer);
 }
 
-/* A number that comes after a name; 0 where it is unknown. */
+/* Returns the number that follows a name in a text, or 0 if it is not there. */
 static size_t find_number(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -102,7 +100,7 @@ int symc_memory_memfd(const char *name, unsigned more)
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | more;
     int fd = symc_descriptor_raise(memfd_create(name, flags | MFD_NOEXEC_SEAL));
 
-    /* Linux before 6.3 does not know the flag. */
+    /* Linux before 6.3 does not have the flag. */
     return fd < 0 && errno == EINVAL
                ? symc_descriptor_raise(memfd_create(name, flags))
                : fd;
@@ -152,8 +150,8 @@ symmcoll_status_t symc_memory_check(
 symmcoll_status_t symc_memory_map_part(
     int fd, uint64_t offset, size_t nbytes, const char *what, void **at)
 {
-    /* Under mlockall(MCL_FUTURE) what is mapped accessible is filled at once,
-     * to its end. */
+    /* Under mlockall(MCL_FUTURE) an accessible mapping is backed at once, to
+     * its end. */
     void *made = mmap(NULL, nbytes, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 
     if (made == MAP_FAILED)
@@ -164,7 +162,7 @@ symmcoll_status_t symc_memory_map_part(
         munmap(made, nbytes);
         return fail_no_memory(error, what, nbytes, RLIMIT_AS, "RLIMIT_AS");
     }
-    /* A forked child has no monitor and must not use it. */
+    /* A forked child has no monitor thread and must not use the memory. */
     madvise(made, nbytes, MADV_DONTFORK);
     *at = made;
     return SYMMCOLL_OK;
@@ -176,16 +174,16 @@ symmcoll_status_t symc_memory_map(
     return symc_memory_map_part(fd, 0, nbytes, what, at);
 }
 
-/* Returns whether fallocate() is denied, by a filter of system calls or by the
- * file system, which says nothing of memory. */
+/* Returns whether fallocate() is denied by a system call filter or by the file
+ * system, which does not imply a lack of memory. */
 static bool is_denied(int error)
 {
     return error == EPERM || error == EACCES || error == ENOSYS ||
            error == EOPNOTSUPP;
 }
 
-/* Backs a part of a file by touching its pages, whose contents remain.  Returns 0
- * or an errno. */
+/* Backs a part of a file by touching its pages; their contents remain.  Returns
+ * 0 or an errno. */
 static int touch(int fd, uint64_t offset, size_t nbytes)
 {
     size_t page = symc_memory_page(fd);
@@ -199,7 +197,7 @@ static int touch(int fd, uint64_t offset, size_t nbytes)
         return errno;
     if (madvise(at, length, MADV_POPULATE_WRITE) != 0)
         error = errno;
-    /* Linux before 5.14 cannot do that at once. */
+    /* Linux before 5.14 does not have MADV_POPULATE_WRITE. */
     if (error == EINVAL || is_denied(error)) {
         for (size_t i = 0; i < length; i += page)
             (void)__atomic_fetch_or(at + i, 0, __ATOMIC_RELAXED);
@@ -219,8 +217,8 @@ static int allocate(int fd, uint64_t offset, size_t nbytes)
     return is_denied(error) ? touch(fd, offset, nbytes) : error;
 }
 
-/* Back a part of a file that is as long; so many bytes of it are not backed
- * yet. */
+/* Backs a part of a file, of which `missing` bytes are not backed yet.  The
+ * file is long enough. */
 static symmcoll_status_t back(
     int fd, uint64_t offset, size_t nbytes, size_t missing, const char *what)
 {
@@ -228,20 +226,22 @@ static symmcoll_status_t back(
     bool group = false;
     int error, lock = -1;
 
-    /* The kernel would fill the machine page by page and find out at the end,
-     * by then at the cost of other processes; in a control group it would end
-     * one of its processes.  A little is asked for often, and asking what there
-     * is takes longer. */
+    /* Without this check the kernel would fill the machine page by page and
+     * fail at the end, at the cost of other processes; in a control group it
+     * would kill one of its processes.  Small requests are frequent, and
+     * reading the available memory would take longer than they do. */
     if (missing >= LITTLE)
         available = symc_memory_available(&group);
-    /* Ranks that look at the same time would each find room for themselves. */
+    /* Without the lock, ranks that check at the same time would all count the
+     * same free memory. */
     if (group && missing <= available && missing > available / AMPLE) {
         lock = symc_memory_lock();
         available = symc_memory_available(&group);
     }
     error = missing > available ? ENOMEM : allocate(fd, offset, nbytes);
     if (lock >= 0) {
-        (void)flock(lock, LOCK_UN); /* a child that was forked has it, too */
+        (void)flock(lock, LOCK_UN); /* a forked child may also have the
+                                       descriptor */
         close(lock);
     }
     if (missing > available)
@@ -269,8 +269,8 @@ symmcoll_status_t symc_memory_complete(
     struct stat found;
     size_t there = 0;
 
-    /* Parts before and after these bytes count, too: then the kernel finds out
-     * what is missing. */
+    /* Parts outside these bytes count as well: if that makes `missing` too
+     * small, the kernel detects the lack. */
     if (fstat(fd, &found) == 0 && found.st_blocks > 0)
         there = (size_t)found.st_blocks * 512;
     return back(fd, offset, nbytes, nbytes > there ? nbytes - there : 0, what);
@@ -280,7 +280,8 @@ size_t symc_memory_page(int fd)
 {
     struct statfs found;
 
-    /* st_blksize of other memory may be that of pages that it can have. */
+    /* On tmpfs, st_blksize may be the size of huge pages that the file could
+     * have. */
     if (fstatfs(fd, &found) == 0 && found.f_type == HUGETLBFS_MAGIC &&
         found.f_bsize > 0)
         return (size_t)found.f_bsize;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The table of addresses: sorted, searched by halves.
- */
+/* The table of addresses: sorted, with a binary search. */
 #include "segment/place.h"
 
 #include <stdlib.h>
@@ -25,7 +23,7 @@ symmcoll_status_t symc_places_grow(struct symc_places *places, size_t more)
     return SYMMCOLL_OK;
 }
 
-/* How many places begin at or before an address. */
+/* Returns the number of places that begin at or before an address. */
 static size_t count_before(
     const struct symc_places *places, const char *address)
 {

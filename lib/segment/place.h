@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From an address to the segment and the rank whose part it is in.  Private to
- * this module.
+ * The table that maps an address to its segment and the rank that owns the
+ * part.  Private to this module.
  */
 #ifndef SYMC_SEGMENT_PLACE_H
 #define SYMC_SEGMENT_PLACE_H
@@ -18,25 +18,25 @@ struct symc_place {
     int rank;
 };
 
-/* Zeroed: empty. */
+/* A table of places; all zeros: empty. */
 struct symc_places {
     struct symc_place *list; /* sorted by address; none overlap */
     size_t count;
     size_t room;
 };
 
-/* Make room for so many more.  Errors: NO_MEMORY. */
+/* Makes room for `more` further places.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_places_grow(struct symc_places *places, size_t more);
 
-/* Enter one; there must be room. */
+/* Adds a place.  The table must have room. */
 void symc_places_add(
     struct symc_places *places, const struct symc_place *place);
 
-/* Remove all of a segment. */
+/* Removes all places of a segment. */
 void symc_places_remove(
     struct symc_places *places, const struct symc_segment *segment);
 
-/* The one that has all of these bytes; NULL where none does. */
+/* Returns the place that contains all of these bytes, or NULL. */
 const struct symc_place *symc_places_find(
     const struct symc_places *places, const void *address, size_t nbytes);
 

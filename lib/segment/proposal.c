@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Proposals in the blocks: see proposal.h.
- */
+/* Proposals in the blocks, see proposal.h. */
 #include "segment/proposal.h"
 
 #include "segment/liveness.h"
@@ -9,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is covered by the lock, and copied. */
+/* The part of a proposal that the lock covers and copy_slot() copies. */
 #define CONTENT offsetof(struct symc_proposal, base)
 #define CONTENT_NBYTES (sizeof(struct symc_proposal) - CONTENT)
 
@@ -80,8 +78,8 @@ symmcoll_status_t symc_proposal_count(
 
 /* ---- reading ---- */
 
-/* Copy a slot whole; false where it was never used or is being written, by a
- * writer that may have died over it. */
+/* Copies a consistent state of a slot.  Returns false if the slot was never
+ * used or is still being written, perhaps by a rank that died doing so. */
 static bool copy_slot(
     const struct symc_proposal *slot, struct symc_proposal *copy)
 {
@@ -116,9 +114,9 @@ static bool is_being_written(const struct symc_proposal *slot)
     return atomic_load_explicit(&slot->lock, memory_order_acquire) % 2 == 1;
 }
 
-/* What a rank has said in a round counts also where it has given up since: others
- * may have read it before.  Whether it is in a later round without this one is
- * not known while it writes a slot. */
+/* Searches a rank's slots for its proposal in a round.  A proposal of this
+ * round counts even if the rank has failed since, because others may have read
+ * it before.  LATER is not returned while the rank writes a slot. */
 static enum symc_proposal_end search(const struct symc_block *block,
     uint64_t base, uint64_t round, struct symc_proposal *copy)
 {
@@ -154,9 +152,9 @@ enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
 {
     enum symc_proposal_end end = search(block, base, round, copy);
 
-    /* The one of this round may have been put into a slot that had been looked
-     * at already, and then the one of the next round into another: it stays as
-     * long as this rank can need it, so it is there now. */
+    /* The proposal of this round may have been put into a slot after that slot
+     * was read here, and then the next round's into another slot.  It is kept
+     * while this rank can need it, so a second search finds it. */
     return end == SYMC_PROPOSAL_LATER || end == SYMC_PROPOSAL_FAILED
                ? search(block, base, round, copy)
                : end;
@@ -175,8 +173,9 @@ bool symc_proposal_latest(
 
 /* ---- slots ---- */
 
-/* Whether a rank needs what another one has said there no more: it has finished
- * and says so, or has used its own slot again since. */
+/* Returns whether a rank no longer needs the proposals for a key: its own is
+ * finished, or its slot has been reused, or the rank has died or is on another
+ * machine. */
 static bool has_finished(const struct symc_peer *peer, uint64_t base)
 {
     struct symc_proposal found;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proposals: what a rank tells those others that ask for the same key, in its own
- * block, so that some ranks of a world agree although others have died.  Its
- * writer alone writes it; readers copy and check.
+ * Proposals: records that a rank publishes in its own block for the ranks that
+ * request the same key, so that some ranks of a world can agree although others
+ * have died.  Only the owner writes a proposal; readers copy and check it.
  *
- * A proposal that has been put is never unsaid: also where its rank has died
- * since, all others read the same.
+ * A published proposal is never withdrawn: if its rank dies, all others still
+ * read the same content.
  */
 #ifndef SYMC_SEGMENT_PROPOSAL_H
 #define SYMC_SEGMENT_PROPOSAL_H
@@ -14,8 +14,9 @@
 
 #include <pthread.h>
 
-/* How often a key was asked for.  Some are kept for when there is no memory: a
- * rank that forgot one would never agree with the others again. */
+/* A count of the requests for a key.  Some entries are preallocated for a
+ * lack of memory: a rank that lost a count could never agree with the others
+ * again. */
 struct symc_proposal_count {
     struct symc_proposal_count *next;
     uint64_t key;
@@ -23,23 +24,23 @@ struct symc_proposal_count {
 };
 #define SYMC_PROPOSAL_KEPT 64
 
-/* The proposals of one rank that are in use. */
+/* The proposals of one rank. */
 struct symc_proposals {
     pthread_mutex_t lock;
     struct symc_block *block;
-    uint64_t count; /* of takings */
+    uint64_t count; /* of slots taken */
     struct {
         bool used;
         bool finished;
-        uint64_t taken; /* when */
+        uint64_t taken; /* value of count at that time */
         uint64_t base;
-        int *global; /* who reads it, in readers */
+        int *global; /* the ranks that read it, in readers */
         int size;
     } slots[SYMC_PROPOSALS];
-    int *readers; /* of each slot as many as the world has ranks */
+    int *readers; /* for each slot as many as the world has ranks */
     struct symc_proposal_count *counts;
     struct symc_proposal_count kept[SYMC_PROPOSAL_KEPT];
-    int nkept; /* that are used */
+    int nkept; /* how many of them are used */
 };
 
 /* Errors: NO_MEMORY. */
@@ -47,40 +48,43 @@ symmcoll_status_t symc_proposals_open(
     struct symc_proposals *proposals, struct symc_block *block, int size);
 void symc_proposals_close(struct symc_proposals *proposals);
 
-/* How often this rank has asked for a key before.  Errors: NO_MEMORY: it has not,
- * and that is not kept. */
+/* Returns in count how many times this rank has requested the key before, and
+ * counts this request.  Errors: NO_MEMORY: the request is not counted. */
 symmcoll_status_t symc_proposal_count(
     struct symc_proposals *proposals, uint64_t key, uint64_t *count);
 
 /*
- * Take a slot for a key that these ranks read.  Those that are finished are used
- * again when all their readers have finished, too, or have died.  -1: none is
- * free at the moment.  Allocates nothing: who has no memory says so here.
+ * Takes a slot for a key that the ranks in global read.  A finished slot is
+ * reused when all its readers have finished as well or have died.  Returns -1
+ * if no slot is free.  Allocates nothing, so that a rank without memory can
+ * publish its failure.
  */
 int symc_proposal_take(struct symc_proposals *proposals,
     const struct symc_peer *peers, uint64_t base, const int *global, int size);
 
-/* Say something in a slot, or something else. */
+/* Publishes content in a slot, or replaces what is published there. */
 void symc_proposal_put(struct symc_proposals *proposals, int slot,
     const struct symc_proposal *content);
 
-/* This rank has read all that it wanted: the slot stays until the others have,
- * or where they have (read) is free. */
+/* Marks a slot as finished: this rank has read all that it needs.  The slot is
+ * kept until the others have finished as well; if read is set they have, and it
+ * is free. */
 void symc_proposal_finish(
     struct symc_proposals *proposals, int slot, bool read);
 
 enum symc_proposal_end {
     SYMC_PROPOSAL_NONE,
     SYMC_PROPOSAL_FOUND,
-    SYMC_PROPOSAL_FAILED, /* its rank has given up */
-    SYMC_PROPOSAL_LATER   /* its rank is in a later round, without this one */
+    SYMC_PROPOSAL_FAILED, /* its rank gave up */
+    SYMC_PROPOSAL_LATER   /* its rank is in a later round */
 };
 
-/* Find a rank's proposal in a round, and copy it. */
+/* Finds a rank's proposal for a key in a round, and copies it. */
 enum symc_proposal_end symc_proposal_find(const struct symc_block *block,
     uint64_t base, uint64_t round, struct symc_proposal *copy);
 
-/* Copy the latest that a rank has not finished; false where there is none. */
+/* Copies a proposal that its rank has neither finished nor failed.  Returns
+ * false if there is none. */
 bool symc_proposal_latest(
     const struct symc_block *block, struct symc_proposal *copy);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Segments: offers, accepting them, leaving, and taking ranges back.
- */
+/* Segments: making offers, accepting and leaving. */
 #include "segment/segment.h"
 
 #include "segment/left.h"
@@ -11,11 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define COUNT_BITS (64 - SYMC_ENTRY_BITS) /* of a generation */
+#define COUNT_BITS (64 - SYMC_ENTRY_BITS) /* bits of a generation */
 _Static_assert(SYMC_RANKS_MAX <= 1 << SYMC_ENTRY_BITS,
     "a rank has room beside a count of offers");
 
-/* ---- of a rank ---- */
+/* ---- the segments of a rank ---- */
 
 symmcoll_status_t symc_segments_open(struct symc_segments *segments, int rank,
     int size, const struct symc_block_view *own, int fd)
@@ -66,7 +64,7 @@ void symc_segments_close(struct symc_segments *segments)
         segments->leaving = first->next;
         symc_left_free(first);
     }
-    /* Their bytes stay: peers may read them. */
+    /* The ranges are not returned: peers may still read them. */
     while (segments->buffers != NULL) {
         struct symc_buffer *first = segments->buffers;
 
@@ -81,10 +79,12 @@ void symc_segments_close(struct symc_segments *segments)
 
 /* ---- offers ---- */
 
-/* Enter a generation in the own table; LEFT or not. */
+/* Writes a generation, with or without SYMC_SEGMENT_LEFT, to this rank's
+ * table. */
 static void write_entry(struct symc_segments *segments, uint64_t word)
 {
-    /* Release: who reads a later generation reads no earlier bytes. */
+    /* Release: a rank that reads a later generation cannot read earlier
+     * bytes. */
     atomic_store_explicit(&segments->block->segments[symc_left_entry(word)],
         word, memory_order_release);
 }
@@ -115,7 +115,7 @@ static symmcoll_status_t make_offer(
     return SYMMCOLL_OK;
 }
 
-/* Back a part of the own arena with memory; a failure's detail is kept. */
+/* Backs part of this rank's arena with memory. */
 static symmcoll_status_t back(struct symc_segments *segments, size_t offset,
     size_t nbytes, const char *what)
 {
@@ -148,7 +148,7 @@ void symc_segment_withdraw(
 {
     pthread_mutex_lock(&segments->lock);
     write_entry(segments, offer->generation | SYMC_SEGMENT_LEFT);
-    /* Where the kernel refuses, the range is lost to this world. */
+    /* If the kernel refuses, the world cannot reuse the range. */
     (void)symc_left_take_back(segments, offer);
     pthread_mutex_unlock(&segments->lock);
 }
@@ -232,7 +232,7 @@ static struct symc_segment *make_segment(struct symc_segments *segments,
     return made;
 }
 
-/* Check a member's offer against what is mapped of its arena. */
+/* Checks a member's offer against the mapping of that member's arena. */
 static symmcoll_status_t check_offer(
     const struct symc_segment *segment, int member)
 {
@@ -261,7 +261,8 @@ static symmcoll_status_t check_offer(
     return SYMMCOLL_OK;
 }
 
-/* Enter a segment among those that live; at[] and nbytes are final. */
+/* Adds a segment to the list of live ones and to the table of addresses; its
+ * at[] and nbytes are final. */
 static symmcoll_status_t list_segment(struct symc_segment *segment)
 {
     struct symc_segments *home = segment->home;
@@ -282,7 +283,7 @@ static symmcoll_status_t list_segment(struct symc_segment *segment)
     return status;
 }
 
-/* The end of making one: list it, or where something has failed, leave it. */
+/* Lists a new segment, or leaves it if an earlier step failed. */
 static symmcoll_status_t finish(struct symc_segment *made,
     symmcoll_status_t status, struct symc_segment **segment)
 {
@@ -295,7 +296,7 @@ static symmcoll_status_t finish(struct symc_segment *made,
     return status;
 }
 
-/* The range is others' to read until they have left, too. */
+/* Keeps the range, because the other members may read it until they leave. */
 static bool leave_arena(struct symc_segment *segment)
 {
     write_entry(segment->home,
@@ -305,8 +306,8 @@ static bool leave_arena(struct symc_segment *segment)
 
 static const struct symc_segment_ops arena_ops = {"arena", leave_arena};
 
-/* Whether a rank's arena is not on this machine, so that nothing is taken from
- * its offer. */
+/* Returns whether a rank is on another machine, so that its offer is not
+ * used. */
 static bool is_elsewhere(const struct symc_segments *segments, int global)
 {
     return segments->peers[global].view.block == NULL;
@@ -359,7 +360,7 @@ uint64_t symc_segment_number(const struct symc_segment *segment)
            segment->offers[0].generation >> SYMC_ENTRY_BITS;
 }
 
-/* ---- memfds of their own ---- */
+/* ---- segments made of memfds ---- */
 
 static bool unmap(struct symc_segment *segment)
 {
@@ -411,7 +412,7 @@ symmcoll_status_t symc_segment_import(struct symc_segments *segments,
     return finish(made, status, segment);
 }
 
-/* ---- using ---- */
+/* ---- use ---- */
 
 symmcoll_status_t symc_segment_reserve(struct symc_segment *segment,
     size_t offset, size_t nbytes, const char *what)
@@ -422,12 +423,13 @@ symmcoll_status_t symc_segment_reserve(struct symc_segment *segment,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a part of %zu bytes, found %zu bytes from %zu on",
             what, segment->nbytes, nbytes, offset);
-    /* of a memfd: from its start on, an offer of 0 */
+    /* The offer of a segment made of memfds is zero: the offset is that in the
+     * memfd. */
     return symc_memory_reserve(segment->fd, own->offset + offset, nbytes, what);
 }
 
-/* Take a segment out of the list of those that live; nothing where it is not
- * there. */
+/* Removes a segment from the list of live ones, if it is there, and from the
+ * table of addresses. */
 static void unlist(struct symc_segment *segment)
 {
     struct symc_segment **at = &segment->home->live;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The table of a group's symmetric memory: adding and removing.
- */
+/* The table of a group's symmetric memory: adding and removing entries. */
 #include "segment/shared.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Remove those that are gone from one of the two lists; how many remain. */
+/* Removes the entries that are gone from one of the two lists.  Returns how
+ * many remain. */
 static size_t compact(struct symc_shared **list, size_t count)
 {
     size_t kept = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The symmetric memory of a group, from addresses to what its members have in
- * common: so that operations recognise buffers that every member maps.
+ * The table of a group's symmetric memory, from addresses to allocations, with
+ * which operations recognise buffers that every member maps.
  *
  * A table belongs to a group.  INVARIANT: entries are added and removed under
- * the group's ticket with no operation under way; so whoever runs, issues or
- * advances an operation reads it without a lock.
+ * the group's ticket while no operation is under way, so a thread that runs,
+ * issues or advances an operation reads the table without a lock.
  */
 #ifndef SYMC_SEGMENT_SHARED_H
 #define SYMC_SEGMENT_SHARED_H
@@ -18,29 +18,29 @@ struct symc_joined; /* backend/backend.h */
 
 enum symc_shared_state {
     SYMC_SHARED_LIVE,
-    SYMC_SHARED_FREED, /* this rank has freed it: operations find it no more */
-    SYMC_SHARED_GONE   /* and left it: what it says of addresses is not true */
+    SYMC_SHARED_FREED, /* freed by this rank: not found any more */
+    SYMC_SHARED_GONE   /* and left by it: its addresses are invalid */
 };
 
-/* One allocation of each member. */
+/* One allocation, with a part on each member. */
 struct symc_shared {
-    uint64_t number; /* the same on all members, from 1; never used again in
-                        this group */
-    char *const *at; /* of each member, as this rank maps it */
-    size_t nbytes;   /* of each, the same on all members */
-    struct symc_joined *joined; /* of a device; NULL: host memory */
+    uint64_t number; /* equal on all members, from 1; not reused in this
+                        group */
+    char *const *at; /* each member's part, as this rank maps it */
+    size_t nbytes;   /* of each part, equal on all members */
+    struct symc_joined *joined; /* device memory; NULL: host memory */
     _Atomic uint32_t state;     /* enum symc_shared_state */
 };
 
-/* Zeroed, but for rank: empty. */
+/* The table; all zeros except rank: empty. */
 struct symc_shared_table {
-    int rank;     /* this rank's, among the members */
+    int rank;     /* this rank's member number */
     size_t count; /* of entries */
     size_t room;
-    struct symc_shared **list; /* by where they begin on this rank; no two of
-                                  them overlap */
-    struct symc_shared **numbered; /* the same by number */
-    uint64_t last;                 /* number, so far */
+    struct symc_shared **list;     /* by address on this rank; entries do not
+                                  overlap */
+    struct symc_shared **numbered; /* the same entries by number */
+    uint64_t last;                 /* last number assigned */
 };
 
 static inline bool symc_shared_is_live(const struct symc_shared *shared)
@@ -50,9 +50,9 @@ static inline bool symc_shared_is_live(const struct symc_shared *shared)
 }
 
 /*
- * The one that has all of these bytes in this rank's part; NULL where none does.
- * offset (set then) is from the start of the parts on.  A table without entries
- * costs one load.
+ * Finds the allocation of which this rank's part contains all of these bytes,
+ * and sets offset from the start of the part.  Returns NULL if there is none.
+ * An empty table costs one load.
  */
 static inline const struct symc_shared *symc_shared_find(
     const struct symc_shared_table *table, const void *address, size_t nbytes,
@@ -84,7 +84,8 @@ static inline const struct symc_shared *symc_shared_find(
     return found;
 }
 
-/* The one of that number that this rank has not freed; NULL: there is none. */
+/* Finds an allocation by number.  Returns NULL if there is none or this rank
+ * has freed it. */
 static inline const struct symc_shared *symc_shared_by_number(
     const struct symc_shared_table *table, uint64_t number)
 {
@@ -104,11 +105,11 @@ static inline const struct symc_shared *symc_shared_by_number(
                : NULL;
 }
 
-/* Remove those that are gone, and make room for one more; none may go meanwhile.
- * Errors: NO_MEMORY. */
+/* Removes the entries that are gone and makes room for one more.  No entry may
+ * become gone during the call.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_shared_prepare(struct symc_shared_table *table);
 
-/* Add one, with the next number; there must be room. */
+/* Adds an entry and assigns the next number.  The table must have room. */
 void symc_shared_add(
     struct symc_shared_table *table, struct symc_shared *shared);
 
