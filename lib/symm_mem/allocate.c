@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allocations of symmetric memory: local, backed by memory at once.
+ * Allocation of symmetric memory: local to a rank, and backed by memory at
+ * once.
  *
- * The signal pad comes after the data, on a line of its own, since peers write
- * it.  It is in the arena, wherever the host's memory with the data is; that of a
- * device is the share's (device_backing.c).
+ * The signal pad follows the data on a cache line of its own, since peers write
+ * it. It lies in the arena, whichever host memory the data is in; the pads of
+ * device memory belong to the share (device_backing.c).
  */
 #include "base/cancel.h"
 #include "config/config.h"
@@ -24,7 +25,7 @@ static const struct symc_sized args_kind = {.name = "args",
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
 
-/* ---- the list; under the lock ---- */
+/* ---- the list of allocations; under the lock ---- */
 
 static struct symc_allocation *find_id(struct symc_symm *symm, int64_t id)
 {
@@ -35,8 +36,9 @@ static struct symc_allocation *find_id(struct symc_symm *symm, int64_t id)
     return at;
 }
 
-/* One of a pool that can be used once more; NULL: none.  Ranks that free the same
- * in another order find the same: the oldest. */
+/* Returns an allocation of a pool that can be reused; NULL: none. Takes the
+ * oldest one, so that ranks that free the same allocations in different orders
+ * reuse the same one. */
 static struct symc_allocation *find_freed(struct symc_symm *symm,
     const struct symmcoll_symm_pool *pool, size_t nbytes)
 {
@@ -98,7 +100,7 @@ symmcoll_status_t symc_symm_read_args(const char *where,
     return symc_symm_check_place(where, args->device, args->device_index);
 }
 
-/* Whether what there is of an id can be used again. */
+/* Checks that the allocation of an id can be used again. */
 static symmcoll_status_t check_id(const struct symc_allocation *found,
     const struct symc_symm_request *request)
 {
@@ -134,9 +136,9 @@ static symmcoll_status_t check_id(const struct symc_allocation *found,
     return SYMMCOLL_OK;
 }
 
-/* What there is of an id already, to be used again; *data NULL: nothing.  Handles
- * of it may have been used since it was freed: what that has enqueued ends first,
- * as before it is freed. */
+/* Allocates the memory of an id again; *data stays NULL if the id is new.
+ * Handles on the memory may have been used since it was freed, so the
+ * operations that they enqueued are awaited, as before a free. */
 static symmcoll_status_t reuse_id(struct symc_symm *symm,
     const struct symc_symm_request *request, void **data)
 {
@@ -144,7 +146,7 @@ static symmcoll_status_t reuse_id(struct symc_symm *symm,
     struct symc_allocation *found;
     symmcoll_status_t status;
 
-    do { /* without the lock another thread may take it */
+    do { /* the wait releases the lock: another thread may take the id */
         found = find_id(symm, request->args.id);
         if (found == NULL)
             return SYMMCOLL_OK;
@@ -160,7 +162,8 @@ static symmcoll_status_t reuse_id(struct symc_symm *symm,
     return SYMMCOLL_OK;
 }
 
-/* The same of an id or a pool. */
+/* Finds an allocation of the id or of the pool to reuse, or checks memory to
+ * register; *data stays NULL if memory has to be allocated. */
 static symmcoll_status_t reuse(struct symc_symm *symm,
     const struct symc_symm_request *request, void **data)
 {
@@ -179,8 +182,8 @@ static symmcoll_status_t reuse(struct symc_symm *symm,
     return SYMMCOLL_OK;
 }
 
-/* Memory for the data and the pad of one that is listed without; not under the
- * lock, since that takes long where it is much. */
+/* Backs a listed allocation with memory for data and pad. Not under the lock,
+ * since large memory takes long. */
 static symmcoll_status_t back(const struct symc_symm_request *request,
     const struct symc_backing_source *source, struct symc_allocation *made)
 {
@@ -217,7 +220,7 @@ static symmcoll_status_t back(const struct symc_symm_request *request,
     return status;
 }
 
-/* source->nbytes is what the request asks for. */
+/* Reuses an allocation or makes one. source->nbytes equals request->nbytes. */
 static symmcoll_status_t allocate(struct symmcoll_world *world,
     const struct symc_symm_request *request,
     const struct symc_backing_source *source, void **data)
@@ -332,7 +335,8 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
 
 /* ---- freeing ---- */
 
-/* What is wrong with an address, as the end of a sentence; "": nothing is. */
+/* Returns the reason why an address cannot be freed, as the end of a sentence;
+ * "": none. */
 static const char *judge(
     const struct symc_allocation *found, const void *data, bool own)
 {
@@ -348,7 +352,7 @@ static const char *judge(
                : ", the program's own memory: symm_deregister releases it";
 }
 
-/* The allocation that begins there. */
+/* Finds the allocation that begins at data. Errors: INVALID. */
 static symmcoll_status_t find_data(struct symc_symm *symm, const char *where,
     void *data, bool own, struct symc_allocation **allocation)
 {
@@ -364,7 +368,8 @@ static symmcoll_status_t find_data(struct symc_symm *symm, const char *where,
         data, wrong);
 }
 
-/* Without the lock it may be freed by another thread: it is found anew. */
+/* Frees an allocation. A wait releases the lock, and another thread may free
+ * the allocation then, so each round looks it up again. */
 static symmcoll_status_t free_data(
     struct symc_symm *symm, const char *where, void *data, bool own)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of an allocation.  The arena serves what is not large: its address
- * space is limited, and huge pages are not had there.
+ * Memory of an allocation. The arena serves small allocations only: its address
+ * space is limited, and it has no huge pages.
  */
 #include "symm_mem/backing.h"
 #include "base/descriptor.h"
@@ -18,15 +18,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the data's part of an allocation is rounded up to: the pad, which peers
- * write, shares no line with it. */
+/* The data is rounded up to this, so that it shares no cache line with the pad,
+ * which peers write. */
 #define DATA_ALIGN ((size_t)SYMC_FALSE_SHARING)
 
 static const char what[] = "symmetric memory";
 
 /* ---- the arena ---- */
 
-/* data bytes of it before the pad. */
+/* Allocates data bytes and the pad after them in the arena. */
 static symmcoll_status_t take_arena(struct symmcoll_world *world, size_t data,
     struct symc_allocation *allocation)
 {
@@ -47,7 +47,7 @@ static symmcoll_status_t take_arena(struct symmcoll_world *world, size_t data,
 
 /* ---- memfds ---- */
 
-/* Fill a new memfd of huge pages; why not, or NULL. */
+/* Fills a new memfd of huge pages. Returns NULL, or the reason of a failure. */
 static const char *fill_huge(int fd, size_t whole)
 {
     /* Beyond the limit ftruncate() would end the process by SIGXFSZ. */
@@ -60,8 +60,8 @@ static const char *fill_huge(int fd, size_t whole)
                : strerror(errno);
 }
 
-/* A memfd of huge pages, backed; -1, with the reason in the log, where the
- * kernel has none left. */
+/* Creates a memfd of huge pages and backs it; -1: the kernel has none left, and
+ * the log has the reason. */
 static int create_huge(
     const struct symmcoll_world *world, size_t nbytes, size_t *whole)
 {
@@ -88,7 +88,7 @@ static int create_huge(
     return -1;
 }
 
-/* A memfd for the data, mapped. */
+/* Creates a memfd for the data and maps it. */
 static symmcoll_status_t take_memfd(struct symmcoll_world *world, size_t nbytes,
     struct symc_allocation *allocation)
 {
@@ -147,7 +147,7 @@ symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
     return symc_memory_map_part(fd, offset, nbytes, what, at);
 }
 
-/* The caller's memfd, mapped. */
+/* Maps the caller's memfd and duplicates its descriptor. */
 static symmcoll_status_t import(const char *where,
     const struct symc_backing_source *source,
     struct symc_allocation *allocation)
@@ -164,7 +164,7 @@ static symmcoll_status_t import(const char *where,
             "a multiple of %zu, found %d, %zu and %llu",
             where, page, source->fd, source->nbytes,
             (unsigned long long)source->offset);
-    /* A file of huge pages ends with one; another is mapped to its end. */
+    /* A file of huge pages consists of whole pages; another file need not. */
     if (page == (size_t)sysconf(_SC_PAGESIZE))
         whole = source->nbytes;
     status =
@@ -188,7 +188,7 @@ static symmcoll_status_t import(const char *where,
     return SYMMCOLL_OK;
 }
 
-/* ---- which ---- */
+/* ---- choosing the memory ---- */
 
 static bool wants_memfd(const struct symmcoll_world *world, size_t nbytes)
 {
@@ -215,7 +215,9 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
             source->nbytes);
     if (!memfd) {
         status = take_arena(world, data, allocation);
-        /* No addresses left there, or no memory: the memfd tells which. */
+        /* the arena has no addresses or no memory left: the memfd's error says
+         * which */
+
         memfd = status == SYMMCOLL_ERR_NO_MEMORY && source->nbytes > 0;
         if (!memfd)
             return status;
@@ -235,7 +237,7 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     return status;
 }
 
-/* ---- the end ---- */
+/* ---- releasing ---- */
 
 void symc_allocation_drop(struct symc_allocation *allocation)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the bytes of an allocation come from: the arena, a memfd of its own, one
- * of the caller's, or a device.  Private to this directory.
+ * Sources of an allocation's bytes: the arena, a memfd of its own, a memfd of
+ * the caller, or a device. Private to this directory.
  */
 #ifndef SYMC_SYMM_MEM_BACKING_H
 #define SYMC_SYMM_MEM_BACKING_H
@@ -10,35 +10,36 @@
 
 struct symc_backing_source {
     size_t nbytes;
-    int fd; /* the caller's, borrowed; not imported: -1 */
+    int fd; /* borrowed from the caller; -1: not imported */
     uint64_t offset;
     bool imported;
 };
 
 /*
- * Fill in where an allocation's data and pad are: buffer, data_at, pad_at, and
- * of a memfd data, fd and mapped.  Where it fails nothing is left.
- * Errors: NO_MEMORY, SYSTEM; of an import also INVALID.
+ * Allocates the data and the pad of an allocation: sets buffer, data_at and
+ * pad_at, and for a memfd data, fd and mapped. On failure nothing remains
+ * allocated.
+ * Errors: NO_MEMORY, SYSTEM; for an import also INVALID.
  */
 symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     const char *where, const struct symc_backing_source *source,
     struct symc_allocation *allocation);
 
 /*
- * The same of the data alone, in the memory of the allocation's device: backend,
- * memory, data.  Where it fails nothing is left.
+ * Allocates the data alone, in memory of the allocation's device: sets backend,
+ * memory and data. On failure nothing remains allocated.
  * Errors: UNSUPPORTED, INVALID, NO_MEMORY, DEVICE.
  */
 symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     const char *where, struct symc_allocation *allocation);
 void symc_device_backing_close(struct symc_allocation *allocation);
 
-/* The log of a world, for what a backend cannot release: struct
- * symc_memory_request. */
+/* Writes to the log of a world. A backend reports with it what it cannot
+ * release; see struct symc_memory_request. */
 void symc_symm_log(void *world, enum symc_log_level level, const char *format,
     ...) SYMC_PRINTF(3, 4);
 
-/* A number of bytes rounded up to a multiple; false: there is none. */
+/* Rounds a number of bytes up to a multiple of align; false: overflow. */
 static inline bool symc_backing_round(
     size_t nbytes, size_t align, size_t *rounded)
 {
@@ -48,9 +49,9 @@ static inline bool symc_backing_round(
     return true;
 }
 
-/* Whether a descriptor that a peer has sent is memory that cannot become
- * shorter, with so many bytes from an offset on; and map them.  who is the peer,
- * for messages.  Errors: INVALID, NO_MEMORY. */
+/* Checks that a descriptor from a peer is a memfd sealed against shrinking,
+ * with nbytes from an offset on, and maps them. who names the peer in messages.
+ * Errors: INVALID, NO_MEMORY. */
 symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
     uint64_t offset, size_t nbytes, void **at);
 

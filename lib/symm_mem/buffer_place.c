@@ -6,13 +6,14 @@
 #include "registry/registry.h"
 #include "symm_mem/symm_mem.h"
 
-/* Where a byte is. */
+/* The device that holds a byte. */
 struct spot {
     enum symmcoll_device device;
     int16_t index;
 };
 
-/* Whether a byte is in the memory of the handle's buffers. */
+/* Returns whether a byte is in the memory of the handle's buffers; spot (out):
+ * its device. */
 static bool is_beside(
     const struct symmcoll_symm *handle, const void *at, struct spot *spot)
 {
@@ -36,7 +37,8 @@ static const char *format_expected(
         handle->share->device, handle->share->device_index, buffer);
 }
 
-/* Where it ends, which has begun in that memory. */
+/* Checks that a buffer's last byte lies in the same allocation as its first,
+ * which is in the right memory. */
 static symmcoll_status_t check_end(const struct symmcoll_symm *handle,
     const char *where, const char *what, const char *buffer, size_t nbytes)
 {
@@ -63,7 +65,8 @@ static symmcoll_status_t check_end(const struct symmcoll_symm *handle,
         (const void *)buffer, found);
 }
 
-/* Where the group is released meanwhile the call itself finds that. */
+/* Checks that the group's device can access the buffer. OK if the group is
+ * being released: the call itself reports that. */
 static symmcoll_status_t check_reach(const struct symmcoll_symm *handle,
     const char *where, const char *what, const void *buffer)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank does alone with joined memory of a device: enqueued on the group's
- * current stream, or the one of a call, in the order in which it is called; the calls
- * return when it has been.  Nobody waits for it but what the program enqueues after it; who
- * looks after the group's operations finds whether it has gone wrong, and then
+ * Accesses of one rank to joined device memory. A call enqueues the access on
+ * the group's current stream, or on the stream it is given, in program order,
+ * and returns. The library does not wait for it; later work on the stream does.
+ * The thread that monitors the group's operations detects a failure, and then
  * the group fails.
  */
 #include "base/cancel.h"
 #include "group/device.h"
 #include "symm_mem/symm_mem.h"
 
-/* The timeout of a kernel that waits: it cannot be told that it is not to. */
+/* Reads the timeout of a waiting kernel. A kernel cannot poll once and return,
+ * so 0 is INVALID. */
 static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
     enum symc_kind kind, double timeout, int64_t *timeout_ns)
 {
@@ -28,7 +29,7 @@ static symmcoll_status_t read_timeout(const struct symmcoll_symm *handle,
         handle->share->device_index);
 }
 
-/* Whether it is one of the pads, not of the data. */
+/* Returns whether an access is to the pads, not to the data. */
 static bool has_words(const struct symc_access *access)
 {
     return access->kind == SYMC_ACCESS_PUT_SIGNAL ||

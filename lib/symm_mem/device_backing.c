@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allocations in the memory of a device, which a backend provides: the data of an
- * allocation, and the pads of a share, that of signals and that of barriers, one
- * after the other, and then a table of addresses.
+ * Allocations in device memory, which a backend provides: the data of an
+ * allocation, and the pads of a share. The pads are one block: the signal pad,
+ * the barrier pad, and a table of addresses.
  */
 #include "registry/registry.h"
 #include "symm_mem/backing.h"
@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* No line of a device has words of two pads. */
+/* Alignment of a pad: no cache line of a device holds words of two pads. */
 #define PART_ALIGN ((size_t)256)
 
 const char *symc_symm_format_place(
@@ -55,7 +55,8 @@ void symc_symm_log(
     symc_logf(&of->log, level, "%s", line);
 }
 
-/* What tells in which context memory is to be: of words, that of the data. */
+/* Returns a buffer from whose context the backend takes the context of the new
+ * memory: for pads, the data. */
 static const void *find_buffer(const struct symc_allocation *allocation)
 {
     if (allocation->own != NULL)
@@ -64,8 +65,8 @@ static const void *find_buffer(const struct symc_allocation *allocation)
                                            : allocation->data;
 }
 
-/* Memory (out) of the backend's: words of a group, or data, or data of the program's
- * own. */
+/* Takes memory (out) from the backend: the pads of a group, new data, or data
+ * that the program registers. */
 static symmcoll_status_t take(struct symmcoll_world *world,
     const struct symc_allocation *allocation,
     const struct symmcoll_group *group, size_t nbytes, void **memory, void **at)
@@ -131,8 +132,8 @@ symmcoll_status_t symc_device_pads_allocate(
     void *at = NULL;
     symmcoll_status_t status;
 
-    (void)symc_backing_round(
-        share->pad_nbytes, PART_ALIGN, &pad); /* has most */
+    /* round up; pads are limited in size, so this cannot overflow */
+    (void)symc_backing_round(share->pad_nbytes, PART_ALIGN, &pad);
     status = take(world, share->allocation, share->group, 2 * pad + table,
         &share->pad_memory, &at);
     if (status != SYMMCOLL_OK) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pools: allocations that are kept when they are freed, and used once more for
- * the same number of bytes.
+ * Pools: allocations that are kept when they are freed, and reused for requests
+ * of the same size.
  *
- * An allocation counts its uses.  A rendezvous is of one use; the next one makes
- * it a former one, which holds again when all members tell that they have it
- * (symm_rendezvous.c): so that whether a rank has to take part in a rendezvous
+ * Each allocation counts its uses. A rendezvous is valid for one use; the next
+ * use makes it a former one, which becomes valid again if every member still
+ * has it (symm_rendezvous.c). So whether a rank takes part in a rendezvous
  * depends on its calls alone, and not on what its pool had left.
  */
 #include "base/cancel.h"
@@ -28,7 +28,7 @@ static symmcoll_status_t check(
 
 /* ---- pools ---- */
 
-/* Enter a new one; under the lock. */
+/* Adds a new pool to the list; under the lock. */
 static struct symmcoll_symm_pool *make(
     struct symc_symm *symm, const struct symmcoll_symm_args *args)
 {
@@ -45,7 +45,8 @@ static struct symmcoll_symm_pool *make(
     return made;
 }
 
-/* Whether there is memory of its device: that of a pad is taken for a moment. */
+/* Checks that the device of a pool has memory, by allocating that of a pad for
+ * a moment. */
 static symmcoll_status_t try_device(struct symmcoll_world *world,
     const char *where, const struct symmcoll_symm_args *args)
 {
@@ -180,7 +181,7 @@ symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
                                  : status;
 }
 
-/* ---- what it has ---- */
+/* ---- statistics ---- */
 
 symmcoll_status_t symmcoll_symm_pool_get_info(
     struct symmcoll_symm_pool *pool, struct symmcoll_symm_pool_info *info)
@@ -216,7 +217,7 @@ symmcoll_status_t symmcoll_symm_pool_get_info(
 
 /* ---- releasing ---- */
 
-/* One that has been freed, and that a call has not passed over; NULL: there is none.
+/* Returns a freed allocation that call `number` has not skipped; NULL: none.
  * Under the lock. */
 static struct symc_allocation *find_freed(
     const struct symmcoll_symm_pool *pool, uint64_t number)
@@ -229,16 +230,16 @@ static struct symc_allocation *find_freed(
     return at;
 }
 
-/* A call that releases what a pool has. */
+/* A call that releases the freed allocations of a pool. */
 struct release {
     const char *where;
     uint64_t number;
-    bool expired;            /* it waits no more */
-    symmcoll_status_t first; /* of its errors */
+    bool expired;            /* a wait has timed out: do not wait again */
+    symmcoll_status_t first; /* first error */
     char detail[SYMC_DETAIL_MAX];
 };
 
-/* One that cannot be released is passed over. */
+/* Skips an allocation that cannot be released. */
 static void pass(struct release *release, struct symc_allocation *freed,
     symmcoll_status_t status)
 {
@@ -251,14 +252,15 @@ static void pass(struct release *release, struct symc_allocation *freed,
         release->detail, sizeof(release->detail), "%s", symmcoll_last_error());
 }
 
-/* Release one once no device uses it.  The time of what does not end passes once:
- * then others are released where there is nothing to wait for. */
+/* Releases an allocation once no device uses it. Only the first wait may use up
+ * the timeout: after that, allocations that a device still uses are skipped
+ * without a wait. */
 static void release_one(struct symc_symm *symm, struct release *release,
     struct symc_allocation *freed)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    freed->users++; /* others may release it meanwhile */
+    freed->users++; /* another thread may release it during the wait */
     if (!release->expired)
         status =
             symc_allocation_await(symm, freed, release->number, release->where);
@@ -271,9 +273,10 @@ static void release_one(struct symc_symm *symm, struct release *release,
     symc_allocation_drop(freed);
 }
 
-/* Release what has been freed, once no device uses it; what one does keeps none of
- * the others.  Under the lock, which is released meanwhile.  Errors: the first, as
- * of symmcoll_symm_free(); then some is left. */
+/* Releases the freed allocations of a pool once no device uses them. One that
+ * stays in use does not keep the others. The lock is released during waits.
+ * Returns the first error, as symmcoll_symm_free() does; some allocations are
+ * left then. */
 static symmcoll_status_t release(
     const struct symmcoll_symm_pool *pool, const char *where)
 {
@@ -288,7 +291,7 @@ static symmcoll_status_t release(
                                     : symc_fail(all.first, "%s", all.detail);
 }
 
-/* What has not been freed belongs to no pool any more.  Under the lock. */
+/* Detaches the allocations that are not freed from the pool. Under the lock. */
 static void let_go(const struct symmcoll_symm_pool *pool)
 {
     for (struct symc_allocation *at = pool->home->allocations; at != NULL;

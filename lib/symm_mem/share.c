@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allocations in groups: their structs, which live as long as a handle or the
- * group's table refers to them, and their memory, which is left with the last
- * handle of a freed allocation.
+ * Shares. The struct lives until no handle and no table of the group refers to
+ * it; the memory is left with the last handle of a freed allocation.
  */
 #include "symm_mem/share.h"
 #include "group/release.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- the struct ---- */
+/* ---- allocation ---- */
 
 static void free_share(struct symc_share *share)
 {
@@ -78,7 +77,7 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
     return SYMMCOLL_OK;
 }
 
-/* A rank's addresses, once it is known where they are. */
+/* Sets the addresses of a handle, once those of the share are known. */
 static void place(struct symmcoll_symm *handle)
 {
     const struct symc_share *share = handle->share;
@@ -106,7 +105,8 @@ static bool is_gone(const struct symc_share *share)
     return atomic_load(&share->shared.state) == SYMC_SHARED_GONE;
 }
 
-/* Whether a backend has not let go of something of its group's. */
+/* Returns whether the backend still uses resources of the group's device
+ * operations, and so the memory. */
 static bool is_stuck(struct symc_share *share)
 {
     struct symc_slot *slot;
@@ -141,13 +141,13 @@ static void leave_device(struct symc_share *share)
         symc_left_joined(symm, backend->mem, share->joined_pads);
         symc_left_joined(symm, backend->mem, share->shared.joined);
     }
-    if (share->pad_memory != NULL) /* joined it remains */
+    if (share->pad_memory != NULL) /* pads that were joined have to stay */
         symc_left_memory(symm, backend->mem, share->pad_memory);
     share->shared.joined = share->joined_pads = NULL;
     share->pad_memory = NULL;
 }
 
-/* Leave what this rank has of it. */
+/* Leaves the memory of a share on this rank. */
 static void close_share(struct symc_share *share)
 {
     atomic_store(&share->shared.state, SYMC_SHARED_GONE);
@@ -181,7 +181,7 @@ void symc_share_discard(struct symc_share *share)
     free_share(share);
 }
 
-/* ---- users ---- */
+/* ---- references ---- */
 
 struct symc_share *symc_share_find(struct symc_symm *symm,
     const struct symmcoll_group *group,
@@ -195,13 +195,13 @@ struct symc_share *symc_share_find(struct symc_symm *symm,
     return at;
 }
 
-/* Whether an allocation is a user of its shares. */
+/* Returns whether an allocation holds a reference to its shares. */
 static bool is_owned(const struct symc_allocation *allocation)
 {
     return allocation->active || symc_allocation_is_kept(allocation);
 }
 
-/* How many users a share has besides its handles. */
+/* Returns the number of references to a share besides those of handles. */
 static uint32_t count_owners(const struct symc_share *share)
 {
     return !share->retired && is_owned(share->allocation) ? 1 : 0;
@@ -250,7 +250,7 @@ void symc_share_enlist(struct symc_share *share)
 {
     struct symc_symm *symm = share->home;
 
-    /* That of the allocation, where it has not been freed meanwhile. */
+    /* The allocation's reference, unless it was freed during the rendezvous. */
     share->users = count_owners(share);
     if (!share->allocation->active)
         atomic_store(&share->shared.state, SYMC_SHARED_FREED);
@@ -295,26 +295,27 @@ struct symmcoll_symm *symc_share_handle(
     return at;
 }
 
-/* It has no users. */
+/* Closes a share without references, and frees it if its group is gone. */
 static void end_share(struct symc_share *share)
 {
     if (share->home != NULL && !is_gone(share))
         close_share(share);
     if (share->group != NULL)
-        return; /* its group's table refers to it: symc_shares_sweep() */
+        return; /* the group's table refers to it: symc_shares_sweep() */
     if (share->home != NULL)
         delist(share->home, share);
     free_share(share);
 }
 
-/* Without waiting: whether nothing up to share->through can use it. */
+/* Returns, without waiting, whether no operation up to share->through can use
+ * the memory. */
 static bool is_idle(const struct symc_share *share)
 {
     struct symmcoll_group *group = share->group;
 
     if (group == NULL || symc_share_is_host(share))
         return true;
-    /* Who releases the group waits, and leaves it then. */
+    /* The group's release waits for its operations, and ends the share. */
     if (atomic_load(&share->cut))
         return false;
     return symc_queue_has_ended(group->queue, share->through) &&
@@ -326,10 +327,12 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
     bool device = share->group != NULL && !symc_share_is_host(share);
 
     share->users -= users;
-    /* Its queue may be gone: symc_shares_leave_group() ends it. */
+    /* The queue may be gone already: symc_shares_leave_group() ends the
+     * share. */
     if (device && atomic_load(&share->cut))
         return;
-    /* Those that remain may be awaited, and know nothing of what these did. */
+    /* Waiting for the remaining references does not cover what these
+     * enqueued. */
     if (device && !awaited)
         share->through = symc_queue_begun(share->group->queue);
     if (share->users > 0)
@@ -356,7 +359,7 @@ bool symc_shares_reap(struct symc_symm *symm)
     return left;
 }
 
-/* ---- of an allocation ---- */
+/* ---- shares of an allocation ---- */
 
 bool symc_allocation_is_busy(
     const struct symc_symm *symm, const struct symc_allocation *allocation)
@@ -393,7 +396,7 @@ void symc_shares_revive(
     }
 }
 
-/* ---- of a group ---- */
+/* ---- shares of a group ---- */
 
 symmcoll_status_t symc_shares_sweep(
     struct symc_symm *symm, struct symmcoll_group *group)
@@ -402,7 +405,7 @@ symmcoll_status_t symc_shares_sweep(
     symmcoll_status_t status;
 
     symc_shares_reap(symm);
-    /* The table has none any more that is gone, and freed here. */
+    /* Drops closed shares from the table before they are freed below. */
     status = symc_shared_prepare(&group->shared);
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
@@ -414,8 +417,8 @@ symmcoll_status_t symc_shares_sweep(
     return status;
 }
 
-/* Who has entered and not seen the flag leaves first: it is woken until it has
- * seen it. */
+/* Sets the flag, and waits until every thread that entered before has left.
+ * Wakes them until they have seen it. */
 static void cut(struct symc_share *share)
 {
     atomic_store(&share->cut, true);
@@ -435,8 +438,8 @@ void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
 
 static void leave_group(struct symc_share *share)
 {
-    cut(share);            /* one that has been joined since */
-    (void)is_stuck(share); /* nobody can say it later */
+    cut(share);            /* for a share joined since symc_shares_cut() */
+    (void)is_stuck(share); /* records it while the slot still exists */
     share->group = NULL;
     for (struct symmcoll_symm *at = share->handles; at != NULL; at = at->next)
         at->group = NULL;
@@ -456,15 +459,15 @@ void symc_shares_leave_group(
         if (at->users == 0)
             end_share(at);
         else
-            symc_share_retire(at); /* nobody finds it any more */
+            symc_share_retire(at); /* no group leads to it any more */
     }
 }
 
-/* ---- of a world ---- */
+/* ---- shares of a world ---- */
 
 void symc_shares_end(struct symc_symm *symm)
 {
-    /* Their groups have been cut off. */
+    /* The groups have been detached. */
     while (symm->shares != NULL) {
         struct symc_share *first = symm->shares;
         bool owned = !is_gone(first) && count_owners(first) > 0;

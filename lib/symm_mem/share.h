@@ -1,120 +1,128 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shares: allocations in groups.  Private to this directory, as what handles are
- * made of.
+ * Shares: an allocation together with a group that has joined it. Private to
+ * this directory; handles refer to shares.
  */
 #ifndef SYMC_SYMM_MEM_SHARE_H
 #define SYMC_SYMM_MEM_SHARE_H
 
 #include "symm_mem/symm_mem.h"
 
-/* ---- share_left.c: what is let go of under the lock ---- */
+/* ---- share_left.c: deferred release of device memory ---- */
 
-/* Have symc_symm_unlock() release what is a backend's: memory that has been joined,
- * or memory that it has allocated.  NULL: nothing. */
+/* Queue memory for release by symc_symm_unlock(): memory that was joined, or
+ * memory that a backend allocated. NULL is ignored. */
 void symc_left_joined(struct symc_symm *symm, const struct symc_memory_ops *mem,
     struct symc_joined *joined);
 void symc_left_memory(
     struct symc_symm *symm, const struct symc_memory_ops *mem, void *memory);
 
-/* ---- share.c; all under the lock ---- */
+/* ---- share.c; every function under the lock ---- */
 
-/* The backend's memory of it and its pads, once they have been joined; then the
- * share's. */
+/* Stores the joined data and pads of the backend in the share, which owns them
+ * from then on. */
 void symc_share_join(struct symc_share *share, struct symc_joined *joined,
     struct symc_joined *pads);
 
-/* That of a group; NULL: it has not joined it since that was made, or
- * used once more. */
+/* Returns the share of an allocation in a group. NULL: the group has not joined
+ * the allocation since it was made or reused. */
 struct symc_share *symc_share_find(struct symc_symm *symm,
     const struct symmcoll_group *group,
     const struct symc_allocation *allocation);
 
-/* That of a group from before an allocation of a pool was used once more; NULL:
- * there is none. */
+/* Returns a share that dates from before an allocation of a pool was reused;
+ * NULL: none. */
 struct symc_share *symc_share_find_former(struct symc_symm *symm,
     const struct symmcoll_group *group,
     const struct symc_allocation *allocation);
 
-/* All members have the same former one: it is that of the allocation again. */
+/* Makes a former share valid again, once every member has found the same
+ * one. */
 void symc_share_renew(struct symc_share *share);
 
-/* Not all have: operations find it no more, and the allocation leaves it. */
+/* Retires a former share that not every member has: the allocation drops its
+ * reference. */
 void symc_share_retire(struct symc_share *share);
 
-/* Whether this rank has a handle of an allocation, under the lock. */
+/* Returns whether this rank holds a handle on an allocation. */
 bool symc_shares_have_handle(
     const struct symc_symm *symm, const struct symc_allocation *allocation);
 
-/* One without its members' addresses; the allocation has a user more.  Errors:
- * NO_MEMORY. */
+/* Creates a share without the members' addresses. It holds a reference to the
+ * allocation. Errors: NO_MEMORY. */
 symmcoll_status_t symc_share_create(struct symc_symm *symm,
     struct symmcoll_group *group, struct symc_allocation *allocation,
     struct symc_share **share);
 
-/* Throw one away that has not been listed. */
+/* Frees a share that has not been listed. */
 void symc_share_discard(struct symc_share *share);
 
-/* List one, with the allocation as its user, where that has not been freed. */
+/* Lists a share. The allocation holds a reference to it unless it has been
+ * freed. */
 void symc_share_enlist(struct symc_share *share);
 
-/* The handle for an offset in the allocation, made where there is none; NULL:
- * no memory. */
+/* Returns the handle for an offset in the allocation, made on request; NULL:
+ * not made or out of memory. */
 struct symmcoll_symm *symc_share_handle(
     struct symc_share *share, size_t offset, bool make);
 
-/* So many users fewer; the last one leaves its memory: at once where nothing on a
- * device can use it, else in a later symc_shares_reap(), with its group, or at the
- * world's end.  awaited: of these users nothing runs that the share does not tell as
- * ended. */
+/* Drops references. The last one leaves the memory: at once if no device can
+ * use it, else in a later symc_shares_reap(), with its group, or when the world
+ * ends. awaited: the caller has waited for the device operations of these
+ * references, and share->ended covers them. */
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited);
 
-/* Leave the memory of all that have no users any more, and that nothing on a device
- * can use; whether some of that are left, which something may use. */
+/* Leaves the memory of every share without references that no device can use.
+ * Returns whether a device may still use some of them. */
 bool symc_shares_reap(struct symc_symm *symm);
 
-/* Whether something on a device may still use an allocation that no handle is on, or
- * its group is being released. */
+/* Returns whether a device may still use an allocation that no handle refers
+ * to, or a group that joined it is being released. */
 bool symc_allocation_is_busy(
     const struct symc_symm *symm, const struct symc_allocation *allocation);
 
-/* The allocation is freed: operations do not find it any more.  One with an id
- * is allocated once more: they do. */
+/* Marks the shares of a freed allocation, so that operations do not find them.
+ * symc_shares_revive() undoes it when an allocation with an id is allocated
+ * again. */
 void symc_shares_free(struct symc_symm *symm,
     const struct symc_allocation *allocation, bool awaited);
 void symc_shares_revive(
     struct symc_symm *symm, const struct symc_allocation *allocation);
 
-/* Forget those of a group that are gone, under its ticket, and make room for one
- * more in its table. */
+/* Frees the closed shares of a group, under its ticket, and makes room for one
+ * more in its table. Errors: NO_MEMORY. */
 symmcoll_status_t symc_shares_sweep(
     struct symc_symm *symm, struct symmcoll_group *group);
 
-/* A group is being released: nobody enters it by its shares any more, and who has
- * leaves it.  Once what runs on a device has ended: they have no group. */
+/* Called when a group is released: no thread enters the group by its shares any
+ * more, and this call returns when every thread inside has left. */
 void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group);
+/* Called when the device operations of a released group have ended: detaches
+ * its shares from it. */
 void symc_shares_leave_group(
     struct symc_symm *symm, struct symmcoll_group *group);
 
-/* The world is being finalized: let go of all memory. */
+/* Leaves all memory when the world is finalized. */
 void symc_shares_end(struct symc_symm *symm);
 
-/* ---- share_await.c: before memory of a device is left; under the lock ---- */
+/* ---- share_await.c: waiting for device operations; under the lock ---- */
 
 /*
- * Wait until nothing that this rank has enqueued so far in a share's group can use
- * its memory: by then what has a deadline has ended, or been ended, and what has
- * none has had the timeout of its call.  The lock is released meanwhile, and the
- * share has a user more.
- * Errors: TIMEOUT (what still runs, on which stream), DEVICE (the group was released
- * before a device had let go of the memory); nothing has changed then.
+ * Waits until no operation that this rank has enqueued so far in the share's
+ * group can use its memory. By then an operation with a deadline has ended or
+ * has been aborted; one without has had the timeout of its call. The lock is
+ * released during the wait, and the share holds one more reference.
+ * Errors: TIMEOUT (the operations that still run, with their stream), DEVICE
+ * (the group was released while a device still used the memory). Nothing has
+ * changed then.
  */
 symmcoll_status_t symc_share_await(
     struct symc_symm *symm, struct symc_share *share, const char *where);
 
-/* The same of all shares of an allocation, in calls with the same number, which is
- * one more than symm->awaits was.  IN_PROGRESS: the lock was released, and the
- * allocation may be gone: look anew, and call again. */
+/* Waits like symc_share_await() for every share of an allocation, one per call.
+ * number is the same in each, and one more than symm->awaits was before.
+ * IN_PROGRESS: the lock was released and the allocation may be gone; the caller
+ * looks it up and calls again. */
 symmcoll_status_t symc_allocation_await(struct symc_symm *symm,
     const struct symc_allocation *allocation, uint64_t number,
     const char *where);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs on a device before memory there is left: of a group that has joined
- * it, all that this rank has enqueued until then, whichever memory that uses.
+ * Waiting for device operations before memory is left: all that this rank has
+ * enqueued so far in a group that has joined the memory, whichever memory they
+ * use.
  *
- * Who is to wait and has no status to return leaves the memory later instead.
+ * A caller that cannot return a status leaves the memory later, instead of
+ * waiting.
  */
 #include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
@@ -11,18 +13,20 @@
 #include <stdio.h>
 #include <time.h>
 
-#define LOOK_NS (SYMC_NS_PER_S / 100) /* between two looks at `cut` */
-#define NAP_NS (SYMC_NS_PER_S / 1000) /* where there is nothing to sleep on */
-#define GRACE_NS (3 * SYMC_NS_PER_S / 2) /* to end what had a deadline */
+#define LOOK_NS (SYMC_NS_PER_S / 100) /* interval at which `cut` is checked */
+/* pause where there is no event to sleep on */
+#define NAP_NS (SYMC_NS_PER_S / 1000)
+/* time for operations past their deadline to be ended */
+#define GRACE_NS (3 * SYMC_NS_PER_S / 2)
 
 struct wait {
     const char *where;
     struct symc_share *share;
-    uint64_t number;            /* of what runs: up to this one */
-    int64_t began, deadline_ns; /* 0: it has not begun */
+    uint64_t number;            /* wait for the operations up to this one */
+    int64_t began, deadline_ns; /* began is 0 before the wait starts */
 };
 
-/* ---- of a share ---- */
+/* ---- waiting for one share ---- */
 
 static void nap(void)
 {
@@ -31,13 +35,14 @@ static void nap(void)
     nanosleep(&pause, NULL);
 }
 
-/* The time is over; what ends while that is told has ended in time. */
+/* Returns TIMEOUT with the operations that still run. Returns OK if they have
+ * ended while the message was made. */
 static symmcoll_status_t end_expired(
     const struct wait *wait, struct symmcoll_group *group)
 {
     char place[SYMC_SYMM_PLACE], found[SYMC_OWNED_TEXT + 64];
 
-    /* First: if all has not ended after that, it names something. */
+    /* Made first: if an operation still runs afterwards, the text names one. */
     symc_queue_format_running(group->queue, wait->number, found, sizeof(found));
     if (symc_queue_has_ended(group->queue, wait->number)) {
         char owned[SYMC_OWNED_TEXT];
@@ -58,7 +63,7 @@ static symmcoll_status_t end_expired(
             wait->share->device, wait->share->device_index, place));
 }
 
-/* What is to be waited for, and for how long. */
+/* Sets the operations to wait for, and the deadline. */
 static void begin(struct wait *wait, struct symmcoll_group *group)
 {
     int64_t until;
@@ -70,8 +75,8 @@ static void begin(struct wait *wait, struct symmcoll_group *group)
         until > SYMC_NEVER - GRACE_NS ? SYMC_NEVER : until + GRACE_NS;
 }
 
-/* In the group, without the lock: until all has ended, the group's release has
- * begun (IN_PROGRESS), or the time is over. */
+/* Waits inside the group, without the lock. IN_PROGRESS: the release of the
+ * group has begun. */
 static symmcoll_status_t await_group(
     struct wait *wait, struct symmcoll_group *group)
 {
@@ -93,10 +98,11 @@ static symmcoll_status_t await_group(
     return SYMMCOLL_IN_PROGRESS;
 }
 
-/* As who enters, see symc_symm_enter(); but what is waited for ends in any case,
- * so the group's release need not wake this thread at once.  What has been let go of
- * is released before (IN_PROGRESS): the driver may wait for a device there, and who
- * is counted in `waiting` keeps the release of the group waiting, with the lock. */
+/* Enters like symc_symm_enter(), and waits. The release of the group need not
+ * wake this thread, since the wait polls and ends anyway.
+ * Memory queued for release is released first, and then the result is
+ * IN_PROGRESS: the driver may wait for a device there, and a thread counted in
+ * `waiting` would keep the release of the group waiting with the lock held. */
 static symmcoll_status_t enter_and_await(
     struct symc_symm *symm, struct wait *wait)
 {
@@ -132,7 +138,8 @@ symmcoll_status_t symc_share_await(
             status = enter_and_await(symm, &wait);
             continue;
         }
-        /* Who releases the group waits, and then the share has none. */
+        /* The thread that releases the group waits; after that the share has no
+         * group. */
         symc_symm_unlock(symm);
         nap();
         pthread_mutex_lock(&symm->lock);
@@ -149,10 +156,10 @@ symmcoll_status_t symc_share_await(
     return status;
 }
 
-/* ---- of an allocation ---- */
+/* ---- waiting for an allocation ---- */
 
-/* Whether a call need not wait for a share: also a second time where a user has
- * left it meanwhile. */
+/* Returns whether call `number` need not wait for a share. It waits a second
+ * time if a reference was dropped in between. */
 static bool is_awaited(const struct symc_share *share, uint64_t number)
 {
     return (share->awaited >= number && share->ended >= share->through) ||

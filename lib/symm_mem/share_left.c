@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of devices that has been let go of under the lock of a world's symmetric
- * memory, and is released after it: the driver may wait for what a device does, and
- * nobody else should meanwhile.  Who takes the lock releases what he lets go of,
- * before his call returns.
+ * Device memory that was left under the lock of a world's symmetric memory and
+ * is released after it: the driver may wait for a device, and other threads
+ * shall not wait for the lock during that. The thread that holds the lock
+ * releases what it has queued, before its call returns.
  */
 #include "symm_mem/share.h"
 
@@ -12,7 +12,7 @@
 struct symc_left {
     struct symc_left *next;
     const struct symc_memory_ops *mem;
-    struct symc_joined *joined; /* one of the two */
+    struct symc_joined *joined; /* one of joined and memory is set */
     void *memory;
 };
 
@@ -24,7 +24,8 @@ static void release(const struct symc_left *left)
         left->mem->free(left->memory);
 }
 
-/* Where there is no memory for that, at once. */
+/* Queues memory for release. Releases it at once if no entry can be
+ * allocated. */
 static void add(struct symc_symm *symm, struct symc_left left)
 {
     struct symc_left *made = malloc(sizeof(*made));

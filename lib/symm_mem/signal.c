@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals: slot size * channel + source of the destination's pad is 1 from the
- * put to the wait, and 0 otherwise.
+ * Signals: the word at slot size * channel + source of the destination's pad is
+ * 1 from the put to the wait, and 0 otherwise.
  *
- * One thread of the source puts, and one of the destination waits; so only a put
- * changes a 0 and only a wait changes a 1, and a wait takes the signal with a
- * store: a compare-and-swap would hold the processor until it owns the line.
+ * One thread of the source puts, and one of the destination waits: only a put
+ * changes a 0, and only a wait changes a 1. So a wait takes the signal with a
+ * store; a compare-and-swap would stall the processor until it owns the cache
+ * line.
  */
 #include "symm_mem/symm_mem.h"
 
@@ -17,7 +18,7 @@ static inline _Atomic uint32_t *find_slot(const struct symmcoll_symm *handle,
     return (_Atomic uint32_t *)(void *)(handle->pads[destination] + index);
 }
 
-/* What both check before anything else; group (out): the handle's. */
+/* Checks the arguments of both calls; group (out): the handle's. */
 static inline bool is_usable(const struct symmcoll_symm *handle,
     const struct symmcoll_group **group, int rank, int channel, double timeout)
 {
@@ -26,8 +27,8 @@ static inline bool is_usable(const struct symmcoll_symm *handle,
            channel >= 0 && channel < handle->channels && timeout == timeout;
 }
 
-/* What is not to be done here: wrong, or of a device, whose handles have no
- * channels of the host's. */
+/* Handles the calls that the fast path does not take: invalid ones, and those
+ * on device memory, whose handles have no host channels. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_symm *handle, int rank, int channel, enum symc_kind kind,
     double timeout)
@@ -49,8 +50,8 @@ static __attribute__((noinline)) symmcoll_status_t refuse(
 
 /* ---- put ---- */
 
-/* Whether it was free, and is not any more.  Acquire: what the destination did
- * before it took the signal before is over. */
+/* Tries to set a free slot. Acquire: orders this put after the wait that took
+ * the previous signal. */
 static inline bool put(_Atomic uint32_t *slot)
 {
     uint32_t free = 0;
@@ -66,7 +67,7 @@ static bool is_free(void *arg)
     return atomic_load_explicit(slot, memory_order_relaxed) == 0;
 }
 
-/* The signal before has not been taken. */
+/* Waits until the previous signal has been taken, and puts. */
 static __attribute__((noinline)) symmcoll_status_t put_later(
     struct symmcoll_symm *handle, int dst, int channel, enum symc_kind kind,
     double timeout, _Atomic uint32_t *slot)
@@ -130,7 +131,8 @@ static bool is_put(void *arg)
     return atomic_load_explicit(slot, memory_order_acquire) == 1;
 }
 
-/* Release: what this rank did before is over when the next is put. */
+/* Takes a signal. Release: what this rank did before is visible to the next
+ * put. */
 static inline void take(
     struct symmcoll_symm *handle, int src, _Atomic uint32_t *slot)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers: each member counts them in a word of its own for each channel, and
- * waits until the words of all others have the same count.  One crossing,
- * where signals in the pads would take two, and no slot of the pads is used.
+ * Barriers: each member counts them in one word of its own per channel, and
+ * waits until the words of all others have reached its count. That takes one
+ * crossing, where signals in the pads would take two, and no slot of a pad is
+ * used.
  *
- * A member counts a barrier when it has passed it.  So one that has expired is the
- * same one when it is called again, and who arrives late is not taken to be at
- * the next.
+ * A member counts a barrier as passed when it returns OK. So a barrier that has
+ * expired can be called again, and a late member does not count as arrived at
+ * the next one.
  *
- * A member that is one ahead waits for the others there, so words differ by one
- * at most; what a stray store leaves in one is taken for a count that has been
- * reached, or delays to the timeout.
+ * A member that is one barrier ahead waits there, so words differ by one at
+ * most. A stray store to a word looks like a count that has been reached, or
+ * delays the members until the timeout.
  */
 #include "symm_mem/symm_mem.h"
 
 /*
- * The word of a channel for a count.  The first channels have several, each in a
- * line of its own, in turn: a peer that polls one does not take the line from
- * the rank that writes the next.
+ * Returns the word of a channel for a count. Each of the first channels has
+ * several words, each on a cache line of its own, which take turns: a peer that
+ * polls one does not take the line from the rank that writes the next.
  */
 static inline _Atomic uint64_t *find_word(
     const struct symmcoll_symm *handle, int rank, int channel, uint64_t count)
@@ -30,7 +31,7 @@ static inline _Atomic uint64_t *find_word(
     } else {
         lines = symc_symm_words_nbytes(handle->channels) / SYMC_FALSE_SHARING -
                 SYMC_SYMM_FAST * SYMC_SYMM_TURNS;
-        if (lines == 0) /* there is one for each such number */
+        if (lines == 0) /* each of these channels has a line of its own */
             lines = 1;
         at = (SYMC_SYMM_FAST * SYMC_SYMM_TURNS + number % lines) *
                  SYMC_FALSE_SHARING +
@@ -39,7 +40,7 @@ static inline _Atomic uint64_t *find_word(
     return (_Atomic uint64_t *)(void *)(handle->words[rank] + at);
 }
 
-/* A word and the count that it is to have. */
+/* A word, and the count that it has to reach. */
 struct awaited {
     const _Atomic uint64_t *word;
     uint64_t count;
@@ -53,7 +54,7 @@ static bool has_arrived(void *arg)
            awaited->count;
 }
 
-/* Wait for the others from this one on. */
+/* Waits for the members from `first` on. */
 static __attribute__((noinline)) symmcoll_status_t await_others(
     struct symmcoll_symm *handle, int first, int channel, double timeout,
     uint64_t count)
@@ -83,8 +84,8 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     return status;
 }
 
-/* What is not to be done here: wrong, or of a device, whose handles have no
- * channels of the host's. */
+/* Handles the calls that the fast path does not take: invalid ones, and those
+ * on device memory, whose handles have no host channels. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_symm *handle, int channel, double timeout)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Comparing what the members have told in a round of their group.
+ * Comparison of the numbers that members exchanged in a round of their group.
  */
 #include "base/ranks.h"
 #include "symm_mem/symm_mem.h"
@@ -19,7 +19,7 @@ static uint64_t value_of(const struct symc_symm_values *values, int member)
     return value;
 }
 
-/* Each value once, with the ranks that have it. */
+/* Lists each value once, with the ranks that have it. */
 static void list_values(const struct symmcoll_group *group,
     const struct symc_symm_values *values, char *buffer, size_t nbytes)
 {

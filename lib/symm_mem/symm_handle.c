@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles: finding, releasing and asking them, and the views of every member's
- * memory that they are for.
+ * Handles: rendezvous, look-up, release, and checks of a call's arguments.
  */
 #include "base/cancel.h"
 #include "base/dtype.h"
@@ -103,10 +102,10 @@ symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
     return status;
 }
 
-/* ---- finding ---- */
+/* ---- look-up and rendezvous ---- */
 
-/* The handle for an address, where the allocation has been joined in the group,
- * else NULL; under the lock.  allocation (out): that of the address, or NULL.
+/* Finds the handle for an address; NULL if the group has not joined its
+ * allocation. Under the lock. allocation (out): that of the address, or NULL.
  * Errors: NO_MEMORY. */
 static symmcoll_status_t find(struct symc_symm *symm,
     const struct symmcoll_group *group, const void *data,
@@ -125,7 +124,8 @@ static symmcoll_status_t find(struct symc_symm *symm,
     return *handle != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-/* The same; the handle has a user more, or else the allocation has. */
+/* Finds like find(), under the lock. The result holds a reference: the handle,
+ * or else the allocation. */
 static symmcoll_status_t find_or_hold(struct symc_symm *symm,
     const struct symmcoll_group *group, const void *data,
     struct symc_allocation **held, struct symmcoll_symm **handle)
@@ -153,8 +153,9 @@ static void let_go(struct symc_symm *symm, struct symc_allocation *held)
     symc_symm_unlock(symm);
 }
 
-/* Under the ticket: another thread may have joined it meanwhile.  A rank without
- * memory for that takes part, so that the others do not wait for it. */
+/* Joins an allocation under the ticket, unless another thread has done so
+ * since. A rank without memory for it takes part, so that the others do not
+ * wait for it. */
 static symmcoll_status_t join(struct symc_symm *symm,
     struct symmcoll_group *group, const void *data, int64_t timeout_ns,
     struct symmcoll_symm **handle)
@@ -165,7 +166,8 @@ static symmcoll_status_t join(struct symc_symm *symm,
     struct symmcoll_symm *found = NULL;
     symmcoll_status_t status;
 
-    /* An error here is of this rank alone: it has been joined on all. */
+    /* An error here is this rank's alone: all ranks have joined the
+     * allocation. */
     if (symm != NULL) {
         status = find_or_hold(symm, group, data, &offer.allocation, &found);
         if (status != SYMMCOLL_OK)
@@ -272,8 +274,8 @@ symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     return status;
 }
 
-/* The last one on memory of a device waits for what runs there; what does not end
- * keeps the memory. */
+/* Drops a reference of a handle. The last one on device memory waits for the
+ * operations that use it; if they do not end, the memory stays mapped. */
 static void release(struct symc_symm *symm, struct symc_share *share)
 {
     bool awaited = share->users == 1 && !symc_share_is_host(share) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rendezvous of allocations in the memory of devices: the group's backend of
- * that memory maps what all members have, and then their pads, after the first
- * round has told that all have such memory, of the same size.
+ * Rendezvous of allocations in device memory: after the first round has shown
+ * that all members have such memory, of the same size, the group's backend maps
+ * the data of all members and then their pads.
  */
 #include "base/ranks.h"
 #include "group/device.h"
@@ -18,7 +18,8 @@ symmcoll_status_t symc_symm_check_device(
     const struct symc_allocation *allocation = rendezvous->offer->allocation;
     int found;
 
-    /* Opening the backend takes it, and finds who has taken another since. */
+    /* Opening the backend fixes the device, and reports a change by another
+     * thread. */
     if (symc_group_is_on_device(group, allocation->device_index, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -51,8 +52,8 @@ symmcoll_status_t symc_symm_compare_places(
         group->name);
 }
 
-/* What the members cannot, with the call's name; of a group that has failed it is
- * there. */
+/* Adds the name of the call to an error of the backend. The error of a failed
+ * group has it already. */
 static symmcoll_status_t fail(
     const struct symc_symm_rendezvous *rendezvous, symmcoll_status_t status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of the other members, as they have told where it is: checked, and
- * mapped where it is in memfds.
+ * Memory of the other members, at the places that they have published: checked,
+ * and mapped if it is in memfds.
  */
 #include "base/ranks.h"
 #include "symm_mem/backing.h"
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether what a member has told is within what is mapped of its arena. */
+/* Checks that a range published by a member lies within the mapped part of its
+ * arena. */
 static symmcoll_status_t check_place(
     const struct symc_symm_rendezvous *rendezvous, int member, uint64_t at,
     uint64_t nbytes)
@@ -35,7 +36,7 @@ static symmcoll_status_t check_place(
         who, view->mapped, (unsigned long long)nbytes, (unsigned long long)at);
 }
 
-/* Where a member's memory is for this rank; fd is borrowed. */
+/* Finds or maps a member's memory in this process; fd is borrowed. */
 static symmcoll_status_t find_member(
     struct symc_symm_rendezvous *rendezvous, int member, int fd)
 {
@@ -73,7 +74,7 @@ static symmcoll_status_t find_member(
     return status;
 }
 
-/* Exchange the memfds; all members do, or none. */
+/* Exchanges the memfds. All members do, if one has a memfd. */
 static symmcoll_status_t exchange(
     struct symc_symm_rendezvous *rendezvous, int *fds)
 {
@@ -88,8 +89,8 @@ static symmcoll_status_t exchange(
         rendezvous->offer->deadline_ns, fds);
 }
 
-/* Accept the segment of the words: from then on the others know when this rank
- * has left. */
+/* Accepts the segment of the barrier words. From then on the others see when
+ * this rank has left it. */
 static symmcoll_status_t accept_words(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
@@ -101,7 +102,8 @@ static symmcoll_status_t accept_words(struct symc_symm_rendezvous *rendezvous)
         return SYMMCOLL_ERR_NO_MEMORY;
     for (int r = 0; r < group->size; r++)
         words[r] = rendezvous->all[r].words;
-    rendezvous->offered = false; /* the segment's, also where this fails */
+    /* the segment owns the offer, even if this fails */
+    rendezvous->offered = false;
     status = symc_segment_accept_with(&group->world->segments, group->global,
         group->rank, group->size, words, rendezvous->offer->allocation->buffer,
         &share->segment);
@@ -124,7 +126,7 @@ symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous)
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     status = exchange(rendezvous, fds);
     if (own != SYMMCOLL_OK)
-        status = symc_fail(own, "%s", detail); /* what came first */
+        status = symc_fail(own, "%s", detail); /* the first error */
     for (int r = 0; r < group->size; r++) {
         if (status == SYMMCOLL_OK)
             status = find_member(rendezvous, r, fds[r]);

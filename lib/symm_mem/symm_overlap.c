@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether memory of the program's own, which is to be registered, is apart from
- * all that this rank knows: also from what a backend has mapped and nobody asked
- * for, since it maps whole pieces.
+ * Checks that memory to register does not overlap memory that this rank knows.
+ * That includes memory that a backend has mapped beyond a request, since it
+ * maps whole granules.
  */
 #include "base/ranks.h"
 #include "symm_mem/symm_mem.h"
@@ -16,7 +16,7 @@ static bool is_in(
 
 /* ---- allocations ---- */
 
-/* What the backend has mapped for memory of its own. */
+/* Returns the range that the backend has mapped for a memory handle. */
 static struct symc_extent find_extent(
     const struct symc_backend *backend, const void *memory)
 {
@@ -50,7 +50,8 @@ static symmcoll_status_t check_allocation(
 
 /* ---- shares ---- */
 
-/* What joining has mapped of a member. */
+/* Returns whether the range mapped of a member's memory overlaps the
+ * request. */
 static bool is_mapped(const struct symc_symm_request *request,
     const struct symc_joined *joined, int member, struct symc_extent *extent)
 {
@@ -60,8 +61,8 @@ static bool is_mapped(const struct symc_symm_request *request,
     return is_in(request, extent);
 }
 
-/* What has been mapped for an allocation of this rank's, which may have been freed
- * since. */
+/* Returns whether the range mapped for this rank's allocation, which may have
+ * been freed since, overlaps the request. */
 static bool is_of_own(const struct symc_symm_request *request,
     const struct symc_share *share, int member, struct symc_extent *extent)
 {
@@ -71,7 +72,7 @@ static bool is_of_own(const struct symc_symm_request *request,
     return member == share->rank && is_in(request, extent);
 }
 
-/* Pads are a group's own, and nothing of the program's. */
+/* Checks the pads, which belong to the group, and not to the program. */
 static symmcoll_status_t check_pads(
     const struct symc_symm_request *request, const struct symc_share *share)
 {
@@ -90,7 +91,7 @@ static symmcoll_status_t check_pads(
         extent.begin);
 }
 
-/* What any member has of it, where this rank sees that. */
+/* Checks the memory of one member, as this rank has it mapped. */
 static symmcoll_status_t check_member(const struct symc_symm_request *request,
     const struct symc_share *share, int member)
 {
@@ -136,7 +137,7 @@ symmcoll_status_t symc_symm_check_own(
         status = check_allocation(request, at);
     for (const struct symc_share *at = symm->shares;
          at != NULL && status == SYMMCOLL_OK; at = at->next) {
-        if (at->allocation != NULL) /* it has not been left */
+        if (at->allocation != NULL) /* its memory has not been left */
             status = check_share(request, at);
     }
     return status;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of the program's own on a device that becomes symmetric memory: an
- * allocation (allocate.c) whose bytes the backend imports.  It is the program's
- * all the time, which may have forgotten what it has done with it: what overlaps
- * other symmetric memory is refused (symm_overlap.c), also where that has been freed
- * or deregistered and is still in use.
+ * Registration of device memory of the program: an allocation (allocate.c) for
+ * which the backend imports the memory. It stays the program's. Memory that
+ * overlaps other symmetric memory is refused (symm_overlap.c), also if that was
+ * freed or deregistered and is still in use.
  */
 #include "base/cancel.h"
 #include "registry/registry.h"
@@ -12,7 +11,7 @@
 
 static const char where[] = "symm_register";
 
-/* Which device it is on, where the caller does not say. */
+/* Finds the device of the memory if the caller names none. */
 static symmcoll_status_t find_place(const struct symmcoll_world *world,
     const void *data, struct symmcoll_symm_args *args)
 {

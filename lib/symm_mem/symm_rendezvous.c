@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rendezvous of an allocation: rounds of the group, as those in which groups
- * are made.  In the first each member tells where its memory is, in the second
- * whether it could map what the others have told; between the two memfds are
- * exchanged, where there are any.  In the memory of devices the backend has rounds
- * of its own instead (symm_join.c).  Nobody has a handle before all could, and
- * where one cannot nobody has: then each says why in a third round.
+ * Rendezvous of an allocation, in rounds like those that create a group. In the
+ * first round each member publishes the place of its memory, in the second
+ * whether it could map the memory of the others; between the two the members
+ * exchange memfds, if there are any. For device memory the backend has rounds
+ * of its own instead (symm_join.c). No member gets a handle before all have
+ * mapped everything. If one cannot, none gets a handle, and a third round
+ * carries the reasons.
  *
- * Each rendezvous has a segment, for the words of barriers.  Until all members
- * have left that, no part of the allocation is used again.  On a device it has
- * pads of its own instead, so that a group finds the words that its members have
- * written, and no others.
+ * Each rendezvous has a segment for the words of barriers. No part of the
+ * allocation is reused until all members have left it. On a device the
+ * rendezvous has pads of its own instead, so that a group finds only the words
+ * that its members have written.
  *
- * An allocation of a pool that is used once more may have been joined before.
- * Its members tell the number of that rendezvous in the first round, and where it
- * is the same on all, it holds again; else they join anew.
+ * An allocation of a pool that is reused may have been joined before. In the
+ * first round each member publishes the number of that rendezvous. If it is the
+ * same on all, that rendezvous is valid again; else they join anew.
  */
 #include "symm_mem/symm_rendezvous.h"
 #include "base/ranks.h"
@@ -42,7 +43,8 @@ static symmcoll_status_t compare(const struct symc_symm_rendezvous *rendezvous,
     return symc_symm_compare(rendezvous->group, &values);
 }
 
-/* Sizes of all members; the same error on all. */
+/* Compares places, sizes, pads and addresses of all members; the same error on
+ * all. */
 static symmcoll_status_t compare_all(
     const struct symc_symm_rendezvous *rendezvous)
 {
@@ -61,7 +63,8 @@ static symmcoll_status_t compare_all(
     return status;
 }
 
-/* A member cannot: the same error on all, which names it. */
+/* Exchanges the errors of all members, and returns the first; the same on
+ * all. */
 static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
@@ -90,9 +93,9 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
                : status;
 }
 
-/* ---- this member's ---- */
+/* ---- preparing this member ---- */
 
-/* Keep what this rank cannot do, with its detail. */
+/* Stores an error of this rank, with its detail. */
 static void keep(struct symc_symm_rendezvous *rendezvous, symmcoll_status_t own)
 {
     rendezvous->own = own;
@@ -101,8 +104,8 @@ static void keep(struct symc_symm_rendezvous *rendezvous, symmcoll_status_t own)
             symmcoll_last_error());
 }
 
-/* A share from before the allocation was used once more, with a handle for the
- * address. */
+/* Finds a share from before the allocation was reused, and makes its handle for
+ * the address. */
 static symmcoll_status_t find_former(struct symc_symm_rendezvous *rendezvous)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -123,7 +126,7 @@ static symmcoll_status_t find_former(struct symc_symm_rendezvous *rendezvous)
     return status;
 }
 
-/* The pads of a share on a device. */
+/* Allocates the pads of a share on a device. */
 static symmcoll_status_t prepare_device(
     const struct symc_symm_rendezvous *rendezvous)
 {
@@ -135,7 +138,7 @@ static symmcoll_status_t prepare_device(
                : status;
 }
 
-/* A share, and the segment of its words. */
+/* Creates a share, and offers the segment of its barrier words. */
 static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
@@ -172,7 +175,8 @@ static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
     return SYMMCOLL_OK;
 }
 
-/* What this rank can find out before it tells the others. */
+/* Prepares what this rank publishes in the first round; anew: without a former
+ * share. */
 static symmcoll_status_t prepare(
     struct symc_symm_rendezvous *rendezvous, bool anew)
 {
@@ -202,9 +206,10 @@ static symmcoll_status_t prepare(
 }
 
 /*
- * Take the offer back, and with it the buffer.  Some may have accepted it where
- * the round has failed, but nobody reads or writes what it is of: that is done
- * with handles, and they exist when all members have passed the second round.
+ * Withdraws the offered segment and drops its buffer. If the round has failed,
+ * some members may have accepted the segment, but none accesses it: that takes
+ * a handle, and handles exist only after all members have passed the second
+ * round.
  */
 static void take_back(struct symc_symm_rendezvous *rendezvous)
 {
@@ -217,7 +222,7 @@ static void take_back(struct symc_symm_rendezvous *rendezvous)
     rendezvous->offered = false;
 }
 
-/* Release what has been prepared in vain. */
+/* Releases what was prepared for a rendezvous that failed. */
 static void discard(struct symc_symm_rendezvous *rendezvous)
 {
     struct symc_symm *symm = rendezvous->symm;
@@ -233,7 +238,8 @@ static void discard(struct symc_symm_rendezvous *rendezvous)
     rendezvous->share = rendezvous->former = NULL;
 }
 
-/* All have mapped everything: the handle. */
+/* Lists the share when all members have mapped everything. Returns the
+ * handle. */
 static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
 {
     struct symc_share *share = rendezvous->share;
@@ -249,9 +255,10 @@ static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
     return handle;
 }
 
-/* ---- a former one ---- */
+/* ---- former rendezvous ---- */
 
-/* Whether members have a former rendezvous; same (out): all the same one. */
+/* Returns whether a member has a former rendezvous; same (out): all have the
+ * same one. */
 static bool have_former(
     const struct symc_symm_rendezvous *rendezvous, bool *same)
 {
@@ -266,7 +273,8 @@ static bool have_former(
     return any;
 }
 
-/* It holds again; the user that it has more is that of the handle. */
+/* Makes the former share valid again. Its additional reference becomes the
+ * handle's. */
 static struct symmcoll_symm *renew_former(
     struct symc_symm_rendezvous *rendezvous)
 {
@@ -294,7 +302,8 @@ static void retire_former(struct symc_symm_rendezvous *rendezvous)
 
 /* ---- the rounds ---- */
 
-/* All have told what they have: map it, and learn whether all could. */
+/* Maps the memory that the members have published, and finds out whether all
+ * could. */
 static symmcoll_status_t open_everywhere(
     struct symc_symm_rendezvous *rendezvous, struct symmcoll_symm **handle)
 {
@@ -327,7 +336,7 @@ static symmcoll_status_t open_everywhere(
     return SYMMCOLL_OK;
 }
 
-/* The first round. */
+/* Runs the first round. */
 static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
@@ -351,8 +360,8 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
     return refused ? explain(rendezvous) : status;
 }
 
-/* Prepare and tell; then what all have formerly joined holds again, or all map
- * what the others have. */
+/* Prepares and runs the first round; then either the former rendezvous of all
+ * members is valid again, or each maps the memory of the others. */
 static symmcoll_status_t join(
     struct symc_symm_rendezvous *rendezvous, struct symmcoll_symm **handle)
 {
@@ -375,7 +384,7 @@ static symmcoll_status_t join(
     if (status != SYMMCOLL_OK)
         return status;
     status = open_everywhere(rendezvous, handle);
-    take_back(rendezvous); /* where this rank could not accept it */
+    take_back(rendezvous); /* if this rank could not accept it */
     return status;
 }
 

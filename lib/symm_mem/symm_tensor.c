@@ -7,11 +7,11 @@
 #include "base/tensor.h"
 #include "symm_mem/symm_mem.h"
 
-/* Shape and type of a caller's tensor, and the number of its elements. */
+/* Checks the shape and type of a tensor, and counts its elements. */
 static symmcoll_status_t check_shape(
     const char *where, const struct symmcoll_tensor *tensor, size_t *count)
 {
-    size_t product = 1; /* as if no length were 0: strides are such products */
+    size_t product = 1; /* ignores zero lengths: strides are such products */
     bool empty = false;
 
     if (symc_dtype_find(tensor->dtype) == NULL || tensor->ndim < 0 ||
@@ -45,7 +45,7 @@ static void make_contiguous(struct symmcoll_tensor *tensor)
     }
 }
 
-/* The elements from the first to the one after the last. */
+/* Counts the elements from the first to one past the last. */
 static symmcoll_status_t count_extent(
     const char *where, const struct symmcoll_tensor *tensor, size_t *count)
 {
@@ -125,7 +125,7 @@ symmcoll_status_t symc_symm_check_same_place(const char *where,
         symc_symm_format_place(tensor->device, tensor->device_index, found));
 }
 
-/* The memory of a tensor, where that says. */
+/* Allocates memory for a tensor, on the device that the tensor names. */
 static symmcoll_status_t allocate(struct symmcoll_world *world,
     const struct symmcoll_symm_args *given, struct symmcoll_tensor *made,
     size_t nbytes)

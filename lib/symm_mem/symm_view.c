@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a handle shows: every member's buffer and signal pad.
+ * Contents of a handle: the buffer and the signal pad of every member.
  */
 #include "base/dtype.h"
 #include "base/tensor.h"
@@ -44,7 +44,7 @@ symmcoll_status_t symmcoll_symm_get_info(
     return symc_sized_write(&kind, "symm_get_info", &found, info);
 }
 
-/* A handle whose memory is there, and one of its ranks. */
+/* Checks that the memory of a handle exists, and that a rank is a member. */
 static symmcoll_status_t check(
     const struct symmcoll_symm *handle, const char *where, int rank)
 {

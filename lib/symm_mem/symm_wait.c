@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting for what a member writes to symmetric memory, beyond the first polls;
- * and how it ends in vain.
+ * Waiting for a word that a member writes to symmetric memory, after the first
+ * polls, and the errors of such a wait.
  */
 #include "base/cancel.h"
 #include "base/ranks.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* " on channel 3", "" where a call has none. */
+/* Formats " on channel 3"; "" if the call has no channel. */
 static const char *format_channel(
     const struct symc_symm_wait *wait, char text[32])
 {
@@ -19,7 +19,8 @@ static const char *format_channel(
     return text;
 }
 
-/* interrupted: the group had not failed when the call began to wait. */
+/* Returns the error of a stopped wait. interrupted: the group had not failed
+ * when the call began to wait. */
 static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
     const struct symc_symm_wait *wait, bool interrupted)
 {
@@ -62,7 +63,7 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
         format_channel(wait, channel), wait->missing, group->name);
 }
 
-/* ---- the group's release meanwhile ---- */
+/* ---- entering, and the group's release ---- */
 
 static symmcoll_status_t fail_released(
     const struct symmcoll_symm *handle, enum symc_kind kind)
@@ -77,8 +78,8 @@ bool symc_symm_hold(const struct symmcoll_symm *handle)
 {
     struct symc_share *share = handle->share;
 
-    /* In this order, and in the other one in share.c: either the group is found
-     * cut off here, or its release waits. */
+    /* cut() in share.c sets the flag first and then reads the count: either
+     * this thread sees the flag, or the release waits for it. */
     atomic_fetch_add(&share->waiting, 1);
     if (!atomic_load(&share->cut)) {
         symc_group_enter(handle->group);
@@ -115,11 +116,11 @@ symmcoll_status_t symc_symm_failure(
 
 /* ---- waiting ---- */
 
-/* A wait that ends with the group's release, too. */
+/* A wait that also ends when the group is released. */
 struct wait {
     const struct symc_symm_wait *what;
     const struct symc_share *share;
-    bool reached; /* a word may change once more */
+    bool reached; /* kept from the last check: the word may change again */
 };
 
 static bool is_over(void *arg)

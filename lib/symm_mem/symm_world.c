@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a world and its groups have of symmetric memory, and its end with
- * either.
+ * Symmetric memory of a world and of its groups, and its end with either.
  */
 #include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>
 
-/* ---- of a group ---- */
+/* ---- groups ---- */
 
-static const char group_key; /* its address is that of this module's */
+/* its address identifies this module's extension */
+static const char group_key;
 
-/* Under the lock. */
+/* Frees the allocation of a handle, and the handle; under the lock. */
 static void drop(const struct symmcoll_symm *handle)
 {
     struct symc_share *share = handle->share;
@@ -57,7 +57,7 @@ bool symc_symm_reap(struct symmcoll_world *world)
     return left;
 }
 
-/* Its shares are without it from now on. */
+/* Detaches the shares of a group from it, and frees its workspace. */
 static void end_group(struct symc_symm_group *of)
 {
     struct symc_symm *symm = of->symm;
@@ -133,7 +133,7 @@ struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group)
     return of;
 }
 
-/* ---- of a world ---- */
+/* ---- worlds ---- */
 
 static void end(struct symc_extension *extension, struct symmcoll_world *world)
 {
@@ -161,7 +161,7 @@ static void end(struct symc_extension *extension, struct symmcoll_world *world)
     free(symm);
 }
 
-static const char key; /* its address is that of this module's extension */
+static const char key; /* its address identifies this module's extension */
 
 static struct symc_extension *make(void)
 {
@@ -188,7 +188,7 @@ struct symc_symm *symc_symm_of(struct symmcoll_world *world)
     return symm;
 }
 
-/* ---- its allocations ---- */
+/* ---- allocations ---- */
 
 struct symc_allocation *symc_allocation_find(
     struct symc_symm *symm, const void *address)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The workspace of a group: an allocation that grows.  Who still has a handle on
- * one that has become too small keeps it.
+ * Workspace of a group: an allocation that grows. A handle on a former, smaller
+ * workspace keeps that memory.
  *
- * Every call is a round, in which the members tell what they ask for: were it
- * one only where the workspace has to grow, a member that asks for less would
- * not take part, and the others would wait for it.
+ * Every call is a round in which the members publish the sizes that they
+ * request. If only growing were a round, a member that requests less would not
+ * take part, and the others would wait for it.
  */
 #include "base/cancel.h"
 #include "base/ranks.h"
@@ -17,16 +17,16 @@
 
 static const char where[] = "symm_workspace";
 
-/* What a member tells. */
+/* The data that a member publishes. */
 struct asked {
-    int32_t status; /* NO_MEMORY: for what its group has of symmetric memory */
+    int32_t status; /* NO_MEMORY: no symmetric memory of the group */
     uint32_t unused;
     uint64_t nbytes;
 };
 _Static_assert(sizeof(struct asked) <= sizeof(struct symc_verdict),
     "what all tell fits the group's verdicts");
 
-/* All ask for the same, and have what they need. */
+/* Checks that all members request the same size, and have no error. */
 static symmcoll_status_t compare(struct symmcoll_group *group)
 {
     const struct asked *all = (const void *)group->verdicts;
@@ -49,7 +49,7 @@ static symmcoll_status_t compare(struct symmcoll_group *group)
     return status;
 }
 
-/* Tell the others what this rank asks for. */
+/* Publishes this rank's request, and compares those of all members. */
 static symmcoll_status_t tell(struct symmcoll_group *group,
     const struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
@@ -72,10 +72,10 @@ static symmcoll_status_t tell(struct symmcoll_group *group,
     return status;
 }
 
-/* Whether it is to be in the memory of the group's device: where its operations
- * are, which is the same on all members, since they open that together.  What is
- * allocated there is of the first backend with such memory, and is of no use to a
- * group whose operations another one serves. */
+/* Returns whether the workspace has to be in device memory: once the group runs
+ * operations there, which is the same on all members, since they open the
+ * device together. Memory is allocated from the first backend that has device
+ * memory; a group that another backend serves cannot use it. */
 static bool is_for_device(const struct symmcoll_group *group)
 {
     const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
@@ -101,7 +101,7 @@ static symmcoll_status_t allocate(
                : status;
 }
 
-/* Whether there is one of so many bytes, where it is to be. */
+/* Returns whether the workspace is large enough, and in the right memory. */
 static bool serves(const struct symmcoll_group *group,
     const struct symmcoll_symm *workspace, size_t nbytes)
 {
@@ -109,9 +109,9 @@ static bool serves(const struct symmcoll_group *group,
            symc_symm_is_host(workspace) == !is_for_device(group);
 }
 
-/* A larger one, under the ticket.  It is allocated as long as it is the
- * workspace, so that the group's operations use it where it lies.  The memory of the
- * one before is left when nothing on a device uses it any more. */
+/* Replaces the workspace by a larger one, under the ticket. The workspace stays
+ * allocated, so that the group's operations recognise it as symmetric memory.
+ * The former memory is left when no device uses it any more. */
 static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
