@@ -34,7 +34,8 @@ void *__wrap_symc_alloc(size_t count, size_t size)
 
 /* One call more than the poor rank has allocations; that it comes to an end says
  * that no other rank waited. */
-static bool outlive(struct symmcoll_group *group, int rank, void *data)
+static bool outlive(
+    struct symmcoll_group *group, int rank, void *data, size_t nbytes)
 {
     for (int succeed = 0; succeed < MOST; succeed++) {
         struct symmcoll_symm *handle = NULL;
@@ -43,7 +44,7 @@ static bool outlive(struct symmcoll_group *group, int rank, void *data)
         left = rank == POOR ? succeed : -1;
         status = data != NULL
                      ? symmcoll_symm_rendezvous(group, data, NULL, &handle)
-                     : symmcoll_symm_workspace(group, 3000, NULL, &handle);
+                     : symmcoll_symm_workspace(group, nbytes, NULL, &handle);
         left = -1;
         if (status == SYMMCOLL_OK) {
             bool right = OK(symmcoll_symm_barrier(handle, 0, -1));
@@ -80,7 +81,8 @@ static int it_takes_part_in_a_rendezvous(struct symmcoll_group *group, int rank)
     void *data;
 
     return OK(symmcoll_symm_alloc(world, 100, NULL, &data)) &&
-           outlive(group, rank, data) && OK(symmcoll_symm_free(world, data)) &&
+           outlive(group, rank, data, 0) &&
+           OK(symmcoll_symm_free(world, data)) &&
            OK(symmcoll_barrier(group, NULL, NULL)) &&
            HOLDS(count_buffers(world) == before);
 }
@@ -107,9 +109,18 @@ static int it_takes_part_without_any(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_NOT_SYMMETRIC, "rank 1");
 }
 
-static int it_takes_part_in_a_workspace(struct symmcoll_group *group, int rank)
+/* Each growth fails on one rank, until it succeeds and the workspace before goes. */
+static int what_cannot_grow_leaves_nothing(
+    struct symmcoll_group *group, int rank)
 {
-    return outlive(group, rank, NULL);
+    struct symmcoll_world *world = symmcoll_group_world(group);
+    bool right = outlive(group, rank, NULL, 3000) &&
+                 OK(symmcoll_barrier(group, NULL, NULL));
+    int before = count_buffers(world);
+
+    return right && outlive(group, rank, NULL, 6000) &&
+           OK(symmcoll_barrier(group, NULL, NULL)) &&
+           HOLDS(count_buffers(world) == before);
 }
 
 /* A view of what has been joined is local. */
@@ -178,8 +189,8 @@ int main(void)
         "who has no memory to join some is named to all, at once");
     groups_both(SIZE, it_takes_part_without_any,
         "and so is who has none for what a world has of it");
-    groups_both(
-        SIZE, it_takes_part_in_a_workspace, "and who has none for a workspace");
+    groups_both(SIZE, what_cannot_grow_leaves_nothing,
+        "and who has none for a workspace, of which nothing is left");
     groups_both(SIZE, a_view_is_refused_locally,
         "a view of what has been joined is refused to this rank alone");
     groups_both(SIZE, a_failed_allocation_leaves_nothing,
