@@ -43,22 +43,26 @@ static int rate_converts(void)
            symc_tick_wall_ns(&rate, 0) == 4999500;
 }
 
-/* The counter read now must show a wall time within the reads around it; a
- * thousandth of the distance to the measurement is left for its error. */
 /* A rate may come out of a damaged record. */
 static int corrupt_rate_is_no_time(void)
 {
     const struct symc_tick_rate late = {0, INT64_MAX, 1};
     const struct symc_tick_rate early = {UINT64_MAX / 2, INT64_MIN, 1};
     const struct symc_tick_rate steep = {0, 0, 1e300};
+    /* 2^63 ns at tick 2^20. */
+    const struct symc_tick_rate large = {0, 0, 0x1p43};
     const struct symc_tick_rate none = {0, 5, NAN};
 
     return symc_tick_wall_ns(&late, 1000) == 0 &&
            symc_tick_wall_ns(&early, 1000) == 0 &&
            symc_tick_wall_ns(&steep, 1000) == 0 &&
+           symc_tick_wall_ns(&large, 1 << 20) == 0 &&
+           symc_tick_wall_ns(&large, (1 << 20) - 1) > 0 &&
            symc_tick_wall_ns(&none, 1000) == 0;
 }
 
+/* The counter read now must show a wall time within the reads around it; a
+ * thousandth of the distance to the measurement is left for its error. */
 static int counter_agrees_with_wall_clock(void)
 {
     struct symc_tick_rate rate;

@@ -56,6 +56,17 @@ static symmcoll_status_t create_local(
     return symmcoll_group_create(symmcoll_group_world(all), &args, group);
 }
 
+static symmcoll_status_t create_tagged_local(
+    struct symmcoll_group *all, struct symmcoll_group **group)
+{
+    struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
+
+    args.flags = SYMMCOLL_GROUP_LOCAL;
+    args.timeout = 60;
+    args.tag = "green";
+    return symmcoll_group_create(symmcoll_group_world(all), &args, group);
+}
+
 static symmcoll_status_t split(
     struct symmcoll_group *all, struct symmcoll_group **group)
 {
@@ -115,8 +126,8 @@ static bool outlive(call_fn call, struct symmcoll_group *all,
 
 static int nobody_waits_for_the_poor(struct symmcoll_group *all, int rank)
 {
-    static const call_fn calls[] = {
-        create, create_tagged, create_local, split, split_lists, split_runs};
+    static const call_fn calls[] = {create, create_tagged, create_local,
+        create_tagged_local, split, split_lists, split_runs};
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         if (!outlive(calls[i], all, all, rank)) {

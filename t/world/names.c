@@ -8,6 +8,8 @@
 #include "t/trace/json.h"
 #include "t/world/faults.h"
 
+#include "group/group.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +161,35 @@ static bool spawn(raw_rank_fn body)
            statuses[1] == 0;
 }
 
+/* A group's number with a digit less than there is room for, and with one more. */
+static bool long_numbers_are_digests(void)
+{
+    struct symmcoll_world *world = calloc(1, sizeof(*world));
+    struct symmcoll_group *parent = calloc(1, sizeof(*parent));
+    struct symc_group_plan fits = {.rank = 0}, long_one = {.rank = 0};
+    char expected[SYMC_GROUP_ID + 4];
+    bool right;
+
+    if (world == NULL || parent == NULL)
+        exit(1);
+    parent->world = world;
+    memset(parent->id, '1', SYMC_GROUP_ID - 3);
+    snprintf(expected, sizeof(expected), "%s.7", parent->id);
+    symc_group_plan_name(world, parent, &fits, 7, NULL);
+    symc_group_plan_name(world, parent, &long_one, 17, NULL);
+    right = strcmp(fits.id, expected) == 0 &&
+            memchr(long_one.id, '\0', sizeof(long_one.id)) != NULL &&
+            strlen(long_one.id) == 16 && strchr(long_one.id, '.') == NULL;
+    free(parent);
+    free(world);
+    return right;
+}
+
 int main(void)
 {
-    plan(3);
+    plan(4);
+    ok(long_numbers_are_digests(),
+        "the number of a group is a digest where it has no room");
     faults_begin();
     ok(spawn(use_two_worlds),
         "groups, messages and records have the world's name, but for the "
