@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-reduce on symmetric buffers: in one shot each rank reads all buffers, in
- * two each reduces its part and writes the result into all buffers.
+ * All-reduce on symmetric buffers. One shot: each rank reads all buffers. Two
+ * shots: each rank reduces its part and writes the result into all buffers.
  */
 #include "symm_ops/operate.h"
 
@@ -64,7 +64,8 @@ static const struct symc_symm_does one_shot_reduce = {.kind = SYMC_SYMM_REDUCE,
     .move = reduce_at_root,
     .describe = describe_one_shot};
 
-/* Check the buffers; in NULL: what is there already is reduced. */
+/* Checks the buffers. made->in NULL: the input is already in the symmetric
+ * buffer. */
 static symmcoll_status_t check(const struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, size_t *nbytes)
 {
@@ -96,7 +97,8 @@ static symmcoll_status_t check(const struct symc_symm_call *made, size_t count,
     return status;
 }
 
-/* On a device blocks read and write in no order. */
+/* Checks that in and out are the same or do not overlap: on a device, blocks
+ * read and write in no defined order. */
 static symmcoll_status_t check_same_or_apart(
     const struct symc_symm_call *made, size_t nbytes)
 {
@@ -116,7 +118,8 @@ static symmcoll_status_t refuse_null(
         symc_kind_name(does->kind), what);
 }
 
-/* A device copies in itself, when the operations before have ended. */
+/* Runs a one-shot operation. On a device the kernel copies made->in, after the
+ * operations before have ended. */
 static symmcoll_status_t run_one_shot(struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
@@ -146,7 +149,8 @@ static symmcoll_status_t run_one_shot_copy(struct symc_symm_call *made,
     if (status != SYMMCOLL_OK)
         return status;
     if (symc_symm_is_host(handle)) {
-        /* Nobody reads it: the operation before has ended on all ranks. */
+        /* No rank reads the buffer: the operation before has ended on all
+         * ranks. */
         symc_copy(
             handle->at[handle->rank] + made->words[0], made->in, nbytes, false);
         made->in = NULL;
@@ -200,8 +204,8 @@ symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
 
 /* ---- two shots ---- */
 
-/* Reduce this rank's part into all buffers: nobody else reads or writes that part
- * of any of them. */
+/* Reduces this rank's part into all buffers. No other rank accesses that part
+ * of any buffer. */
 static void reduce_part(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -235,7 +239,8 @@ static const struct symc_symm_does intra_node_two_shot = {
     .move = reduce_part,
     .describe = describe_two_shot};
 
-/* made->in: what is copied to this rank's buffer first, or NULL. */
+/* Runs a two-shot operation. made->in is copied to this rank's buffer first,
+ * unless it is NULL. */
 static symmcoll_status_t run_two_shot(struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
@@ -269,7 +274,7 @@ symmcoll_status_t symmcoll_symm_two_shot_all_reduce(
     return run_two_shot(&made, count, dtype, op, call);
 }
 
-/* ---- as an operation with limits ---- */
+/* ---- intra-node all-reduce, an operation with limits ---- */
 
 symmcoll_status_t symmcoll_symm_intra_node_all_reduce(
     struct symmcoll_symm *handle, void *buf, size_t count,

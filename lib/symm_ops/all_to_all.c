@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-to-all of pieces whose sizes are in symmetric memory, at once or by a plan
- * that is made once; and rows that each rank writes where they belong.
+ * All-to-all of pieces whose sizes are in symmetric memory, at once or by a
+ * plan that is made once; and rows that each rank writes directly to their
+ * places.
  */
 #include "base/cancel.h"
 #include "symm_ops/device_plan.h"
@@ -11,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- at once ---- */
+/* ---- without a plan ---- */
 
 static symmcoll_status_t verify(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {
     (void)passed;
-    /* A device reads the splits when it is there. */
+    /* On a device the kernel reads the splits. */
     return moving->op->memory == SYMC_MEMORY_HOST
                ? symc_exchange_verify(call, call->more, moving)
                : SYMMCOLL_OK;
@@ -95,20 +96,21 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
     return run(&all_to_all_v_back, true, handle, exchange, call);
 }
 
-/* ---- by a plan ---- */
+/* ---- with a plan ---- */
 
 struct symmcoll_symm_plan {
-    struct symmcoll_symm *handle; /* held; NULL: not yet */
+    struct symmcoll_symm *handle; /* referenced; NULL: not yet */
     struct symc_exchange exchange;
-    uint64_t number; /* of the operation that has made it */
+    uint64_t number; /* sequence number of the operation that has made it */
     size_t count;
-    struct symc_piece *pieces; /* that this rank receives */
-    size_t *places;            /* row of the result of the rank that receives a
-                                  piece of this one's, by its number */
-    struct symc_device_plan *device; /* in place of both arrays; or NULL */
+    struct symc_piece *pieces; /* received by this rank */
+    /* For each piece of this rank: its row in the receiver's result. */
+    size_t *places;
+    /* replaces both arrays on a device; else NULL */
+    struct symc_device_plan *device;
 };
 
-/* Whoever compares the calls notes which operation it is. */
+/* Stores the sequence number of the operation, and verifies. */
 static symmcoll_status_t verify_plan(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {
@@ -155,7 +157,7 @@ static const struct symc_symm_does make_plan = {.kind = SYMC_SYMM_MAKE_PLAN,
     .move = plan_all,
     .describe = describe_plan};
 
-/* Room for the pieces. */
+/* Allocates memory for the pieces. */
 static symmcoll_status_t make_room(struct symmcoll_symm_plan *plan)
 {
     if (!symc_symm_is_host(plan->handle))
@@ -284,7 +286,7 @@ symmcoll_status_t symmcoll_symm_plan_run(
         plan->exchange.args.row, 0, call);
 }
 
-/* The rank that receives a piece of this one's. */
+/* Returns the rank that receives a piece of this rank. */
 static int find_receiver(const struct symmcoll_symm_plan *plan, size_t piece)
 {
     return (int)(plan->exchange.back
@@ -292,8 +294,9 @@ static int find_receiver(const struct symmcoll_symm_plan *plan, size_t piece)
                      : piece / (size_t)plan->exchange.args.experts);
 }
 
-/* Where the row is that the host does not know: among the splits of out of the rank
- * that receives the piece, after the sizes of its pieces, by its number there. */
+/* Returns UNSUPPORTED, with the place where the row number is stored on the
+ * device: in the splits of out of the receiving rank, after the sizes, at the
+ * number of the piece there. */
 static symmcoll_status_t refuse_place(
     const struct symmcoll_symm_plan *plan, size_t piece)
 {
@@ -330,7 +333,7 @@ symmcoll_status_t symmcoll_symm_plan_place(
     return SYMMCOLL_OK;
 }
 
-/* ---- rows, each to its place ---- */
+/* ---- rows pushed to their places ---- */
 
 static void push_rows(
     const struct symc_symm_call *call, const struct symc_moving *moving)
@@ -343,7 +346,7 @@ static void push_rows(
         moving->enqueue->push(moving->state, &rows);
         return;
     }
-    /* Rows are short: this rank stays inside the buffers of all. */
+    /* Rows are short: one stay in the buffers covers all of them. */
     for (size_t i = 0; i < rows.count; i++)
         symc_symm_push(moving, moving->size,
             symc_symm_at(
@@ -351,9 +354,9 @@ static void push_rows(
             from + i * rows.nbytes, rows.nbytes);
 }
 
-/* The first row of this rank's that is wrong, in a word that all others see: which
- * it is, counted from 1, and the rank and the row where it was to go, as far as
- * they have room.  0: none. */
+/* Packs the first invalid row of this rank into a word that all ranks see: its
+ * index from 1, its destination rank, and its destination row, each saturated.
+ * 0: none. */
 #define ROW_MOST UINT64_C(0xffffff)
 
 static uint64_t pack_wrong(size_t index, int rank, size_t row)
@@ -367,7 +370,7 @@ static uint64_t pack_wrong(size_t index, int rank, size_t row)
            (row < ROW_MOST ? row : ROW_MOST);
 }
 
-/* A rank whose rows are wrong says so, and nobody moves any. */
+/* Returns an error if a rank has an invalid row; then no rank moves any. */
 static symmcoll_status_t verify_rows(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions of blocks of a matrix in symmetric memory, each to a rank of its
- * own: tiles, and blocks of rows or columns.
+ * Reductions of blocks of a matrix in symmetric memory, each to its own root:
+ * tiles, and blocks of rows or columns.
  */
 #include "symm_ops/operate.h"
 
@@ -9,23 +9,24 @@
 
 #include <symmcoll/symm_ops.h>
 
-/* One block, in elements from the start of the matrix. */
+/* One block; first counts elements from the start of the matrix. */
 struct block {
     size_t first;
     size_t rows, columns;
 };
 
-/* All that are asked for. */
+/* All blocks of a call. */
 struct blocks {
     size_t stride;        /* of the matrix, in elements */
-    const int *roots;     /* of each; NULL: round robin */
-    const size_t *firsts; /* tiles: byte where each begins, from `offset` on */
-    const size_t *ends;   /* or: the row or column before which each ends */
+    const int *roots;     /* root of each block; NULL: round robin */
+    const size_t *firsts; /* tiles: offset of each in the buffer, in bytes */
+    /* others: the row or column at which each ends (exclusive) */
+    const size_t *ends;
     size_t count;
     size_t rows, columns; /* of a tile, or of the matrix */
     bool by_column;
-    size_t out_stride; /* tiles: of the one result */
-    void *const *outs; /* others: of this rank's blocks, in their order */
+    size_t out_stride; /* tiles: stride of the result */
+    void *const *outs; /* others: results of this rank's blocks, in order */
 };
 
 static struct block find_block(
@@ -101,7 +102,7 @@ static const struct symc_symm_does reduce_scatter_offset = {
 
 /* ---- checks ---- */
 
-/* The roots are ranks; tiles: no rank twice. */
+/* Checks that the roots are ranks; once: and that none occurs twice. */
 static symmcoll_status_t check_roots(const struct symmcoll_symm *handle,
     const char *where, const struct blocks *blocks, bool once)
 {
@@ -123,7 +124,7 @@ static symmcoll_status_t check_roots(const struct symmcoll_symm *handle,
     return SYMMCOLL_OK;
 }
 
-/* Elements from the first to the last of a block of a matrix. */
+/* Counts the elements from the first to the last of a block. */
 static bool measure(size_t rows, size_t columns, size_t stride, size_t *count)
 {
     *count = 0;
@@ -165,7 +166,7 @@ static symmcoll_status_t check_lists(const struct symmcoll_symm *handle,
         SYMMCOLL_SYMM_BLOCKS_MAX, count, complete ? "" : " and NULL");
 }
 
-/* Elements of a block, which all ranks pass alike. */
+/* Returns the elements of a block or matrix, which all ranks pass alike. */
 static symmcoll_status_t count_elements(
     const char *where, size_t rows, size_t columns, size_t *count)
 {
@@ -178,13 +179,13 @@ static symmcoll_status_t count_elements(
 
 /* ---- tiles ---- */
 
-/* What a rank receives. */
+/* The result that a rank receives. */
 struct result {
     const void *out;
     size_t nbytes;
 };
 
-/* Bytes from the first to the last of a tile's result. */
+/* Returns the bytes from the first to the last element of a tile's result. */
 static symmcoll_status_t measure_result(
     const char *where, const struct blocks *blocks, size_t elem, size_t *nbytes)
 {
@@ -202,7 +203,7 @@ static symmcoll_status_t measure_result(
         where, blocks->rows, blocks->out_stride, elem);
 }
 
-/* A tile, and what is received of it; NULL: nothing. */
+/* Checks a tile, and its result if this rank receives one (else NULL). */
 static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
     const char *where, const struct blocks *blocks, size_t offset,
     enum symmcoll_dtype dtype, const struct result *result)
@@ -309,7 +310,8 @@ symmcoll_status_t symmcoll_symm_tile_reduce(struct symmcoll_symm *handle,
 
 /* ---- blocks of rows or columns ---- */
 
-/* Ends ascend up to the last row or column. */
+/* Checks that the ends ascend and do not exceed the number of rows or
+ * columns. */
 static symmcoll_status_t check_ends(const char *where, const size_t *ends,
     size_t count, size_t length, bool by_column)
 {

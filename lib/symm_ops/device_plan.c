@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans in the memory of a device.
+ * Plans of exchanges in device memory.
  */
 #include "symm_ops/device_plan.h"
 
@@ -28,7 +28,7 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
     const struct symc_memory_request request = {.settings = &settings,
         .fail = symc_fail,
         .device = handle->share->device_index,
-        .threads = true, /* nobody else uses it */
+        .threads = true, /* no other thread uses this memory */
         .nbytes = symc_launch_plan_nbytes(pieces),
         .state = symc_slot_device_state(handle->group),
         .log = symc_symm_log,
@@ -67,7 +67,8 @@ symmcoll_status_t symc_device_plan_open(struct symmcoll_symm *handle,
     return SYMMCOLL_OK;
 }
 
-/* Under the lock; the share, which the caller holds, frees what is still used. */
+/* Frees a plan, under the lock. If a device still uses it, the share frees it
+ * later; the caller holds a reference to the share. */
 static void close_plan(struct symc_symm *symm, struct symc_share *share,
     struct symc_device_plan *plan)
 {
@@ -94,7 +95,8 @@ void symc_device_plan_close(
     if (plan == NULL)
         return;
     symm = handle->share->home;
-    if (symm == NULL) { /* the world has freed what no device uses */
+    /* the world's end has freed the memory that no device uses */
+    if (symm == NULL) {
         free(plan);
     } else if (symc_world_is_mine(symm->world)) {
         pthread_mutex_lock(&symm->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that only move elements: broadcast, exchanges of equal parts,
- * all-gather of unequal ones, permutations, and matrices whose other dimension
- * is to be divided.
+ * Operations that only move elements: broadcast, all-to-all, all-gather of
+ * unequal parts, permutation, and redistribution of a matrix along its other
+ * dimension.
  */
 #include "symm_ops/operate.h"
 
@@ -10,7 +10,7 @@
 
 #include <symmcoll/symm_exchange.h>
 
-/* A handle and an element type, as all of them begin. */
+/* Checks the handle and the element type of a call. */
 static symmcoll_status_t begin(const struct symmcoll_symm *handle,
     enum symc_kind kind, enum symmcoll_dtype dtype, size_t *elem)
 {
@@ -21,7 +21,8 @@ static symmcoll_status_t begin(const struct symmcoll_symm *handle,
                : status;
 }
 
-/* Two ranges of the buffers, one of which is written while the other is read. */
+/* Checks the ranges of input and result in the buffers; they must not
+ * overlap. */
 static symmcoll_status_t check_two(const struct symmcoll_symm *handle,
     enum symc_kind kind, size_t in_offset, size_t out_offset, size_t count,
     size_t elem)
@@ -40,7 +41,7 @@ static symmcoll_status_t check_two(const struct symmcoll_symm *handle,
     return status;
 }
 
-/* Elements of all ranks' parts. */
+/* Returns the elements of all ranks' parts; SIZE_MAX: overflow. */
 static size_t count_all(const struct symmcoll_symm *handle, size_t count)
 {
     size_t all;
@@ -50,8 +51,9 @@ static size_t count_all(const struct symmcoll_symm *handle, size_t count)
 
 /* ---- broadcast ---- */
 
-/* The root writes its share of the elements to all others, each of which reads the
- * rest: all copy as many bytes. */
+/* Broadcasts: the root writes its part of the elements to all others, and each
+ * of these reads the rest, so that all ranks copy about the same number of
+ * bytes. */
 static void copy_root(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -292,14 +294,14 @@ symmcoll_status_t symmcoll_symm_permute(struct symmcoll_symm *handle,
 
 /* ---- matrices ---- */
 
-/* What each rank has of a matrix before. */
+/* A rank's shard of the matrix before the call. */
 struct shard {
     size_t rows, columns;
-    bool to_rows; /* columns are divided now, rows afterwards */
+    bool to_rows; /* columns are divided before, rows after */
 };
 
-/* Columns are to be divided instead of rows: of each rank's rows, this rank's
- * columns; or the other way round: of each rank's columns, this rank's rows. */
+/* Reads this rank's new shard from the shards of all ranks: its columns of
+ * their rows, or (to_rows) its rows of their columns. */
 static void pull_shards(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided access: a rank reads or writes the buffer of another one, which
- * calls nothing.
+ * One-sided access: a rank reads or writes the buffer of a peer without a call
+ * by the peer.
  */
 #include "base/ranks.h"
 #include "base/tensor.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Where the bytes of a peer are. */
+/* Returns the address of an offset in a peer's buffer. */
 static symmcoll_status_t find(struct symmcoll_symm *handle, const char *where,
     int peer, size_t offset, size_t count, size_t elem, const void *other,
     char **at)
@@ -33,7 +33,7 @@ static symmcoll_status_t find(struct symmcoll_symm *handle, const char *where,
     return SYMMCOLL_OK;
 }
 
-/* Copy so many bytes; the caller's are at buffer, which is one of both. */
+/* Copies nbytes; buffer is the caller's side, out or in. */
 static symmcoll_status_t copy(struct symmcoll_symm *handle, enum symc_kind kind,
     void *out, const void *in, const void *buffer, size_t nbytes)
 {
@@ -90,8 +90,8 @@ symmcoll_status_t symmcoll_symm_put_with_signal(struct symmcoll_symm *handle,
 
 /* ---- flags ---- */
 
-/* Where words of 32 bits are: on a multiple of their size, so that each is
- * written at once. */
+/* Returns the address of words of 32 bits. They have to be aligned, so that
+ * each is written at once. */
 static symmcoll_status_t find_words(struct symmcoll_symm *handle,
     const char *where, int peer, size_t offset, size_t count,
     _Atomic uint32_t **words)
@@ -150,7 +150,7 @@ symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
     return write_words(handle, SYMC_SYMM_MEMSET, peer, offset, value, count);
 }
 
-/* What a rank waits for. */
+/* A word, and the value that a rank waits for. */
 struct awaited {
     const _Atomic uint32_t *word;
     uint32_t value;
@@ -164,7 +164,7 @@ static bool is_there(void *arg)
            awaited->value;
 }
 
-/* It is not there yet. */
+/* Waits for the value after it was not found at once. */
 static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
     size_t offset, struct awaited *awaited, struct symc_wait_budget *budget)
 {
@@ -260,7 +260,7 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
     if (status != SYMMCOLL_OK)
         return status;
     at = (int64_t)((uintptr_t)copy.data - (uintptr_t)handle->at[handle->rank]);
-    /* before is 0 or less: no sum of both can wrap around */
+    /* before is 0 or less: the sum cannot wrap around */
     if (copy.ndim < 0 || copy.ndim > SYMMCOLL_MAX_DIMS ||
         !symc_tensor_measure(&copy, &before, &after) || at < 0 ||
         at + before < 0 || at > (int64_t)handle->nbytes - after)

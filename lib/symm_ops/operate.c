@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on the buffers of a handle: checks, and what the ranks compare.
+ * Operations on the buffers of a handle: checks of arguments, comparison
+ * between the ranks, and moving.
  */
 #include "symm_ops/operate.h"
 
@@ -11,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of a buffer of the caller's: no process has so many addresses. */
+/* Most bytes of a caller's buffer: no process has more addresses. */
 #define BUFFER_MOST (SIZE_MAX >> 16)
 
-/* What a rank passes, as all others see it. */
+/* Arguments of a rank, as all ranks see them. */
 struct passed {
     uint64_t handle;
     uint64_t words[SYMC_SYMM_WORDS];
@@ -22,9 +23,10 @@ struct passed {
 _Static_assert(
     sizeof(struct passed) == SYMC_MOVER_PAYLOAD, "it fills the payload");
 
-/* ---- what the ranks compare ---- */
+/* ---- comparison between the ranks ---- */
 
-/* Buffers: their number in the group, and where in them the handle begins. */
+/* Bits of the buffer's number in a packed handle; the offset of the handle is
+ * above. */
 #define NUMBER_BITS 24
 
 static uint64_t pack_handle(const struct symmcoll_symm *handle)
@@ -43,7 +45,7 @@ static void format_value(char *buffer, size_t nbytes, size_t at, uint64_t value)
             (unsigned long long)(value >> NUMBER_BITS));
 }
 
-/* Who passed what, each value once. */
+/* Returns MISMATCH; lists each value once, with the ranks that passed it. */
 static symmcoll_status_t fail_mismatch(const struct symc_moving *moving,
     const char *what, const void *const *payloads, size_t at)
 {
@@ -72,7 +74,7 @@ static symmcoll_status_t fail_mismatch(const struct symc_moving *moving,
         what, values, moving->group, (unsigned long long)op->seq);
 }
 
-/* Compare one word, where it has a name. */
+/* Compares one word of all ranks, if it has a name. */
 static symmcoll_status_t compare(const struct symc_moving *moving,
     const char *what, const void *const *payloads, size_t at)
 {
@@ -127,7 +129,7 @@ static symmcoll_status_t check_reduction(
         where, symmcoll_op_name(op->op), symmcoll_dtype_name(op->dtype));
 }
 
-/* Enqueue it, with the mover that says what. */
+/* Enqueues an operation, with a description of its kernel if it has one. */
 static __attribute__((noinline)) symmcoll_status_t run_on_device(
     struct symc_symm_call *call, struct symc_op *op)
 {
@@ -189,7 +191,7 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
 
 /* ---- moving ---- */
 
-/* A row on the host. */
+/* Reduces one row on the host. */
 static void reduce_row(const struct symc_symm_call *call,
     const struct symc_moving *moving, size_t at, size_t count, void *out)
 {
@@ -205,7 +207,7 @@ static void reduce_row(const struct symc_symm_call *call,
 void symc_symm_reduce(const struct symc_symm_call *call,
     const struct symc_moving *moving, const struct symc_rows *rows, void *out)
 {
-    /* Rows without elements can be as many as an integer counts. */
+    /* The number of rows is not bounded if they have no elements. */
     if (rows->count == 0)
         return;
     if (moving->enqueue != NULL) {
@@ -289,7 +291,7 @@ symmcoll_status_t symc_symm_check_elements(const struct symmcoll_symm *handle,
 {
     size_t length, end;
 
-    if (count == SIZE_MAX) /* a product that is none */
+    if (count == SIZE_MAX) /* overflow of a product */
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s within the buffer's %zu bytes, found more "
             "elements than memory has",
@@ -321,7 +323,7 @@ symmcoll_status_t symc_symm_check_aligned(const struct symmcoll_symm *handle,
 {
     size_t elem = symmcoll_dtype_size(dtype);
 
-    /* Complex numbers are two floats. */
+    /* A complex number is aligned like its two floats. */
     if (dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128)
         elem /= 2;
     if (symc_symm_is_host(handle) || at == NULL || (uintptr_t)at % elem == 0)
@@ -349,7 +351,8 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
         if (status != SYMMCOLL_OK)
             return status;
     }
-    /* No sum of an address and a size, which may wrap around. */
+    /* Compares differences, since a sum of an address and a size may wrap
+     * around. */
     if (nbytes == 0 || length == 0 ||
         (other >= mine ? other - mine >= length : mine - other >= nbytes))
         return SYMMCOLL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reduce-scatter and all-gather on symmetric buffers, with the forms in which
- * each rank begins at another place, and broadcast.
+ * Reduce-scatter and all-gather on symmetric buffers, and their low-contention
+ * forms, in which each rank begins with another rank's memory.
  */
 #include "symm_ops/operate.h"
 
@@ -22,9 +22,9 @@ static symmcoll_status_t check_reduced(const struct symmcoll_symm *handle,
 }
 
 struct matrix {
-    size_t rows, columns; /* of a rank's part */
-    size_t stride;        /* elements from one row to the next, of the input */
-    size_t first;         /* element of the input that begins the part */
+    size_t rows, columns; /* of this rank's part */
+    size_t stride;        /* elements from one row of the input to the next */
+    size_t first;         /* first element of the part in the input */
 };
 
 static struct symc_rows rows_of(
@@ -47,7 +47,8 @@ static void reduce_rows(
     symc_symm_reduce(call, moving, &rows, call->out);
 }
 
-/* On a device: where the first rank's part is, and how far the next one's. */
+/* Describes the kernel: the place of the first rank's part, and the distance to
+ * the next rank's. */
 static void describe_rows(const struct symc_symm_call *call,
     const struct symc_op *op, struct symc_launch *launch)
 {
@@ -110,9 +111,9 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
                : status;
 }
 
-/* Pieces of this rank's part; each rank begins with another one, so that not all
- * read the same buffer's memory at a time.  On a device each begins to copy from
- * another one, and no kernel waits for that. */
+/* Reduces this rank's part in pieces. Each rank begins with another piece, so
+ * that the ranks read different parts of memory at a time. On a device each
+ * begins to copy from another rank, and no kernel waits for these copies. */
 static void reduce_pieces(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -176,7 +177,7 @@ symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
 
 /* ---- all_gather ---- */
 
-/* Write this rank's elements into all buffers. */
+/* Writes this rank's elements into all buffers. */
 static void push(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -191,8 +192,8 @@ static void push(
     }
 }
 
-/* Read those of all, from this rank on: on a device by copies, which take no
- * multiprocessors. */
+/* Reads the elements of all ranks, from this rank on. On a device by copies,
+ * which occupy no multiprocessors. */
 static void pull(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pieces of exchanges: their order, sizes and places.
+ * Pieces of exchanges: their order, sizes and places.
  */
 #include "symm_ops/pieces.h"
 
@@ -22,8 +22,8 @@ size_t symc_exchange_count(const struct symc_exchange *exchange, int ranks)
 
 /* ---- splits ---- */
 
-/* Those of a rank's input: as many as it has pieces; and on the way back, after
- * them their places. */
+/* Returns the splits of a rank's input: the size of each piece, and on the way
+ * back the places after the sizes. */
 static const int64_t *splits_of(const struct symc_symm_call *call,
     const struct symc_exchange *exchange, int rank)
 {
@@ -31,7 +31,7 @@ static const int64_t *splits_of(const struct symc_symm_call *call,
         call, rank, exchange->args.in_splits_offset);
 }
 
-/* The number of a piece in its source's splits. */
+/* Returns the index of a piece in its source's splits. */
 static size_t index_of(const struct symc_pieces *pieces, int expert)
 {
     int receiver = pieces->receiver;
@@ -49,8 +49,8 @@ static size_t align(size_t rows, size_t to)
     return aligned > to ? aligned : to;
 }
 
-/* An expert's rows have ended: the next one's begin on a multiple, and not where
- * these do, also where there are none. */
+/* Ends the rows of an expert: the next expert begins on a multiple of the
+ * alignment, and never where this one began, even if this one has no rows. */
 static void end_expert(struct symc_pieces *pieces)
 {
     size_t to = pieces->exchange->args.major_align;
@@ -115,7 +115,8 @@ struct range {
     size_t offset, nbytes;
 };
 
-/* Of the four ranges, what is written (the last two) is apart from all else. */
+/* Checks that the two written ranges (the last two of four) overlap no
+ * other. */
 static symmcoll_status_t check_ranges(
     const char *where, const struct range *ranges)
 {
@@ -202,7 +203,7 @@ symmcoll_status_t symc_exchange_read(const struct symmcoll_symm *handle,
     return check_places(handle, where, exchange);
 }
 
-/* "(group 0, seq 17)" ends a message about a rank. */
+/* Returns the error for one rank's splits. */
 static symmcoll_status_t fail_rank(const struct symc_moving *moving, int rank,
     const char *what, int64_t limit, int64_t found, size_t index)
 {
@@ -216,7 +217,8 @@ static symmcoll_status_t fail_rank(const struct symc_moving *moving, int rank,
         (unsigned long long)moving->op->seq);
 }
 
-/* The splits of one rank: not negative, and of rows that it has. */
+/* Checks that the splits of one rank are not negative and lie within its
+ * rows. */
 static symmcoll_status_t verify_splits(const struct symc_symm_call *call,
     const struct symc_exchange *exchange, const struct symc_moving *moving,
     int rank)
@@ -292,7 +294,7 @@ void symc_exchange_copy(const struct symc_symm_call *call,
     const struct symmcoll_symm_exchange *args = &exchange->args;
     size_t nbytes = exchange->row_nbytes;
 
-    /* Checked before; but what says so may have been written to since. */
+    /* The splits were verified, but may have been written to since. */
     if (piece->rows == 0 || piece->rows > args->in_rows ||
         piece->rows > args->out_rows ||
         piece->from > args->in_rows - piece->rows ||
