@@ -49,6 +49,18 @@ static symmcoll_status_t reduce_bucket(
         reducer->captured ? NULL : &bucket->work);
 }
 
+/* Starts the sums of who uses which parameters after the last bucket. */
+static symmcoll_status_t launch_used(struct symmcoll_reducer *reducer)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (reducer->launched == reducer->layout.nbuckets)
+        status = symc_used_start(reducer);
+    return status == SYMMCOLL_OK
+               ? status
+               : symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+}
+
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
 {
     struct symc_layout *layout = &reducer->layout;
@@ -73,7 +85,7 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
                 reducer, index, status, symmcoll_last_error());
         reducer->launched++;
     }
-    return SYMMCOLL_OK;
+    return launch_used(reducer);
 }
 
 void symc_poll_buckets(struct symmcoll_reducer *reducer)

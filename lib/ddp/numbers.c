@@ -168,6 +168,7 @@ static symmcoll_status_t take_number(struct symmcoll_reducer *reducer,
         return status;
     if (entry->param == reducer->nparams)
         reducer->nparams++;
+    entry->wanted = 1;
     reducer->params[entry->param].wanted++;
     return SYMMCOLL_OK;
 }

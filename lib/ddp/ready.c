@@ -9,6 +9,8 @@
  */
 #include "ddp/reducer.h"
 
+#include <string.h>
+
 /* ---- its check ---- */
 
 static symmcoll_status_t refuse(
@@ -18,6 +20,24 @@ static symmcoll_status_t refuse(
 
     return symc_fail(SYMMCOLL_ERR_INVALID, "reducer_ready: %s: %s",
         symc_number_text(reducer, number, text), why);
+}
+
+/* Checks that a gradient may come, or come again, in this backward. */
+static symmcoll_status_t check_turn(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    const struct symc_number *entry = &reducer->numbers[number];
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (entry->skipped)
+        return refuse(reducer, number,
+            "expected no gradient, for it has been skipped in this backward");
+    if (reducer->graph == SYMC_GRAPH_DYNAMIC && entry->came > 0)
+        return refuse(reducer, number,
+            "expected to be ready once in a backward, found it marked twice");
+    if (reducer->graph != SYMC_GRAPH_DYNAMIC)
+        status = symc_graph_check(reducer, number);
+    return status;
 }
 
 /* Checks a call of ready; *passed that is NULL becomes the one that was named. */
@@ -34,9 +54,9 @@ static symmcoll_status_t check_ready(
     param = symc_number_param(reducer, number);
     if (reducer->backward == SYMC_BACKWARD_NONE)
         return refuse(reducer, number, "no backward has begun");
-    if (reducer->numbers[number].came > 0)
-        return refuse(reducer, number,
-            "expected to be ready once in a backward, found it marked twice");
+    status = check_turn(reducer, number);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (grad == NULL)
         *passed = grad = param->home;
     if (grad == NULL && param->count > 0)
@@ -103,19 +123,37 @@ static symmcoll_status_t take_nothing(
     return write_view(reducer, param, param->origin, reducer->factor);
 }
 
+/* Puts a parameter at the end of those that have arrived. */
+static void arrive(struct symmcoll_reducer *reducer, int index)
+{
+    int at = 0;
+
+    while (at < reducer->narrived && reducer->arrival[at] != index)
+        at++;
+    if (at < reducer->narrived) {
+        reducer->narrived--;
+        memmove(&reducer->arrival[at], &reducer->arrival[at + 1],
+            (size_t)(reducer->narrived - at) * sizeof(*reducer->arrival));
+    }
+    reducer->arrival[reducer->narrived++] = index;
+}
+
 /* A parameter's part of its bucket is complete. */
 static void complete(struct symmcoll_reducer *reducer, struct symc_param *param)
 {
     param->left = 0;
-    reducer->arrival[reducer->narrived++] = (int)(param - reducer->params);
+    if (!param->came || !symc_graph_is_counted(reducer))
+        reducer->arrival[reducer->narrived++] = (int)(param - reducer->params);
     reducer->layout.buckets[param->bucket].pending--;
 }
 
 symmcoll_status_t symc_complete_param(
     struct symmcoll_reducer *reducer, struct symc_param *param)
 {
-    symmcoll_status_t status = take_nothing(reducer, param);
+    symmcoll_status_t status = symc_used_keep(reducer, param);
 
+    if (status == SYMMCOLL_OK)
+        status = take_nothing(reducer, param);
     complete(reducer, param);
     return status == SYMMCOLL_OK
                ? status
@@ -141,6 +179,9 @@ symmcoll_status_t symmcoll_reducer_ready(
     param = symc_number_param(reducer, number);
     reducer->numbers[number].came++;
     param->left--;
+    param->came = param->used = true;
+    if (symc_graph_is_counted(reducer))
+        arrive(reducer, (int)(param - reducer->params));
     last = reducer->backward == SYMC_BACKWARD_SYNC && param->left == 0;
     status = symc_keep_stream(reducer);
     if (status == SYMMCOLL_OK)
@@ -151,6 +192,75 @@ symmcoll_status_t symmcoll_reducer_ready(
         return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
     if (!last)
         return SYMMCOLL_OK;
+    status = symc_launch_buckets(reducer);
+    symc_poll_buckets(reducer);
+    return status;
+}
+
+/* ---- parameters without a gradient ---- */
+
+static symmcoll_status_t check_skip(
+    const struct symmcoll_reducer *reducer, const int *params, int n)
+{
+    char text[SYMC_PARAM_TEXT];
+
+    if (!reducer->find_unused)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_skip: expected a reducer with find_unused, found one "
+            "without");
+    if (reducer->backward == SYMC_BACKWARD_NONE)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "reducer_skip: no backward has begun");
+    for (int i = 0; i < n; i++) {
+        symmcoll_status_t status =
+            symc_number_check(reducer, "reducer_skip", params[i]);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (reducer->numbers[params[i]].came > 0)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer_skip: %s: expected no gradient in this backward, "
+                "found it is ready",
+                symc_number_text(reducer, params[i], text));
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_reducer_skip(
+    struct symmcoll_reducer *reducer, const int *params, int n)
+{
+    symmcoll_status_t status;
+
+    if (reducer == NULL || n < 0 || (params == NULL && n > 0))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_skip: expected a reducer and numbers of parameters, found "
+            "NULL or %d of them",
+            n);
+    status = check_skip(reducer, params, n);
+    if (status != SYMMCOLL_OK)
+        return symc_keep_refusal(reducer, status,
+            "a parameter was not skipped: %s", symmcoll_last_error());
+    if (reducer->failure != SYMMCOLL_OK)
+        return symc_repeat_failure(reducer);
+    /* A static graph has its own counts. */
+    if (reducer->backward == SYMC_BACKWARD_LOCAL ||
+        reducer->graph != SYMC_GRAPH_DYNAMIC)
+        return SYMMCOLL_OK;
+    status = symc_keep_stream(reducer);
+    if (status != SYMMCOLL_OK)
+        return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+    for (int i = 0; i < n; i++) {
+        struct symc_number *entry = &reducer->numbers[params[i]];
+        struct symc_param *param = &reducer->params[entry->param];
+
+        if (entry->skipped)
+            continue;
+        entry->skipped = true;
+        param->left--;
+        if (param->left == 0 &&
+            symc_complete_param(reducer, param) != SYMMCOLL_OK)
+            return symc_repeat_failure(reducer);
+    }
     status = symc_launch_buckets(reducer);
     symc_poll_buckets(reducer);
     return status;

@@ -18,10 +18,12 @@
 
 /* ---- creation ---- */
 
-/* Until the order of arrival is known, one bucket for each type. */
+/* One bucket for each type until the order of arrival is known; where it may be another
+ * in each pass, the last parameters first. */
 static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
 {
-    const size_t limit = SYMC_BUCKET_NO_LIMIT;
+    const size_t none = SYMC_BUCKET_NO_LIMIT;
+    bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
     struct symc_bucket_item *items = symc_list_items(reducer);
     struct symc_assignment assignment = {0};
     struct symc_layout layout;
@@ -29,8 +31,8 @@ static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
 
     if (items == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = symc_assign_buckets(
-        items, reducer->nparams, NULL, &limit, 1, &assignment);
+    status = symc_assign_buckets(items, reducer->nparams, NULL,
+        stay ? reducer->limits : &none, stay ? 2 : 1, &assignment);
     if (status == SYMMCOLL_OK)
         status = symc_layout_make(reducer, &assignment, true, &layout);
     if (status == SYMMCOLL_OK)
@@ -99,6 +101,8 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         status = take_device(reducer);
     if (status == SYMMCOLL_OK)
         status = symc_take_homes(reducer, args->grads);
+    if (status == SYMMCOLL_OK && (args->find_unused || args->static_graph))
+        status = symc_used_open(reducer);
     return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
 }
 
@@ -130,6 +134,10 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made->hook = args.hook;
     made->hook_arg = args.hook_arg;
     made->packs = symc_hook_packs(args.hook);
+    made->find_unused = args.find_unused != 0;
+    made->graph = args.static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
+    if (made->find_unused && !args.static_graph)
+        made->rebuild = SYMC_REBUILD_DONE;
     made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
     status = prepare(made, params, nparams, &args);
     if (!args.no_init_sync)
@@ -150,6 +158,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     /* A bucket in flight is the library's until its operation has ended; how it
      * ends does not matter any more. */
     symc_abandon_buckets(reducer);
+    symc_used_close(reducer);
     symc_layout_free(reducer, &reducer->layout);
     if (reducer->timing != NULL)
         symc_times_drop(reducer);
@@ -210,6 +219,7 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
     for (int i = 0; i < reducer->nparams; i++) {
         reducer->params[i].has_accumulated = false;
         reducer->params[i].origin = NULL;
+        reducer->params[i].used = false;
     }
     reducer->zeroing = status;
     if (status != SYMMCOLL_OK)

@@ -5,7 +5,8 @@
  * (failure.c), errors of a backward (outcome.c), the buckets' memory (layout.c),
  * rebuilding them once (rebuild.c), buckets from their start to their end (flight.c), and
  * in 16 bits (pack.c), times (times.c), streams (stream.c), gradients in the caller's
- * memory (write_back.c), one gradient (ready.c), a backward pass (step.c).  Hooks
+ * memory (write_back.c), parameters that are not used (used.c), graphs that do not change
+ * (static_graph.c), one gradient (ready.c), a backward pass (step.c).  Hooks
  * (hook.c, hook_compress.c) have a part of it.
  */
 #ifndef SYMC_DDP_REDUCER_H
@@ -26,6 +27,8 @@ struct symc_number {
     char *name; /* NULL where none was given */
     int param;  /* which it is, in params */
     int came;   /* calls of ready in this backward */
+    int wanted; /* those of each backward: 1, or as in the first of a static graph */
+    bool skipped; /* in this backward */
 };
 
 /* One parameter and where its gradient is. */
@@ -38,13 +41,18 @@ struct symc_param {
     bool dense;    /* elements fill their memory in some order */
     int bucket;    /* which holds its gradient */
     char *view;    /* the gradient in the bucket's buffer */
-    int wanted;    /* calls of ready in a backward: one for each number */
+    int wanted;    /* calls of ready in a backward, of all its numbers */
     int left;      /* those to come in this backward; 0: complete */
+    bool came;     /* in this backward */
     bool has_accumulated; /* the view is to be added to, not overwritten */
-    const void *known;    /* a gradient that was found to be in host memory */
-    void *origin;         /* write_back: the caller's gradient, which has not
+    bool used;            /* a gradient has come since the last backward that
+                      synchronised, or zero */
+    bool was_used; /* by any rank, in the last backward that synchronised */
+    char *kept;    /* memory for the gradient if no rank uses it; NULL: none */
+    const void *known; /* a gradient that was found to be in host memory */
+    void *origin;      /* write_back: the caller's gradient, which has not
                              been averaged yet; NULL: none */
-    void *home;           /* write_back: where the caller's gradient is in every
+    void *home;        /* write_back: where the caller's gradient is in every
                              pass; NULL: ready says so */
 };
 
@@ -83,6 +91,13 @@ enum symc_backward {
     SYMC_BACKWARD_NONE,
     SYMC_BACKWARD_LOCAL,
     SYMC_BACKWARD_SYNC
+};
+
+/* Whether gradients come alike in each backward. */
+enum symc_graph {
+    SYMC_GRAPH_DYNAMIC, /* once each, or not */
+    SYMC_GRAPH_FIRST,   /* static; how often is counted in this backward */
+    SYMC_GRAPH_KNOWN    /* static, and as often as in the first one */
 };
 
 enum symc_rebuild {
@@ -127,6 +142,9 @@ struct symmcoll_reducer {
     bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
     void *hook_arg;
+    bool find_unused;
+    enum symc_graph graph;
+    struct symc_used *used; /* NULL: nothing is asked about it */
     bool packs; /* buckets of float32 are made with memory for 16 bits, too */
     struct symc_layout layout;
 
@@ -135,6 +153,7 @@ struct symmcoll_reducer {
                      them after the first synchronised backward */
     int narrived;
 
+    uint64_t npasses; /* that have synchronised and ended */
     enum symc_backward backward;
     bool captured; /* it began on a stream that was being captured */
     int launched;  /* buckets before this one have started */
@@ -283,6 +302,56 @@ struct symmcoll_bucket symc_describe_bucket(
 /* Completes a parameter of which no gradient, or no other one, comes in this backward. */
 symmcoll_status_t symc_complete_param(
     struct symmcoll_reducer *reducer, struct symc_param *param);
+
+/* ---- used.c ---- */
+
+/* Makes what finding unused parameters takes.  Errors: NO_MEMORY, those of
+ * symc_site_alloc().  close() waits for sums in flight; NULL is fine. */
+symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer);
+void symc_used_close(struct symmcoll_reducer *reducer);
+
+/* Before a pass that synchronises: ends the sums of the one before.
+ * Errors: UNSUPPORTED (it is captured), those of the sums. */
+symmcoll_status_t symc_used_begin(struct symmcoll_reducer *reducer);
+
+/* Keeps the gradient of a parameter that this rank has not used, before it is divided. */
+symmcoll_status_t symc_used_keep(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param);
+
+/* Starts the sums, once in a backward, when all buckets have been started. */
+symmcoll_status_t symc_used_start(struct symmcoll_reducer *reducer);
+
+/* Finds which parameters any rank has used; waits for the sums where this rank has not
+ * used all.  An error is a failure of the backward. */
+symmcoll_status_t symc_used_await(struct symmcoll_reducer *reducer);
+
+/* Returns whether no rank has used a parameter, where that is looked for. */
+bool symc_used_nowhere(
+    const struct symmcoll_reducer *reducer, const struct symc_param *param);
+
+/* Writes back the gradients of those, after the reduction. */
+symmcoll_status_t symc_used_restore(struct symmcoll_reducer *reducer);
+
+/* ---- static_graph.c ---- */
+
+/* Returns whether this backward counts gradients. */
+bool symc_graph_is_counted(const struct symmcoll_reducer *reducer);
+
+/* Returns whether this backward finds which parameters are used. */
+bool symc_used_is_sought(const struct symmcoll_reducer *reducer);
+
+/* Sets how often the gradient of each parameter is to come. */
+void symc_graph_begin(const struct symmcoll_reducer *reducer);
+
+/* Checks that a gradient that comes has come as often before.  Errors: INVALID. */
+symmcoll_status_t symc_graph_check(
+    const struct symmcoll_reducer *reducer, int number);
+
+/* Keeps, as a refusal, that one has come less often than before. */
+void symc_graph_refuse_change(struct symmcoll_reducer *reducer);
+
+/* Takes the counts of the first backward. */
+void symc_graph_take(struct symmcoll_reducer *reducer);
 
 /* ---- write_back.c ---- */
 

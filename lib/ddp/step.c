@@ -10,7 +10,9 @@
 /* Returns whether a parameter has no gradient in this pass. */
 static bool is_missing(const struct symmcoll_reducer *reducer, int number)
 {
-    return reducer->numbers[number].came == 0;
+    const struct symc_number *entry = &reducer->numbers[number];
+
+    return !entry->skipped && entry->came < entry->wanted;
 }
 
 /* Return what symmcoll_reducer_zero() could not, once. */
@@ -51,6 +53,8 @@ symmcoll_status_t symmcoll_reducer_begin(
         status = symc_settle_buckets(reducer);
     if (status == SYMMCOLL_OK)
         status = symc_take_stream(reducer, "reducer_begin");
+    if (status == SYMMCOLL_OK && sync)
+        status = symc_used_begin(reducer);
     if (reducer->rebuild == SYMC_REBUILD_DUE) {
         status = symc_rebuild_buckets(reducer, status);
         if (status == SYMMCOLL_OK)
@@ -58,10 +62,13 @@ symmcoll_status_t symmcoll_reducer_begin(
     }
     if (status != SYMMCOLL_OK)
         return status;
-    for (int i = 0; i < reducer->nnumbers; i++)
+    for (int i = 0; i < reducer->nnumbers; i++) {
         reducer->numbers[i].came = 0;
+        reducer->numbers[i].skipped = false;
+    }
     for (int i = 0; i < reducer->nparams; i++)
-        reducer->params[i].left = reducer->params[i].wanted;
+        reducer->params[i].came = false;
+    symc_graph_begin(reducer);
     for (int b = 0; b < reducer->layout.nbuckets; b++)
         reducer->layout.buckets[b].pending = reducer->layout.buckets[b].ngrads;
     reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
@@ -73,6 +80,10 @@ symmcoll_status_t symmcoll_reducer_begin(
     reducer->done_ns = 0;
     if (sync)
         symc_times_note(reducer, SYMC_MOMENT_BEGIN);
+    /* No gradient of these comes; an error is a failure of the pass. */
+    for (int i = reducer->nparams - 1; sync && i >= 0; i--)
+        if (reducer->params[i].left == 0)
+            (void)symc_complete_param(reducer, &reducer->params[i]);
     return SYMMCOLL_OK;
 }
 
@@ -112,7 +123,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                                : symc_report_refusal(reducer);
     }
-    symc_refuse_unplaced(reducer);
+    symc_graph_refuse_change(reducer);
     status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
@@ -122,14 +133,20 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         symc_launch_buckets(reducer);
         symc_poll_buckets(reducer);
     }
+    (void)symc_used_await(reducer);
+    symc_refuse_unplaced(reducer);
     /* When some bucket failed, those before it still have to end. */
     status = symc_drain_buckets(reducer, reducer->write_back);
+    if (status == SYMMCOLL_OK && reducer->used != NULL)
+        status = symc_used_restore(reducer);
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
     reducer->backward = SYMC_BACKWARD_NONE;
     if (status != SYMMCOLL_OK)
         return status;
     symc_times_note(reducer, SYMC_MOMENT_END);
+    symc_graph_take(reducer);
+    reducer->npasses++;
     if (reducer->rebuild == SYMC_REBUILD_LATER)
         reducer->rebuild = SYMC_REBUILD_DUE;
     return symc_report_refusal(reducer);

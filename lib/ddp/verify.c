@@ -13,11 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Options that decide which operations there are. */
+enum option {
+    OPTION_FIND_UNUSED,
+    OPTION_STATIC_GRAPH,
+    OPTION_FIRST_BUCKET_CAP,
+    OPTION_BUCKET_CAP,
+    OPTIONS
+};
+
+static const char *const option_names[OPTIONS] = {
+    "find_unused", "static_graph", "first_bucket_cap", "bucket_cap"};
+
 /* What the ranks exchange first. */
 struct summary {
     int64_t nparams;
     int64_t has_hook;
     int64_t device; /* enum symmcoll_device */
+    int64_t options[OPTIONS];
 };
 
 /* One number of a parameter as it is broadcast. */
@@ -70,11 +83,39 @@ static const char *name_memory(int64_t device)
     return device == SYMMCOLL_CUDA ? "a device" : "the host";
 }
 
+/* Bucket sizes count where the buckets stay as each rank makes them. */
+static struct summary make_summary(const struct symmcoll_reducer *reducer)
+{
+    bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
+
+    return (struct summary){.nparams = reducer->nnumbers,
+        .has_hook = reducer->hook != NULL,
+        .device = reducer->params[0].tensor.device,
+        .options = {
+            [OPTION_FIND_UNUSED] = reducer->find_unused,
+            [OPTION_STATIC_GRAPH] = reducer->graph != SYMC_GRAPH_DYNAMIC,
+            [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
+            [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
+        }};
+}
+
+/* Names the first option in which a rank differs from rank 0. */
+static symmcoll_status_t compare_options(
+    int rank, const struct summary *other, const struct summary *zero)
+{
+    for (int o = 0; o < OPTIONS; o++)
+        if (other->options[o] != zero->options[o])
+            return symc_fail(SYMMCOLL_ERR_MISMATCH,
+                "reducer: %s: rank %d has %lld, rank 0 has %lld",
+                option_names[o], rank, (long long)other->options[o],
+                (long long)zero->options[o]);
+    return SYMMCOLL_OK;
+}
+
 static symmcoll_status_t compare_summaries(
     const struct symmcoll_reducer *reducer, struct summary *all)
 {
-    struct summary own = {reducer->nnumbers, reducer->hook != NULL,
-        reducer->params[0].tensor.device};
+    struct summary own = make_summary(reducer);
     symmcoll_status_t status = symmcoll_all_gather(reducer->group, all, &own,
         WORDS(struct summary), SYMMCOLL_INT64, &outside, NULL);
     for (int r = 1; status == SYMMCOLL_OK && r < reducer->size; r++) {
@@ -93,6 +134,8 @@ static symmcoll_status_t compare_summaries(
                 "reducer: memory of parameters: rank %d has that of %s, rank 0 "
                 "that of %s",
                 r, name_memory(all[r].device), name_memory(all[0].device));
+        else
+            status = compare_options(r, &all[r], &all[0]);
     }
     return status;
 }

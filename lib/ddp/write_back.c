@@ -101,7 +101,8 @@ static bool is_unplaced(const struct symmcoll_reducer *reducer, int number)
     const struct symc_param *param = symc_number_param(reducer, number);
 
     return reducer->write_back && param->origin == NULL &&
-           param->home == NULL && param->count > 0;
+           param->home == NULL && param->count > 0 &&
+           !symc_used_nowhere(reducer, param);
 }
 
 /* Refuses a gradient of a parameter that is to be elsewhere. */
@@ -125,11 +126,11 @@ symmcoll_status_t symc_check_origin(
     if (param->home != NULL && grad != param->home)
         return refuse_place(
             reducer, number, param->home, "as args.grads names it", grad);
-    if (param->left < param->wanted && grad != param->origin)
+    if (param->came && grad != param->origin)
         return refuse_place(
             reducer, number, param->origin, "as before in this backward", grad);
     /* Every step passes the same memory as the first ones, or nearly so. */
-    if (param->home != NULL || reducer->rebuild != SYMC_REBUILD_LATER)
+    if (param->home != NULL || reducer->npasses > 0)
         return SYMMCOLL_OK;
     for (int i = 0; i < reducer->nparams; i++) {
         const struct symc_param *other = &reducer->params[i];
@@ -171,7 +172,7 @@ void symc_return_averages(struct symmcoll_reducer *reducer, int index)
 
         void *to = param->origin != NULL ? param->origin : param->home;
 
-        if (to != NULL)
+        if (to != NULL && !symc_used_nowhere(reducer, param))
             reducer->pieces[averages.n++] = (struct symc_local_piece){
                 to, (size_t)(param->view - bucket->buffer), param->nbytes};
         param->origin = NULL;

@@ -74,11 +74,15 @@ struct symmcoll_reducer_args {
     void *const *grads; /* with write_back: the caller's gradient of each
                            parameter, borrowed until free; NULL: ready passes
                            them */
+    int find_unused;    /* not 0: parameters may have no gradient in a pass, and
+                           keep theirs where no rank has one */
+    int static_graph;   /* not 0: every pass that synchronises has the same
+                           gradients, as often as the first one */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL                                                               \
+            NULL, 0, 0                                                         \
     }
 
 /*
@@ -131,7 +135,8 @@ symmcoll_status_t symmcoll_reducer_begin(
  * Pass one parameter's gradient, which is complete.  It is added to what has
  * accumulated.
  *
- * param  the parameter's number; each once in a pass, also where it has two
+ * param  the parameter's number; each once in a pass, also where it has two; with
+ *        static_graph as often as in the first pass, then the gradient is their sum
  * grad   the gradient's elements without gaps, in the order of the parameter's
  *        strides; borrowed for the call
  *
@@ -145,7 +150,7 @@ symmcoll_status_t symmcoll_reducer_begin(
  *
  * Errors: INVALID (a number out of range; a gradient passed twice; memory that
  * the options do not allow; with write_back, in the first passes, memory of
- * another gradient), and those of the hook.  A gradient that is refused counts
+ * another gradient; with static_graph one more than in the first synchronised pass), and those of the hook.  A gradient that is refused counts
  * as zeros, and finish returns the error again.
  */
 SYMMCOLL_CHECKED
@@ -153,11 +158,40 @@ symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int param, const void *grad);
 
 /*
+ * Say of parameters that no gradient comes in this pass, so that their buckets need
+ * not wait until finish; with find_unused.  A gradient that has neither been passed nor
+ * skipped at finish counts as skipped.  With static_graph there is no effect.
+ *
+ * params  n numbers of parameters
+ *
+ * Errors: INVALID (no find_unused; not in a pass; a number out of range; a gradient that
+ * has been passed), and those of the hook.  finish returns the error again.
+ * Source: torch.nn.parallel.DistributedDataParallel, find_unused_parameters.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_skip(
+    struct symmcoll_reducer *reducer, const int *params, int n);
+
+/*
+ * Whether a rank has passed a gradient of a parameter, used (out), since the
+ * synchronised pass before the latest one; all ranks agree.  With find_unused, or
+ * static_graph, for which it is fixed in the first pass.
+ *
+ * Errors: INVALID (neither option; no synchronised pass has finished; a number out of
+ * range).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_was_used(
+    const struct symmcoll_reducer *reducer, int param, int *used);
+
+/*
  * End the backward pass: wait for all buckets.  Then symmcoll_reducer_grad()
  * returns the averages, and with write_back they replace the gradients.  With
- * sync 0 there is nothing to wait for.  A gradient that was not passed counts
- * as zeros, and has the average of the others; with write_back but without args.grads
- * that is INVALID on this rank, which names the parameters, after the buckets have been
+ * sync 0 there is nothing to wait for.  With static_graph a gradient that came less often
+ * than in the first synchronised pass is INVALID.  A gradient that was not passed counts
+ * as zeros, and has the average of the others; with find_unused or static_graph one that
+ * no rank has passed is not touched.  With write_back but without args.grads a missing one
+ * is INVALID on this rank, which names the parameters, after the buckets have been
  * reduced: their averages have nowhere to be written.
  *
  * On a device it is the stream that waits: the host does until all ranks have

@@ -18,6 +18,9 @@ int main(void)
         2, reducer_written_back, "D15: so have averages that are written back");
     on_both(2, reducer_written_back_by_name,
         "D15: so have those of memory that is named at creation");
+    on_both(3, reducer_unused,
+        "D24: so have gradients of which some come on no rank");
+    on_both(2, reducer_static_graph, "D25: so have those of a static graph");
     on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
     on_both(2, reducer_compress_hooks,
         "D64 D66 D68: so have the hooks that compress");

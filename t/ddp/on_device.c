@@ -89,6 +89,38 @@ int reducer_written_back_by_name(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
+/* In each mode. */
+static int run_modes(struct symmcoll_group *group, int rank,
+    const struct symmcoll_reducer_args *given)
+{
+    struct symmcoll_reducer_args args = *given;
+    void *named[TWINS_PARAMS] = {NULL};
+    int right = run_twins(group, rank, &args, NULL);
+
+    args.gradient_as_bucket_view = 1;
+    right = right && run_twins(group, rank, &args, NULL);
+    args.gradient_as_bucket_view = 0;
+    args.write_back = 1;
+    args.grads = named;
+    return right && run_twins(group, rank, &args, NULL);
+}
+
+int reducer_unused(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+
+    args.find_unused = 1;
+    return run_modes(group, rank, &args);
+}
+
+int reducer_static_graph(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+
+    args.static_graph = 1;
+    return run_modes(group, rank, &args);
+}
+
 /* ---- hooks ---- */
 
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)

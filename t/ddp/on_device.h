@@ -14,6 +14,9 @@ int reducer_views(struct symmcoll_group *group, int rank);
 int reducer_written_back(struct symmcoll_group *group, int rank);
 int reducer_written_back_by_name(struct symmcoll_group *group, int rank);
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
+/* Parameters without a gradient keep theirs, in each mode. */
+int reducer_unused(struct symmcoll_group *group, int rank);
+int reducer_static_graph(struct symmcoll_group *group, int rank);
 /* Buckets of float32 in 16 bits. */
 int reducer_compress_hooks(struct symmcoll_group *group, int rank);
 int reducer_wrapped_hooks(struct symmcoll_group *group, int rank);

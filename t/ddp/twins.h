@@ -31,6 +31,7 @@ struct twins {
     bool write_back;
     bool named; /* write_back, where each gradient is at one place */
     bool tied;
+    bool repeats; /* each pass passes the same gradients */
     uint64_t drawn;
 };
 

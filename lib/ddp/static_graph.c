@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Graphs that do not change: the first pass that synchronises counts how often the
+ * gradient of each number comes, and reduces nothing before its finish; later passes
+ * reduce a parameter when it has come as often, and those that never came at once.
+ */
+#include "ddp/reducer.h"
+
+#include <limits.h>
+
+bool symc_graph_is_counted(const struct symmcoll_reducer *reducer)
+{
+    return reducer->graph == SYMC_GRAPH_FIRST;
+}
+
+bool symc_used_is_sought(const struct symmcoll_reducer *reducer)
+{
+    return reducer->used != NULL && reducer->graph != SYMC_GRAPH_KNOWN;
+}
+
+void symc_graph_begin(const struct symmcoll_reducer *reducer)
+{
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].left = symc_graph_is_counted(reducer)
+                                      ? INT_MAX
+                                      : reducer->params[i].wanted;
+}
+
+/* Fails where a number has come otherwise than in the first pass. */
+static symmcoll_status_t fail_change(
+    const struct symmcoll_reducer *reducer, int number, int came)
+{
+    char text[SYMC_PARAM_TEXT];
+
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "the graph has changed: %s came %d time%s, %d before",
+        symc_number_text(reducer, number, text), came, came == 1 ? "" : "s",
+        reducer->numbers[number].wanted);
+}
+
+symmcoll_status_t symc_graph_check(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    const struct symc_number *entry = &reducer->numbers[number];
+
+    if (reducer->graph == SYMC_GRAPH_FIRST)
+        return SYMMCOLL_OK;
+    /* Without sync it may come as often as it likes, but not for the first time. */
+    if (entry->came < entry->wanted ||
+        (entry->wanted > 0 && reducer->backward == SYMC_BACKWARD_LOCAL))
+        return SYMMCOLL_OK;
+    return fail_change(reducer, number, entry->came + 1);
+}
+
+void symc_graph_refuse_change(struct symmcoll_reducer *reducer)
+{
+    if (reducer->graph != SYMC_GRAPH_KNOWN)
+        return;
+    for (int i = 0; i < reducer->nnumbers; i++)
+        if (reducer->numbers[i].came < reducer->numbers[i].wanted) {
+            symmcoll_status_t status =
+                fail_change(reducer, i, reducer->numbers[i].came);
+
+            (void)symc_keep_refusal(
+                reducer, status, "%s", symmcoll_last_error());
+            return;
+        }
+}
+
+void symc_graph_take(struct symmcoll_reducer *reducer)
+{
+    if (reducer->graph != SYMC_GRAPH_FIRST)
+        return;
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].wanted = 0;
+    for (int i = 0; i < reducer->nnumbers; i++) {
+        struct symc_number *entry = &reducer->numbers[i];
+
+        entry->wanted = entry->came;
+        reducer->params[entry->param].wanted += entry->came;
+    }
+    reducer->graph = SYMC_GRAPH_KNOWN;
+}
