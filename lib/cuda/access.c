@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one rank does alone with joined memory, on a stream of the caller's:
- * copies and words by the driver, and kernels that fill words, put signals, or wait.
+ * One-sided operations: accesses of one rank to symmetric memory on a caller's stream.
+ * The driver copies and writes words; kernels fill words, put signals and wait.
  *
- * None of it uses the staging or the counters of the group's operations, so it is
- * ordered by its stream alone, and is beside those: an operation must not wait
- * for a signal that its peer puts after the same operation.
+ * An access uses neither the staging buffers nor the counters of the group's operations.
+ * It is therefore ordered by its stream alone and runs beside the operations: an
+ * operation must not wait for a signal that its peer puts after the same operation.
  */
 #include "cuda/access.h"
 #include "cuda/calls.h"
@@ -31,7 +31,8 @@ static symmcoll_status_t copy_on(const struct symc_cuda_group *group,
                      access->in, access->out);
 }
 
-/* What may be left on the stream beside is asked for with the token. */
+/* Copies bytes.  If a part of the copy may have been left on the stream aside by an
+ * error, a token is recorded on that stream, too (order.beside). */
 static symmcoll_status_t copy(struct symc_cuda_group *group,
     const struct symc_access *access, CUstream stream)
 {
@@ -72,7 +73,7 @@ static symmcoll_status_t fill(const struct symc_cuda_group *group,
     return launch(group, SYMC_KERNEL_FILL32, grid, stream, &args);
 }
 
-/* What the driver does not do for this device or address: a kernel can. */
+/* Returns whether the driver cannot do this on the device or address.  A kernel can. */
 static bool is_refusal(CUresult result)
 {
     return result == CUDA_ERROR_NOT_SUPPORTED ||
@@ -80,9 +81,10 @@ static bool is_refusal(CUresult result)
            result == CUDA_ERROR_INVALID_VALUE;
 }
 
-/* By the driver, which needs no place on the device that a kernel which waits may
- * have.  Its write has a fence before it as that of the kernel has (release, of the
- * whole system).  A capture would be over where the driver refuses. */
+/* Writes a word with the driver, which needs no room on the device: waiting kernels may
+ * occupy it all.  Like the kernel's write, the driver's has a system-wide release fence
+ * before it.  Under capture the kernel is used, as a refusal by the driver would end the
+ * capture. */
 static symmcoll_status_t write_word(const struct symc_cuda_group *group,
     const struct symc_access *access, bool captured, CUstream stream)
 {
@@ -103,7 +105,7 @@ static symmcoll_status_t write_word(const struct symc_cuda_group *group,
                                         access->value, access->out);
 }
 
-/* What waits for one peer goes on when another member has left. */
+/* A wait for one peer ends only when that peer leaves, not when another member does. */
 static struct symc_device_group make_group(
     const struct symc_cuda_group *group, const struct symc_access *access)
 {
@@ -164,7 +166,8 @@ static symmcoll_status_t enqueue(struct symc_cuda_group *group,
 
 /* ---- one access ---- */
 
-/* In the context; a token (out) also of what an error may have left. */
+/* The context must be current.  Sets the token (out) on an error as well, for the work
+ * that may be on the stream already. */
 static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     const struct symc_access *access, bool captured,
     struct symc_cuda_token **token)

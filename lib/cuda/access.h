@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one rank does alone with joined memory.
+ * One-sided operations: accesses of one rank to symmetric memory.
  */
 #ifndef SYMC_CUDA_ACCESS_H
 #define SYMC_CUDA_ACCESS_H
 
 #include "cuda/device_group.h"
 
-/* See struct symc_memory_ops. */
+/* access() of struct symc_memory_ops. */
 symmcoll_status_t symc_cuda_access(
     void *state, const struct symc_access *access, void **token);
 

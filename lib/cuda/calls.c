@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Captured ones that are kept one by one; of those after them the latest of each
- * kind, which has a place of its own. */
+/* The first CAPTURED_MOST captured calls have an entry each; later ones share one entry
+ * per kind, which holds the latest. */
 #define CAPTURED_MOST 1024
 #define CAPTURED_PLACES (CAPTURED_MOST + SYMC_KIND_COUNT)
 
 /* ---- numbers ---- */
 
-/* Numbers of what runs come again after all others. */
+/* Numbers of running calls wrap around; 0 is not used. */
 static uint32_t next_number(struct symc_cuda_group *group)
 {
     group->numbered = (group->numbered + 1) % SYMC_CUDA_CAPTURED;
@@ -32,7 +32,7 @@ static struct symc_cuda_call describe(const struct symc_access *access)
     return call;
 }
 
-/* What is kept of an operation has nothing of the call's own memory. */
+/* Copies an operation without its pointers to memory of the call. */
 static struct symc_op keep(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -80,7 +80,7 @@ symmcoll_status_t symc_cuda_call_begin(struct symc_cuda_group *group,
     return SYMMCOLL_OK;
 }
 
-/* ---- what runs ---- */
+/* ---- running calls ---- */
 
 void symc_cuda_call_end(
     struct symc_cuda_group *group, struct symc_cuda_token *token)
@@ -111,7 +111,7 @@ void symc_cuda_call_forget(
     token->call.number = 0;
 }
 
-/* ---- what a number is of ---- */
+/* ---- look-up ---- */
 
 static bool find_captured(const struct symc_cuda_group *group, uint32_t at,
     struct symc_cuda_known *known)

@@ -19,7 +19,7 @@ static symmcoll_status_t enter(
     return symc_cuda_enter_or_fail(&compute->context, compute->fail, entered);
 }
 
-/* In the context. */
+/* The context must be current. */
 static void close_parts(struct symc_cuda_compute *compute)
 {
     const struct symc_cuda *cuda = compute->context.cuda;
@@ -33,8 +33,8 @@ static void close_parts(struct symc_cuda_compute *compute)
         cuda->stream_destroy(compute->beside_captured);
 }
 
-/* Blocks of barriers are placed before those of products that have not begun, as
- * multiprocessors get free. */
+/* The side streams have the highest priority: as multiprocessors become free, blocks of
+ * barriers are placed before the waiting blocks of products. */
 static struct symc_cuda_called make_streams(struct symc_cuda_compute *compute)
 {
     static const char create[] = "cuStreamCreateWithPriority";
@@ -138,7 +138,7 @@ static bool is_eighth(enum symmcoll_dtype dtype)
     return dtype == SYMMCOLL_FLOAT8_E4M3FN || dtype == SYMMCOLL_FLOAT8_E5M2;
 }
 
-/* cuBLASLt only says that it does not multiply these. */
+/* Checks the compute capability, as cuBLASLt's own error does not name the reason. */
 static symmcoll_status_t check_capability(
     const struct symc_cuda_compute *compute, const struct symc_product *product)
 {
@@ -201,7 +201,7 @@ static void forget_plan(void *state, void *plan)
     free(plan);
 }
 
-/* ---- what plans run ---- */
+/* ---- execution of plans ---- */
 
 static size_t round_up(size_t nbytes)
 {
@@ -209,7 +209,7 @@ static size_t round_up(size_t nbytes)
            SYMC_PRODUCT_ALIGNMENT;
 }
 
-/* Bytes of an element that cuBLASLt has. */
+/* Returns the bytes of an element of a type that cuBLASLt has. */
 static size_t elem_of(enum symmcoll_dtype dtype)
 {
     if (is_eighth(dtype))
@@ -219,7 +219,7 @@ static size_t elem_of(enum symmcoll_dtype dtype)
     return dtype == SYMMCOLL_FLOAT64 ? 8 : 4;
 }
 
-/* From the first to the end of the last element. */
+/* Returns the bytes from the matrix's first element to the end of the last. */
 static size_t nbytes_of(const struct symc_product_matrix *matrix)
 {
     int64_t lines = matrix->by_columns ? matrix->cols : matrix->rows;
@@ -233,8 +233,8 @@ static size_t most_of(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Places for a product that nobody wants, from an address on: how many bytes.  All
- * matrices are in one. */
+/* Places dummy operands from an address on, for a trial run; all matrices share one
+ * place. Returns the bytes needed. */
 static size_t place_operands(const struct symc_lt_plan *plan, uintptr_t at,
     struct symc_product_operands *operands)
 {
@@ -253,7 +253,8 @@ static size_t place_operands(const struct symc_lt_plan *plan, uintptr_t at,
     return matrix + scales + plan->workspace;
 }
 
-/* In the context. */
+/* Runs a product once on dummy operands; tried (out): it ran.  The context must be
+ * current. */
 static symmcoll_status_t run_once(struct symc_cuda_compute *compute,
     struct symc_lt_plan *plan, CUstream stream, bool *tried)
 {
@@ -295,7 +296,7 @@ static symmcoll_status_t load_plan(void *state, void *plan, bool *tried)
             "cuStreamCreateWithPriority for a product that is tried");
     } else {
         status = run_once(compute, plan, stream, tried);
-        (void)cuda->stream_destroy(stream); /* what it has still runs */
+        (void)cuda->stream_destroy(stream); /* its work still runs */
     }
     symc_cuda_leave(&entered);
     return status;

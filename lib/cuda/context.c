@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The device of a context; -1 where the driver does not say. */
+/* Returns the device of a context; -1 if the driver cannot say. */
 static int device_of(const struct symc_cuda *cuda, CUcontext context)
 {
     CUdevice device = -1;
@@ -18,7 +18,7 @@ static int device_of(const struct symc_cuda *cuda, CUcontext context)
     return device;
 }
 
-/* The calling thread's current context if it is of that device, else NULL. */
+/* Returns the calling thread's current context if it is on that device, else NULL. */
 static CUcontext current_of(const struct symc_cuda *cuda, CUdevice device)
 {
     CUcontext current = NULL;
@@ -47,7 +47,7 @@ static symmcoll_status_t find_device(const struct symc_cuda *cuda,
     return SYMMCOLL_OK;
 }
 
-/* NULL: the primary one. */
+/* Returns the caller's context to use; NULL: use the primary one. */
 static CUcontext choose(
     const struct symc_cuda *cuda, CUdevice device, CUcontext wanted)
 {
@@ -82,8 +82,8 @@ symmcoll_status_t symc_cuda_context_open(const struct symc_cuda *cuda,
     if (status != SYMMCOLL_OK)
         return status;
     current = choose(cuda, handle, wanted);
-    /* A context that the caller has made is not joined by a primary one, which
-     * takes memory of the device. */
+    /* If the caller made its own context, do not activate the primary one: that
+     * would take device memory. */
     if (current != NULL &&
         cuda->device_primary_ctx_get_state(handle, &flags, &active) ==
             CUDA_SUCCESS &&
@@ -164,8 +164,8 @@ struct symc_cuda_called symc_cuda_enter(
     entered->in = NULL;
     if (called.result != CUDA_SUCCESS)
         return called;
-    /* In the default mode, asking for an event is an error while any stream of
-     * the process is captured, and ends that capture. */
+    /* In the default mode, querying an event while any stream of the process is
+     * captured is an error, and ends that capture. */
     entered->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     called = symc_cuda_called("cuThreadExchangeStreamCaptureMode",
         context->cuda->thread_exchange_stream_capture_mode(&entered->mode));
@@ -281,7 +281,7 @@ bool symc_cuda_stream_is_captured(void *stream)
     struct symc_cuda_context context = {.cuda = symc_cuda_loaded()};
     struct symc_cuda_entered entered;
 
-    /* A default stream is never captured, or refused. */
+    /* A default stream is either never captured, or refused. */
     if (is_default(stream))
         return false;
     if ((context.cuda == NULL &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A copy between two devices of one process in a default stream, which is that of a
- * context, begins when all that either device has been told has ended, on whatever
- * stream, and what they are told later begins after it.  Where ranks are threads a kernel
- * of another one may be there that waits for this rank, and both would wait for ever.
- * So it is made on another stream, beside which the caller's waits.
+ * A copy between two devices of one process on a legacy default stream begins after all
+ * earlier work of either device, on any stream, and later work of both begins after it.
+ * If ranks are threads, a kernel of another rank that waits for this rank may be among
+ * that work: a deadlock.  Such a copy is therefore made on another stream, and the
+ * caller's stream waits for it.
  */
 #include "cuda/device_group.h"
 
@@ -45,8 +45,8 @@ void symc_cuda_aside_close(struct symc_cuda_group *group)
     order->passing = NULL;
 }
 
-/* A wait is for what the event stands for when it is enqueued, so that one event will
- * do: one operation is enqueued at a time. */
+/* One event is enough: a wait covers the event's record at the time when it is enqueued,
+ * and operations are enqueued one at a time. */
 symmcoll_status_t symc_cuda_order_after(
     const struct symc_cuda_group *group, CUstream later, CUstream earlier)
 {

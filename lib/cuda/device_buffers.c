@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the driver knows of the buffers of an operation, asked before anything is
- * enqueued: a kernel that reads where nothing is breaks the whole context.
+ * Checks of an operation's buffers with the driver before anything is enqueued: a kernel
+ * that reads an address without memory breaks the whole context.
  */
 #include "cuda/device_choice.h"
 #include "cuda/device_group.h"
 
 #include <stdio.h>
 
-/* A buffer of 1 byte or more: "out" or "in". */
+/* A buffer of at least 1 byte; name: "out" or "in". */
 struct buffer {
     const char *name;
     const char *at;
     size_t nbytes;
 };
 
-/* Bytes that kernels load and store at once: an address that is no multiple breaks
- * the context, too.  1: what is moved may be anywhere. */
+/* Returns the bytes that kernels load and store at once: an address that is not a
+ * multiple of them breaks the context, too.  1 if the operation only moves bytes. */
 static size_t unit_of(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -28,12 +28,12 @@ static size_t unit_of(
     return op->elem / numbers;
 }
 
-/* What the driver says of its last byte. */
+/* The driver's attributes of a buffer's last byte. */
 struct place {
     unsigned int type;
     int device;
-    CUdeviceptr begin; /* of the allocation, or of what was reserved at once */
-    CUcontext context; /* that it was allocated in; NULL: it is of none */
+    CUdeviceptr begin; /* of the allocation, or of the reservation */
+    CUcontext context; /* in which it was allocated; NULL: none */
 };
 
 static symmcoll_status_t refuse(const struct symc_cuda_group *group,
@@ -46,7 +46,7 @@ static symmcoll_status_t refuse(const struct symc_cuda_group *group,
         buffer->nbytes, (const void *)(buffer->at + buffer->nbytes - 1), found);
 }
 
-/* A buffer that ends before it is to, and has another one after it. */
+/* Fails because a buffer's end lies in another allocation than its beginning. */
 static symmcoll_status_t refuse_next(const struct symc_cuda_group *group,
     const struct symc_op *op, const struct buffer *buffer,
     const struct place *place)
@@ -81,7 +81,7 @@ static symmcoll_status_t refuse_odd(const struct symc_cuda_group *group,
         (const void *)buffer->at);
 }
 
-/* The last byte: where the first one is has been asked at the call. */
+/* Checks the alignment and the last byte; the first byte was looked up at the call. */
 static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
     const struct symc_op *op, const char *name, const char *at, size_t nbytes)
 {
@@ -118,7 +118,7 @@ static symmcoll_status_t check_buffer(const struct symc_cuda_group *group,
     return refuse(group, op, &buffer, other);
 }
 
-/* Buffers of one part each. */
+/* Checks lists of buffers, one per part. */
 static symmcoll_status_t check_lists(const struct symc_cuda_group *group,
     const struct symc_op *op, bool sends, bool receives)
 {
@@ -170,7 +170,7 @@ symmcoll_status_t symc_cuda_check_buffers(
     const unsigned int traits = group->core->kinds[op->kind].traits;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    /* What these pass are no buffers. */
+    /* The pointers of these operations are not buffers. */
     if ((traits & (SYMC_PAIR | SYMC_MONITORED | SYMC_MOVES)) != 0)
         return SYMMCOLL_OK;
     if ((traits & SYMC_COALESCED) == 0)

@@ -4,7 +4,7 @@
  */
 #include "cuda/device_choice.h"
 
-#define WARP 32   /* threads that a device runs together */
+#define WARP 32   /* threads */
 #define VECTOR 16 /* bytes of a thread's load */
 
 enum symmcoll_dtype symc_cuda_reduced_type(
@@ -41,7 +41,7 @@ uint64_t symc_cuda_find_part(
     return most * op->elem;
 }
 
-/* ---- which kernel ---- */
+/* ---- the kernel ---- */
 
 static enum symc_kernel choose_reduction(const struct symc_cuda_limits *limits,
     int size, const struct symc_kind_info *info, uint64_t nbytes)
@@ -53,7 +53,7 @@ static enum symc_kernel choose_reduction(const struct symc_cuda_limits *limits,
         return SYMC_KERNEL_REDUCE_SCATTER;
     if (nbytes <= limits->packets_max)
         return SYMC_KERNEL_PACKETS;
-    /* In two shots ranks other than the root would read what they do not
+    /* In two shots, ranks other than the root would read elements that they do not
      * need. */
     return nbytes <= one_shot_max || (info->traits & SYMC_TO_ROOT) != 0
                ? SYMC_KERNEL_ONE_SHOT
@@ -65,8 +65,9 @@ static uint64_t round_down(uint64_t n, uint64_t step)
     return n / step * step;
 }
 
-/* Copies serve what may have lists, but for exchanges, and where they are wanted what
- * each member receives of all. */
+/* Returns whether the driver copies: for operations that may have lists, except
+ * exchanges; and, if cuda.copy_engine is set, when each member receives parts of all
+ * members. */
 static bool is_copied(const struct symc_cuda_limits *limits,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -106,16 +107,16 @@ struct symc_cuda_choice symc_cuda_choose(const struct symc_cuda_limits *limits,
     return choice;
 }
 
-/* ---- on how many blocks ---- */
+/* ---- the grid ---- */
 
 static uint64_t divide_up(uint64_t n, uint64_t by)
 {
     return (n + by - 1) / by;
 }
 
-/* A thread for each vector, as far as there may be so many; few bytes take few
- * threads, but one for each rank.  Packets have their own rule: a thread has the
- * same ones always. */
+/* One thread per vector, up to the limit of blocks.  A small size takes few threads, but
+ * at least one per rank.  Packets differ: a packet is always written by the same
+ * thread. */
 struct symc_grid symc_cuda_grid(const struct symc_cuda_limits *limits,
     enum symc_kernel kernel, int size, uint64_t nbytes)
 {

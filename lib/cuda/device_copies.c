@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations whose parts may be in buffers of their own, of which only one member
- * may know.  Copies of the driver move them between the buffers and the staging,
- * and kernels synchronise the members in between: a copy has ended when the next
- * kernel on its stream begins, and none begins before the kernel has ended.
+ * Operations whose parts may be in separate buffers, which only one member may know.  The
+ * driver copies parts between the buffers and the staging, and kernels between the copies
+ * synchronise the members: on a stream, a copy has ended before the next kernel begins,
+ * and begins only after the kernel before it has ended.
  */
 #include "cuda/device_launch.h"
 
 /* ---- copies ---- */
 
-/* A stretch of each part. */
+/* A range of bytes of each part. */
 struct stretch {
     uint64_t from;
     uint64_t nbytes;
 };
 
-/* The bytes of it that a part of so many elements has. */
+/* Returns how many bytes of a stretch a part of count elements has. */
 static uint64_t bytes_in(
     struct stretch stretch, const struct symc_op *op, uint64_t count)
 {
@@ -40,7 +40,7 @@ symmcoll_status_t symc_cuda_enqueue_copy(const struct symc_cuda_group *group,
                      (void *)(uintptr_t)to);
 }
 
-/* Of this rank's input, into its staging. */
+/* Copies a stretch of this rank's input into its staging. */
 static symmcoll_status_t copy_in(const struct symc_cuda_group *group,
     const struct symc_op *op, uint64_t pitch, struct stretch stretch,
     CUstream stream)
@@ -64,7 +64,7 @@ static symmcoll_status_t copy_in(const struct symc_cuda_group *group,
     return status;
 }
 
-/* From the staging of those who pass something, into this rank's output. */
+/* Copies a stretch from the senders' staging into this rank's output. */
 static symmcoll_status_t copy_out(const struct symc_cuda_group *group,
     const struct symc_op *op, uint64_t pitch, struct stretch stretch,
     CUstream stream)
@@ -79,7 +79,7 @@ static symmcoll_status_t copy_out(const struct symc_cuda_group *group,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int i = 0; receives && i < (parts ? group->size : 1); i++) {
-        /* Each rank begins with another one, to spread the links. */
+        /* Each rank starts with a different sender, to spread the load of links. */
         int r = parts ? (group->rank + i) % group->size : op->root;
         char *to = parts ? symc_op_out_at(op, r) : op->out;
 

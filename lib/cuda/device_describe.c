@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The names of the kernels that serve operations, for those who ask.
+ * Names and descriptions of the kernels that serve operations.
  */
 #include "cuda/device_choice.h"
 #include "cuda/nccl/nccl_run.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How any operation whose caller moves the data has elements moved.
+ * The functions that move elements for an operation whose caller moves the data.
  */
 #include "cuda/device_moves.h"
 #include "cuda/joined.h"
 #include "cuda/local.h"
 
-#define VECTOR 16 /* bytes on a multiple of which a slot begins */
+#define VECTOR 16 /* bytes; the alignment of slots */
 
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes)
 {
@@ -31,7 +31,7 @@ void symc_cuda_move_strided(void *state, const struct symc_strided *copy)
             moves->group, called.result, "%s", called.name);
 }
 
-/* As many rows as a kernel's arguments have places for. */
+/* Launches a kernel for as many rows as its arguments have entries for. */
 void symc_cuda_move_push(void *state, const struct symc_pushed *rows)
 {
     struct symc_cuda_moves *moves = state;
@@ -60,7 +60,7 @@ void symc_cuda_move_push(void *state, const struct symc_pushed *rows)
 
 /* ---- sums ---- */
 
-/* The elements of one row; complex numbers are twice as many. */
+/* Reduces rows; a complex number counts as two elements. */
 static void launch_rows(struct symc_cuda_moves *moves,
     struct symc_device_data data, const struct symc_rows *rows, void *out)
 {
@@ -92,8 +92,8 @@ void symc_cuda_move_reduce(void *state, const struct symc_rows *rows, void *out)
             symc_cuda_joined_data(moves->mover->joined, rows->at), rows, out);
 }
 
-/* Bytes of all members into the slots of this one's staging, in the order of ranks;
- * it begins with its own, so that not all read from the same one. */
+/* Copies bytes of all members into the slots of this member's staging, in the order of
+ * ranks; starts with this member's own, so that not all read from the same one. */
 static void fill_slots(struct symc_cuda_moves *moves, uint64_t at,
     uint64_t nbytes, struct symc_device_data slots)
 {
@@ -108,8 +108,8 @@ static void fill_slots(struct symc_cuda_moves *moves, uint64_t at,
     }
 }
 
-/* No other member uses this one's staging meanwhile: kernels before have ended when
- * nobody did any more. */
+/* No other member uses this one's staging at that time: an earlier kernel ended only when
+ * no member read it any more. */
 void symc_cuda_move_reduce_copies(
     void *state, size_t at, size_t count, void *out)
 {

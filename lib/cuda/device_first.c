@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * First uses.  For a kernel, a set of memory or a copy that is the first of its kind in a
- * context the driver may wait for all that is on the device, or have its streams wait for
- * each other.  Where ranks are threads a kernel of another one may be there that waits for
- * what this rank enqueues next, and both would wait until the deadline.  So each kind is
- * used once where no operation of the group has begun: kernels by a group of one rank, with
- * nothing to move, in memory that is given back.  Without such memory none is.
+ * First uses.  For the first kernel, memset or copy of its kind in a context, the driver
+ * may wait for all work of the device, or make its streams wait for each other.  If
+ * ranks are threads, a kernel of another rank that waits for this rank's next operation
+ * may be running: both would wait until the deadline.  Each kind is therefore used once
+ * before any operation of the group begins: kernels as in a group of one rank with
+ * nothing to move, in scratch memory that is freed afterwards.  Without scratch memory,
+ * none is used.
  */
 #include "cuda/device_group.h"
 #include "cuda/local.h"
 
-#define WIDTH_MOST 16 /* bytes of a row: each power of two up to it */
+#define WIDTH_MOST 16 /* bytes of a row; each power of two up to it is used */
 #define HEIGHT 4
 #define PITCH 64
 #define HALF ((size_t)HEIGHT * PITCH)
 
-/* Memory of the device, zero at first. */
+/* Device memory, zeroed first. */
 struct scratch {
     struct symc_device_pad pad;
     struct symc_device_failure failure;
@@ -23,7 +24,8 @@ struct scratch {
     _Alignas(WIDTH_MOST) unsigned char from[HALF], to[HALF];
 };
 
-/* What members do with each other begins alike; what a rank does alone is zero. */
+/* Arguments of kernels that synchronise members begin with `common`; the others are all
+ * zero. */
 union args {
     struct {
         struct symc_device_group group;
@@ -43,7 +45,7 @@ union args {
     struct symc_fill_args fill;
 };
 
-/* ---- what the driver has ---- */
+/* ---- driver calls ---- */
 
 static struct symc_cuda_called use_width(const struct symc_cuda *cuda,
     CUdeviceptr from, CUdeviceptr to, size_t width, CUstream stream)
@@ -156,7 +158,7 @@ static symmcoll_status_t use_kernels(
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- all first uses ---- */
 
 symmcoll_status_t symc_cuda_use_first(const struct symc_cuda_group *group)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The backend of device memory: opening it for a group and closing it, and what
- * it offers.
+ * The backend for device memory: its table, and opening and closing it for a group.
  */
 #include "cuda/device_group.h"
 #include "cuda/access.h"
@@ -21,12 +20,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define CLOSE_NS SYMC_NS_PER_S /* for the others to close, too */
-#define ALIGNMENT 256          /* of what follows the pad in a segment */
+#define CLOSE_NS SYMC_NS_PER_S /* for the other members to close, too */
+#define ALIGNMENT 256          /* of the areas after the pad in a segment */
 
 /* ---- closing ---- */
 
-/* In the context. */
+/* The context must be current. */
 static void free_parts(struct symc_cuda_group *group)
 {
     symc_cuda_windows_close(group, CLOSE_NS);
@@ -39,7 +38,7 @@ static void free_parts(struct symc_cuda_group *group)
     symc_cuda_words_give(&group->context, &group->log, group->words);
 }
 
-/* Those that have been closed and are never released: until the process ends. */
+/* Groups that were closed but are never released, until the process ends. */
 static _Atomic(struct symc_cuda_group *) kept;
 
 static void keep(struct symc_cuda_group *group)
@@ -50,8 +49,8 @@ static void keep(struct symc_cuda_group *group)
     }
 }
 
-/* What an operation still uses stays: it could not be cancelled, or asked after, and
- * the device may be writing there. */
+/* Keeps the group for ever if an operation could not be cancelled, or its end cannot be
+ * detected: the device may still write to the group's memory. */
 static void close_group(void *state)
 {
     struct symc_cuda_group *group = state;
@@ -78,7 +77,7 @@ static uint64_t round_up(uint64_t n, uint64_t step)
     return (n + step - 1) / step * step;
 }
 
-/* A segment: what kernels synchronise by, packets, staging. */
+/* Lays out a segment: the pad that kernels synchronise with, packets, staging. */
 static void lay_out(struct symc_cuda_group *group)
 {
     group->packets = round_up(sizeof(struct symc_device_pad), ALIGNMENT);
@@ -97,8 +96,8 @@ static symmcoll_status_t take_words(struct symc_cuda_group *group)
                                       "%s for words of kernels", called.name);
 }
 
-/* In the context.  An error before the first call that all members make, or
- * between two of them, is learnt by the others in the next one. */
+/* The context must be current.  An error before or between the collective calls reaches
+ * the other members in their next one. */
 static symmcoll_status_t open_parts(struct symc_cuda_group *group)
 {
     symmcoll_status_t status = symc_cuda_members_agree(group);
@@ -121,8 +120,8 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
 
-/* The context of what it is opened for.  Of memory that was mapped the driver says none: it
- * is where that was made.  NULL: nobody knows. */
+/* Returns the context of the buffers that the group is opened for.  The driver names none
+ * for mapped memory: it is the one in which the memory was created.  NULL: unknown. */
 static CUcontext find_wanted(
     const struct symc_cuda *cuda, const struct symc_peers *peers)
 {
@@ -135,7 +134,7 @@ static CUcontext find_wanted(
                : found;
 }
 
-/* A group of so many ranks, on a machine that has the device. */
+/* Checks the number of ranks, and opens and enters the group's context. */
 static symmcoll_status_t open_context(struct symc_cuda_group *group,
     const struct symc_peers *peers, struct symc_cuda_entered *entered)
 {
@@ -188,14 +187,14 @@ static symmcoll_status_t open_group(
     return SYMMCOLL_OK;
 }
 
-/* Whatever is missing, opening says why, with a detail. */
+/* Always OK: open() reports what is missing, with a detail. */
 static symmcoll_status_t probe(const struct symc_peers *peers)
 {
     (void)peers;
     return SYMMCOLL_OK;
 }
 
-/* ---- what it offers ---- */
+/* ---- the table ---- */
 
 static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
     .searches = true,

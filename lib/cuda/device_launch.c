@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starting the kernels of an operation: what they are told of the group, and of
- * a piece of the operation.
+ * Launches of an operation's kernels: their arguments, for the group and for a piece of
+ * the operation.
  */
 #include "cuda/device_launch.h"
 #include "cuda/calls.h"
@@ -11,11 +11,11 @@
 
 /* ---- arguments of kernels ---- */
 
-/* How long a kernel waits for a peer, from its first look: less than the operation
- * may take from its start by the host, so that a kernel that begins soon gives up
- * first and says for whom it waited; one that begins late the host asks, by
- * symc_cuda_expire().  For what is captured, or
- * done alone, nobody waits but the kernel: that has all of the time. */
+/* Returns how long a kernel waits for a peer, from its first check.  It is less than the
+ * operation's timeout, which counts from the start on the host: a kernel that begins soon
+ * then gives up first and names the peer.  For a kernel that begins late the host obtains
+ * the peer with symc_cuda_expire().  A captured call, or an access, has only the kernel's
+ * timeout, so the kernel gets all of it. */
 static uint64_t find_timeout(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -91,7 +91,7 @@ static struct symc_move_args make_move(const struct symc_cuda_group *group,
         .sources = receives ? sources : 0};
 }
 
-/* The units of a piece that a part of so many has. */
+/* Returns how many units of a piece a part of `units` units has. */
 static uint64_t units_in(struct symc_cuda_piece piece, uint64_t units)
 {
     uint64_t left = units > piece.from ? units - piece.from : 0;
@@ -99,13 +99,13 @@ static uint64_t units_in(struct symc_cuda_piece piece, uint64_t units)
     return left < piece.count ? left : piece.count;
 }
 
-/* The lower one of two addresses, of which one may be NULL. */
+/* Returns the lower of two addresses; one may be NULL. */
 static const unsigned char *lower(const void *a, const void *b)
 {
     return a == NULL || (b != NULL && (uintptr_t)b < (uintptr_t)a) ? b : a;
 }
 
-/* Parts in buffers of their own are so far from the lowest of these. */
+/* Sets the parts' offsets, from the lowest address of all parts. */
 static void place_parts(struct symc_exchange_args *args,
     const struct symc_cuda_part *parts, struct symc_cuda_piece piece)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The limits of a group's operations, as the settings have them.
+ * The limits of a group's operations, from the settings.
  */
 #include "cuda/device_group.h"
 
-/* Bytes of packets that the threads of a block have. */
+/* Bytes of packets of the threads of a block. */
 #define PACKETS_OF_BLOCK (UINT64_C(8) * SYMC_PACKET_THREADS)
 
 struct symc_cuda_limits symc_cuda_limits_get(

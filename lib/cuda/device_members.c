@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the members of a group on devices have to know of each other.
+ * The exchange of device properties and limits between the members of a group.
  */
 #include "cuda/device_group.h"
 #include "cuda/multicast.h"
 
 #include <string.h>
 
-/* What each member tells. */
+/* The data that each member contributes to the gather. */
 struct told {
-    unsigned char uuid[16];        /* of its device */
-    char name[SYMC_CUDA_NAME_MAX]; /* of that, as its process numbers it */
-    uint32_t share;                /* it may share that */
-    uint32_t multicast;            /* it has that, and may use it */
-    uint32_t primary;              /* its context is the device's primary one */
-    uint32_t processors;           /* of the device */
+    unsigned char uuid[16]; /* of its device */
+    char
+        name[SYMC_CUDA_NAME_MAX]; /* of the device, as its process numbers it */
+    uint32_t share;               /* it may share the device */
+    uint32_t multicast;           /* its device and settings allow it */
+    uint32_t primary;             /* its context is the device's primary one */
+    uint32_t processors;          /* of the device */
     struct symc_cuda_limits limits;
 };
 
@@ -47,7 +48,7 @@ static bool on_one_device(const struct told *a, const struct told *b)
     return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
 }
 
-/* Two members are on one device, and that is not wanted of both. */
+/* Fails if two members are on one device and not both of them allow it. */
 static symmcoll_status_t check_sharing(
     const struct symc_cuda_group *group, const struct told *all)
 {
@@ -105,8 +106,8 @@ static uint32_t count_sharing(
     return sharing;
 }
 
-/* Blocks that wait for each other have to be on the device at once: those of all
- * ranks there, beside those of other groups, which do not know of these. */
+/* Returns a rank's limit of blocks.  Blocks that wait for each other must all be resident
+ * on the device at once: those of all ranks on it, in up to cuda.groups groups. */
 static uint32_t find_blocks(const struct symc_cuda_group *group,
     const struct told *all, int rank, uint32_t groups)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations whose caller moves the data, on memory that all members have mapped:
- * kernels of their own where there are some (device_symmetric.c), else what the
- * caller enqueues, between two barriers.
+ * Operations whose caller moves the data, on memory that all members have mapped: by
+ * dedicated kernels if there are any (device_symmetric.c), else by the work that the
+ * caller enqueues between two barriers.
  */
 #include "cuda/device_moves.h"
 

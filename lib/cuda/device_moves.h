@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An operation whose caller moves the data, while it is enqueued: what the
- * functions of struct symc_enqueue are given.
+ * The state of an operation whose caller moves the data, while it is enqueued: the first
+ * argument of the functions of struct symc_enqueue.
  */
 #ifndef SYMC_CUDA_DEVICE_MOVES_H
 #define SYMC_CUDA_DEVICE_MOVES_H
@@ -14,13 +13,13 @@ struct symc_cuda_moves {
     const struct symc_op *op;
     struct symc_mover *mover;
     CUstream stream;          /* the current one */
-    CUstream streams[2];      /* of what multiplies: the operation's, beside */
-    bool begun;               /* the latter has something of the operation */
-    bool joined;              /* the former is after all that it has */
-    symmcoll_status_t status; /* of what was enqueued so far */
+    CUstream streams[2];      /* for products: the operation's, the side one */
+    bool begun;               /* the side stream has work of the operation */
+    bool joined;              /* the operation's stream waits for all of it */
+    symmcoll_status_t status; /* of the work enqueued so far */
 };
 
-/* ---- device_elements.c: the functions that all movers have ---- */
+/* ---- device_elements.c: the functions for all movers ---- */
 
 void symc_cuda_move_copy(void *state, void *out, const void *in, size_t nbytes);
 void symc_cuda_move_strided(void *state, const struct symc_strided *copy);
@@ -32,7 +31,7 @@ void symc_cuda_move_reduce_copies(
 
 /* ---- device_products.c ---- */
 
-/* Enqueue one that multiplies; see struct symc_mover. */
+/* Enqueues an operation with products; see struct symc_mover. */
 void symc_cuda_enqueue_products(
     struct symc_cuda_moves *moves, struct symc_moving *moving);
 

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.nan_check on devices: what an operation sends is searched on its stream,
- * before its kernels read it, and what was found is read when the operation has
- * ended, before that is told.  So what was sent has been sent.
+ * errors.nan_check on devices.  A kernel on the operation's stream searches the input
+ * before the operation's kernels read it.  The result is read when the operation has
+ * ended, before its end is reported: the data has been sent by then.
  *
- * What kernels found is in memory of the host, in a fixed number of places: to
- * allocate it while kernels run might wait for them.
+ * Kernels write results to a fixed number of entries in host memory: allocating such
+ * memory while kernels run might wait for them.
  */
 #include "cuda/device_launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The places of the words of the setting. */
+/* Indices among the values of errors.nan_check. */
 #define OFF 0
 #define ERROR 2
 
 #define NONE (-1)
 
-/* A stretch that is searched, whose count the kernel does not keep. */
+/* A stretch that is searched; its result is in the entry of the same index. */
 struct symc_cuda_nan {
     uint64_t count; /* elements */
-    int part;       /* of a list, or of several buffers; NONE: it is neither */
-    int next;       /* of the same operation, or that are not in use */
+    int part;       /* index in a list, or of several buffers; NONE: neither */
+    int next;       /* of the same operation, or in the list of unused ones */
 };
 
 static int64_t setting_of(const struct symc_cuda_group *group)
@@ -72,7 +72,7 @@ static bool has_nans(enum symmcoll_dtype dtype)
     }
 }
 
-/* What is not searched, the first time. */
+/* Warns, the first time, that something is not searched. */
 static void tell_unsearched(struct symc_cuda_group *group,
     const struct symc_op *op, bool *told, const char *why)
 {
@@ -160,7 +160,7 @@ symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
     return status;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 static symmcoll_status_t tell(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_nan *nan,

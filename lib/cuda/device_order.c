@@ -2,17 +2,16 @@
 /*
  * The order of a group's operations on a device: streams and events.
  *
- * All operations of a group use its staging and its counters, so on each device
- * one runs after the other, in the order in which they are started, which is the
- * same on all members.  Where two that follow one another are on different
- * streams, or may be, the second stream waits for an event of the first: a handle
- * may be of a new stream, where the program has destroyed the one that had it.  An
- * operation that
- * is captured in a graph is ordered by the caller's stream alone, each time when
- * the graph is started.
+ * All operations of a group use its staging and its counters, so on each device they run
+ * one after the other, in the order in which they are started, which is the same on all
+ * members.  If two consecutive operations are on different streams, the second stream
+ * waits for an event of the first.  It also waits if the streams may differ: an equal
+ * handle may belong to a new stream after the program has destroyed the old one.  An
+ * operation that is captured in a graph is ordered by the caller's stream alone, at each
+ * launch of the graph.
  *
- * With the setting trace.timing an operation has an event before its first kernel
- * too, and both are timed; one that is captured has none.
+ * With the setting trace.timing an operation also has an event before its first kernel,
+ * and both events are timed; a captured operation has none.
  */
 #include "cuda/device_group.h"
 
@@ -85,10 +84,10 @@ void symc_cuda_order_close(struct symc_cuda_group *group)
     symc_cuda_aside_close(group);
 }
 
-/* ---- what the caller's stream had at the call ---- */
+/* ---- marks on the caller's stream at the call ---- */
 
-/* What could not be had for an operation: without the name of a call, memory of the
- * host. */
+/* Fails because an event could not be had.  If `called` names no call, host memory was
+ * short. */
 static symmcoll_status_t fail_event(const struct symc_cuda_group *group,
     struct symc_cuda_called called, CUstream stream)
 {
@@ -158,7 +157,7 @@ symmcoll_status_t symc_cuda_ask_captured(
                      "cuStreamIsCapturing of stream %p", (void *)stream);
 }
 
-/* The default stream, which another rank has, too. */
+/* Returns whether a stream is the default stream that another rank shares. */
 static bool is_common(const struct symc_cuda_group *group, CUstream stream)
 {
     return group->one_default && (stream == NULL || stream == CU_STREAM_LEGACY);
@@ -182,7 +181,7 @@ symmcoll_status_t symc_cuda_check_order(
         group->core->kinds[op->kind].name, group->device);
 }
 
-/* In the context. */
+/* Records a mark (out) on a stream.  The context must be current. */
 static struct symc_cuda_called record_mark(struct symc_cuda_group *group,
     CUstream stream, struct symc_cuda_event **mark)
 {
@@ -208,7 +207,7 @@ void *symc_cuda_mark(void *state, const struct symc_op *op)
     if (symc_cuda_enter(&group->context, &entered).result != CUDA_SUCCESS)
         return NULL;
     if (!symc_cuda_is_captured(group, op->stream))
-        (void)record_mark(group, op->stream, &mark); /* start() tells it */
+        (void)record_mark(group, op->stream, &mark); /* start() reports it */
     symc_cuda_leave(&entered);
     return mark;
 }
@@ -225,7 +224,7 @@ static symmcoll_status_t wait_for(
                : symc_cuda_group_fail(group, result, "cuStreamWaitEvent");
 }
 
-/* The group's stream waits for the caller's. */
+/* Lets the group's stream wait for the caller's work before the call; takes the mark. */
 static symmcoll_status_t wait_for_caller(
     struct symc_cuda_group *group, const struct symc_op *op, void *marked)
 {
@@ -242,7 +241,7 @@ static symmcoll_status_t wait_for_caller(
     return status;
 }
 
-/* What could not be created is NULL. */
+/* Creates a token's events; an event that could not be created is NULL. */
 static struct symc_cuda_called create_events(
     const struct symc_cuda_group *group, struct symc_cuda_token *token)
 {
@@ -258,7 +257,7 @@ static struct symc_cuda_called create_events(
     return symc_cuda_called("cuEventCreate", result);
 }
 
-/* One (out) that has been made before, mostly. */
+/* Takes an unused token, or creates one (out). */
 static symmcoll_status_t take_token(struct symc_cuda_group *group,
     CUstream stream, struct symc_cuda_token **taken)
 {
@@ -268,7 +267,7 @@ static symmcoll_status_t take_token(struct symc_cuda_group *group,
 
     if (token != NULL) {
         order->unused = token->next;
-        if (order->event == token->event) /* it has ended */
+        if (order->event == token->event) /* its operation has ended */
             order->event = NULL;
         *taken = token;
         return SYMMCOLL_OK;
@@ -294,7 +293,7 @@ symmcoll_status_t symc_cuda_order_take(
                                 : take_token(group, stream, &order->taken);
 }
 
-/* Have it timed from here on. */
+/* Records the event before the operation's first kernel. */
 static symmcoll_status_t begin_timing(
     struct symc_cuda_group *group, struct symc_cuda_place place)
 {
@@ -307,7 +306,7 @@ static symmcoll_status_t begin_timing(
                      "cuEventRecord on stream %p", (void *)place.stream);
 }
 
-/* 0: it is not known. */
+/* Returns the unique id of a stream; 0 if it is unknown. */
 static unsigned long long find_id(
     const struct symc_cuda_group *group, CUstream stream)
 {
@@ -319,7 +318,7 @@ static unsigned long long find_id(
     return id;
 }
 
-/* Whether what is enqueued there comes after the operation before in any case. */
+/* Returns whether a place's stream certainly is the one of the previous operation. */
 static bool is_last(
     const struct symc_cuda_group *group, const struct symc_cuda_place *place)
 {
@@ -330,9 +329,9 @@ static bool is_last(
                (place->id != 0 && place->id == order->last_id));
 }
 
-/* Whether it is to be captured (out).  What was called with a work is not: the
- * capture has begun since, and what was on the stream before that is marked.  Then
- * nothing is asked of that stream, which the program may have destroyed since. */
+/* Finds whether an operation is to be captured (out).  An operation with a work is not:
+ * if it has a mark, the mark precedes any capture.  The stream is not queried then, as
+ * the program may have destroyed it since the call. */
 static symmcoll_status_t find_captured(const struct symc_cuda_group *group,
     const struct symc_op *op, bool marked, bool *captured)
 {
@@ -386,7 +385,7 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
     return status;
 }
 
-/* The token that was taken stands for all that has been enqueued on a stream. */
+/* Records the taken token's event on a stream: it covers all work enqueued there. */
 static CUresult record(struct symc_cuda_group *group, const struct symc_op *op,
     CUstream stream, struct symc_cuda_token **token)
 {
@@ -397,7 +396,7 @@ static CUresult record(struct symc_cuda_group *group, const struct symc_op *op,
         return result;
     *token = order->taken;
     order->taken = NULL;
-    (*token)->op = *op; /* symc_cuda_call_end() keeps the less */
+    (*token)->op = *op; /* symc_cuda_call_end() removes pointers of the call */
     (*token)->endless = false;
     (*token)->beside = NULL;
     order->running++;
@@ -415,8 +414,8 @@ symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
                      "cuEventRecord on stream %p", (void *)stream);
 }
 
-/* order->event is that of a token whose operation has not been found to have
- * ended: until it is, nobody else records it. */
+/* INVARIANT: order->event belongs to a token whose end has not been detected; until then
+ * the event is not recorded again. */
 symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token)
@@ -460,10 +459,11 @@ void symc_cuda_order_put(
     group->order.unused = token;
 }
 
-/* ---- what the caller's stream has after it ---- */
+/* ---- waits of the caller's stream ---- */
 
-/* On a stream that another rank has, too, what that has still to enqueue of the same
- * operation would wait for its end: where a mark is recorded at the start. */
+/* Returns IN_PROGRESS for a stream that another rank shares: the other rank's kernels of
+ * the same operation, enqueued later, would wait for the end of this one.  A mark is
+ * recorded at the start there. */
 symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
 {
     struct symc_cuda_group *group = state;

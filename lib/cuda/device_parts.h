@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of an operation, where each member sends its own to each other one.
+ * The parts of an operation in which each member sends a part to each other member.
  */
 #ifndef SYMC_CUDA_DEVICE_PARTS_H
 #define SYMC_CUDA_DEVICE_PARTS_H
@@ -10,8 +10,8 @@
 struct symc_cuda_group;
 struct symc_op;
 
-/* What goes to another member and comes from it; no bytes: nothing does.  A member's
- * own part may be where it is to be. */
+/* A part to another member and a part from it; 0 bytes: none.  A member's own part may
+ * already be in place. */
 struct symc_cuda_part {
     const void *in;
     size_t in_nbytes;
@@ -19,8 +19,8 @@ struct symc_cuda_part {
     size_t out_nbytes;
 };
 
-/* Where each part is (out), by member: in a buffer of its own, or after the one before
- * it.  One part alone goes to the root, or comes from it. */
+/* Finds the address of each part (out), by member: in a separate buffer, or after the
+ * preceding part.  With one part, only the root's entry has it. */
 void symc_cuda_find_parts(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_part *parts);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations whose caller multiplies: products on the operation's stream, and
- * copies and barriers on one beside it, each of which waits for the other by an
- * event where the caller says so.
+ * Operations whose caller multiplies: products on the operation's stream, copies and
+ * barriers on a side stream.  Each stream waits for the other by an event when the caller
+ * enqueues such a wait.
  */
 #include "cuda/calls.h"
 #include "cuda/device_moves.h"
@@ -17,8 +17,8 @@ static void check(
         moves->status = symc_cuda_group_fail(moves->group, result, "%s", call);
 }
 
-/* A wait is for what the event stands for when it is enqueued, so that one event
- * will do. */
+/* Lets the current stream wait for the other one.  One event is enough: a wait covers the
+ * event's record at the time when the wait is enqueued. */
 static void follow(void *state)
 {
     struct symc_cuda_moves *moves = state;
@@ -35,7 +35,7 @@ static void follow(void *state)
     moves->joined = moves->status == SYMMCOLL_OK && other == moves->streams[1];
 }
 
-/* The one beside begins where it is used first. */
+/* At its first use the side stream waits for the operation's stream. */
 static void set_stream(void *state, bool beside)
 {
     struct symc_cuda_moves *moves = state;
@@ -119,10 +119,10 @@ static const struct symc_enqueue functions = {.copy = symc_cuda_move_copy,
     .multiply = multiply,
     .round = round_floats};
 
-/* What comes later in the operation's stream is after the other stream's end, also
- * where the driver has refused a part: what it has taken runs.  Where it cannot be,
- * that stream is asked whether it has ended, before the memory is let go of.  The
- * caller may have said so already. */
+/* Lets the operation's stream wait for the side stream, also after an error, since the
+ * work that the driver has accepted runs.  If that fails, the end of the side stream is
+ * tested with the token (order.beside) before the memory is released.  Does nothing if
+ * the caller has enqueued the wait itself. */
 static void join(struct symc_cuda_moves *moves)
 {
     const struct symc_cuda *cuda = moves->group->cuda;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The context of what one rank asks for alone: that of the stream and the memory that it
- * is for, and not that of the thread, which may have none, or another one.
+ * The context for a request of one rank: the context of the request's stream and memory,
+ * not the calling thread's, which may have none or another one.
  */
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
 
-/* A group stays where it is; memory is longer somewhere than a stream.  NULL: nobody
- * knows. */
+/* Prefers the group's context, then the buffer's, as memory lives longer than a stream.
+ * NULL: unknown. */
 static CUcontext find_wanted(
     const struct symc_cuda *cuda, const struct symc_memory_request *request)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Enqueuing an operation: the launches that it consists of, one after another on
- * one stream.  What does not fit in the staging goes through it in pieces; each
- * kernel ends when all members have read what this one had staged.
+ * Enqueuing an operation: its launches, one after another on one stream.  An operation
+ * that does not fit in the staging goes through it in pieces; each kernel ends when all
+ * members have read what this member had staged.
  */
 #include "cuda/calls.h"
 #include "cuda/device_launch.h"
@@ -52,8 +52,8 @@ static symmcoll_status_t enqueue_pieces(
     return status;
 }
 
-/* Of several buffers one after the other, as all members do.  A call that has been
- * given up, in a group that has failed, has taken its arrays back. */
+/* Enqueues several buffers one after the other, in the order of all members.  Stops if
+ * the group has failed: a call that returned then no longer owns its arrays. */
 static symmcoll_status_t enqueue_buffers(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
@@ -89,8 +89,8 @@ static symmcoll_status_t enqueue(
 
 /* ---- one operation ---- */
 
-/* Pointers of another device than the group's, which the caller's rank alone
- * knows of. */
+/* Fails if the buffers are on another device than the group's; only this rank knows of
+ * it. */
 static symmcoll_status_t check_device(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -133,8 +133,8 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     return status;
 }
 
-/* The first operation has opened the group, so nothing could be checked at its
- * call. */
+/* Checks the operation that opened the group: at its call there was no group to check it
+ * against. */
 static symmcoll_status_t check_first(
     struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -154,7 +154,8 @@ static symmcoll_status_t check_first(
     return status;
 }
 
-/* All of it, or what the driver has taken until an error. */
+/* Enqueues an operation.  After an error the token stands for the work that the driver
+ * has accepted. */
 static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token)
@@ -171,8 +172,8 @@ static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     return status;
 }
 
-/* The caller's stream comes after it, also after what was enqueued until an error, of
- * which the status is, and the detail. */
+/* Lets the caller's stream wait for the operation's stream, after an error for the work
+ * enqueued before it.  Returns the given status if it is an error. */
 static symmcoll_status_t let_caller_wait(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     const struct symc_cuda_token *token, symmcoll_status_t status)
@@ -186,8 +187,8 @@ static symmcoll_status_t let_caller_wait(const struct symc_cuda_group *group,
     return status;
 }
 
-/* In the context.  An error of the driver is this rank's alone, whatever it is:
- * it fails the group. */
+/* The context must be current.  An error of the driver concerns this rank alone, and
+ * fails the group. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {
@@ -209,7 +210,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     symc_cuda_call_end(group, *token);
     if (status == SYMMCOLL_OK)
         return status;
-    /* NCCL waits for others, who may not come, or whose group fails. */
+    /* NCCL waits for other members, which may time out, or whose group may fail. */
     return by_nccl && status != SYMMCOLL_ERR_INVALID &&
                    status != SYMMCOLL_ERR_UNSUPPORTED
                ? status

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The segments of a group in device memory, which all of its members map.
+ * The segments of a group in device memory, which all members map.
  */
 #include "cuda/device_group.h"
 #include "cuda/memory.h"
@@ -18,11 +18,12 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_cuda_row_open(group, &own, what, &group->segment);
-    symc_cuda_physical_free(&group->log, &own); /* the mappings keep it */
+    symc_cuda_physical_free(
+        &group->log, &own); /* the mappings keep the memory */
     if (status != SYMMCOLL_OK)
         return status;
-    /* Kernels find nothing there: no signal, and no packet.  None of any member
-     * begins before all have opened their segments. */
+    /* Kernels must find no old signal or packet.  No member's kernel begins before all
+     * members have opened their segments. */
     return symc_cuda_clear(&group->context, core->fail,
         symc_cuda_row_at(&group->segment, group->rank), group->staging,
         "a segment");

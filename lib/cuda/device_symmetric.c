@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on memory that all members have mapped for which there is a kernel,
- * or two: those of collectives, on the elements where they lie.
+ * Operations on memory that all members have mapped for which there are dedicated
+ * kernels: the kernels of the collectives, applied to the elements in place.
  */
 #include "cuda/device_launch.h"
 #include "cuda/joined.h"
 
-#define PIECES_AT 256 /* byte of a plan: before it is what was wrong */
+#define PIECES_AT 256 /* byte of a plan; the words before it hold errors */
 _Static_assert(sizeof(struct symc_plan_piece) == 32,
     "symc_launch_plan_nbytes() has as much for each");
 
@@ -19,7 +19,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
         args);
 }
 
-/* A switch is busy with few blocks. */
+/* Limits the blocks: few of them saturate a switch. */
 static symmcoll_status_t start_by_switch(struct symc_cuda_group *group,
     enum symc_kernel kernel, enum symmcoll_dtype type, uint64_t nbytes,
     CUstream stream, const void *args)
@@ -35,8 +35,8 @@ static symmcoll_status_t start_by_switch(struct symc_cuda_group *group,
 
 /* ---- reductions ---- */
 
-/* Whether a switch can do it, and is to.  All members find the same: they have the
- * same limits, and all have such an address or none. */
+/* Returns whether a switch reduces.  All members get the same result: they have the same
+ * limits, and either all or none have a multicast address. */
 static bool is_by_switch(const struct symc_cuda_group *group,
     const struct symc_op *op, enum symmcoll_dtype type)
 {
@@ -47,8 +47,8 @@ static bool is_by_switch(const struct symc_cuda_group *group,
            symc_kernel_has_type(SYMC_KERNEL_MULTIMEM_ONE_SHOT, type);
 }
 
-/* That of symmcoll_symm_intra_node_all_reduce() is chosen by its size, and by
- * another one where a switch adds up. */
+/* Chooses between one and two shots for a switch.  For
+ * symmcoll_symm_intra_node_all_reduce() the limit differs from that without a switch. */
 static enum symc_kernel choose_of_switch(const struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_launch *launch)
 {
@@ -60,7 +60,7 @@ static enum symc_kernel choose_of_switch(const struct symc_cuda_group *group,
                     : SYMC_KERNEL_MULTIMEM_TWO_SHOT;
 }
 
-/* Two steps leave the elements of others as they were where they have an out. */
+/* Reduces in place, then copies the result to the caller's out if there is one. */
 static symmcoll_status_t two_shot(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_launch *launch,
     enum symmcoll_dtype type, const struct symc_reduce_args *args,
@@ -155,7 +155,8 @@ static uint64_t count_pieces(
     return (uint64_t)group->size * (uint64_t)launch->pieces.experts;
 }
 
-/* What is used of this rank's staging: first the plan of an exchange. */
+/* Returns the bytes of the plan of an exchange at the beginning of this rank's
+ * staging. */
 static uint64_t plan_nbytes(
     const struct symc_cuda_group *group, const struct symc_launch *launch)
 {
@@ -164,7 +165,7 @@ static uint64_t plan_nbytes(
                : 0;
 }
 
-/* Then the splits of all ranks. */
+/* Returns the bytes of all ranks' splits, which follow in the staging. */
 static uint64_t splits_nbytes(
     const struct symc_cuda_group *group, const struct symc_launch *launch)
 {
@@ -251,7 +252,7 @@ static symmcoll_status_t run_plan(struct symc_cuda_group *group,
         launch->pieces.in_rows * launch->slice, stream, &args);
 }
 
-/* ---- any ---- */
+/* ---- dispatch ---- */
 
 symmcoll_status_t symc_cuda_enqueue_kernels(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_launch *launch, CUstream stream)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What has become of an operation that was enqueued: whether the device has come
- * to its end, whether a kernel gave up, and ending it before its time.
+ * The end of an operation that was enqueued: whether the device has finished it, whether
+ * a kernel gave up, and how to end it early.
  */
 #include "cuda/calls.h"
 #include "cuda/nccl/nccl_run.h"
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define FOUND_TEXT 176
-#define ANSWER_NS (SYMC_NS_PER_S / 5) /* for kernels that are told to end */
+#define ANSWER_NS (SYMC_NS_PER_S / 5) /* for aborted kernels to end */
 #define NAP_NS 50000
 
 bool symc_cuda_gave_up(const struct symc_cuda_group *group)
@@ -19,8 +19,8 @@ bool symc_cuda_gave_up(const struct symc_cuda_group *group)
            0;
 }
 
-/* Whether one is doing so, and has not said all: those that see it end at once, as one
- * beside it may. */
+/* Returns whether a block has begun to write its failure record but has not finished it.
+ * Other blocks that see the record's beginning end at once. */
 static bool is_giving_up(const struct symc_cuda_group *group)
 {
     const struct symc_device_failure *failure = &group->words->failure;
@@ -30,7 +30,7 @@ static bool is_giving_up(const struct symc_cuda_group *group)
            !symc_cuda_gave_up(group);
 }
 
-/* Who has left, of those for whom a kernel waits that was told to end: -1: none. */
+/* Returns the member whose departure ended a kernel that waited for peer, or -1. */
 static int find_left(const struct symc_cuda_group *group, uint32_t peer)
 {
     const struct symc_core *core = group->core;
@@ -55,7 +55,7 @@ static symmcoll_status_t tell_timeout(
     missing[peer] = true;
     if (symc_cuda_call_format(group, known, peer, found, sizeof(found)))
         return core->unmatched(core->group, known->op, missing, found);
-    /* Kernels that wait keep their places, and the peer's may have found none. */
+    /* Waiting kernels stay resident, so the peer's kernel may have found no room. */
     if (group->shared) {
         (void)snprintf(found, sizeof(found),
             "rank %d did not come, or found no place on its device, which ranks "
@@ -87,7 +87,7 @@ static symmcoll_status_t tell_splits(
     return core->raise(core->group, known->op, SYMMCOLL_ERR_INVALID);
 }
 
-/* Fail the group in the name of that call. */
+/* Fails the group in the name of a known call. */
 static symmcoll_status_t tell(
     const struct symc_cuda_group *group, const struct symc_cuda_known *known)
 {
@@ -125,7 +125,8 @@ symmcoll_status_t symc_cuda_explain(
     return known.op == op ? status : core->failure(core->group, op, -1);
 }
 
-/* In the context: ns of what has ended, or 0; no call here waits. */
+/* Returns the ns that an ended operation took, or 0.  The context must be current; no
+ * call here blocks. */
 static int64_t find_time(
     const struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
@@ -139,7 +140,7 @@ static int64_t find_time(
     return (int64_t)((double)ms * 1e6 + 0.5);
 }
 
-/* SUCCESS, NOT_READY, or why the device will do nothing more. */
+/* Returns SUCCESS, NOT_READY, or the error after which the device does nothing more. */
 static struct symc_cuda_called ask_device(
     struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
@@ -161,8 +162,8 @@ static struct symc_cuda_called ask_device(
     return called;
 }
 
-/* What an operation moves on its own has not kept its addresses, which are those
- * of its call. */
+/* Fails with an error of the device.  The record of an operation that moves its own data
+ * has no addresses, as they were the call's. */
 static symmcoll_status_t tell_device(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_called called)
 {
@@ -188,13 +189,13 @@ void symc_cuda_abort(void *state)
     __atomic_store_n(&group->words->aborted, 1, __ATOMIC_RELEASE);
     for (int r = 0; r < group->size; r++)
         __atomic_store_n(&group->words->left[r], 1, __ATOMIC_RELEASE);
-    /* Also where nothing of this member's is in it: the others' aborts wait for
-     * this one. */
+    /* NCCL is aborted even if it runs nothing of this member: the other members' aborts
+     * wait for this one. */
     symc_cuda_try_abort_nccl(group);
 }
 
-/* Where a kernel gave up the others end, too, and then it is told: nothing
- * writes to the caller's memory any more. */
+/* If a kernel gave up, all others are aborted, and the failure is returned only once the
+ * operation has ended: nothing writes to the caller's memory then. */
 symmcoll_status_t symc_cuda_test(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
@@ -207,10 +208,12 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
         symc_cuda_abort(group);
     if (called.result == CUDA_ERROR_NOT_READY)
         return SYMMCOLL_IN_PROGRESS;
-    /* It may have ended early for that, and why is not known yet. */
+    /* The operation may have ended early because of that, and the reason is not known
+     * yet. */
     if (called.result == CUDA_SUCCESS && is_giving_up(group))
         return SYMMCOLL_IN_PROGRESS;
-    /* Before the event it was said, if this operation's kernels did it. */
+    /* If kernels of this operation gave up, their record was complete before the
+     * event. */
     if (called.result == CUDA_SUCCESS && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
     else if (called.result == CUDA_SUCCESS && tested->call.by_nccl)
@@ -234,7 +237,8 @@ symmcoll_status_t symc_cuda_watch(void *state, void *token)
                                  : SYMMCOLL_OK;
 }
 
-/* Tell all kernels to end; whether one that ran has said for whom it waited. */
+/* Aborts all kernels.  Returns whether a running kernel has recorded the peer that it
+ * waited for. */
 static bool ask_kernels(struct symc_cuda_group *group)
 {
     const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -249,9 +253,9 @@ static bool ask_kernels(struct symc_cuda_group *group)
     return true;
 }
 
-/* A kernel that began late has time left when the operation has not.  It may be of
- * an earlier operation, after which this one comes: then that waits for the same
- * member. */
+/* A kernel that began late has time left when the operation has none.  The kernel that
+ * answers may belong to an earlier operation that this one is ordered after: this one
+ * then waits for the same member. */
 symmcoll_status_t symc_cuda_expire(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
@@ -284,7 +288,7 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
     symc_cuda_abort(group);
     symc_cuda_abort_nccl(group);
     result = ask_device(group, token).result;
-    /* A context that is broken runs nothing; of another error nothing follows. */
+    /* A broken context runs nothing; after another error the work may still run. */
     if (result != CUDA_SUCCESS && !symc_cuda_is_fatal(result))
         return SYMMCOLL_IN_PROGRESS;
     end(group, token);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the attendant looks at now and then: whether a kernel gave up that no token
- * stands for, since it is in a graph; and whether a member has left for which
- * kernels may wait.
+ * The periodic check by the attendant: whether a kernel in a graph, which has no token,
+ * gave up; and whether a member has left that kernels may be waiting for.
  *
- * What a member did before it left has arrived: kernels that wait for it are told
- * to end, and those that find its signal there end as they should.
+ * All that a member wrote before it left has arrived.  Kernels that wait for it get the
+ * abort flag; a kernel whose signal is already there succeeds all the same.
  */
 #include "cuda/calls.h"
 
-/* Before that: its last kernel may have ended a moment before ours. */
+/* The delay before kernels are aborted: the member's last kernel may have ended only just
+ * before. */
 #define LEFT_NS (SYMC_NS_PER_S / 10)
 
 static void look_at_members(struct symc_cuda_group *group)
@@ -46,7 +46,7 @@ symmcoll_status_t symc_cuda_look(void *state, struct symc_op *op)
     symc_cuda_abort(group);
     if (!symc_cuda_call_find(group, group->words->failure.number, &known) ||
         !known.captured)
-        return SYMMCOLL_IN_PROGRESS; /* its token is tested */
+        return SYMMCOLL_IN_PROGRESS; /* test() of its token reports it */
     *op = *known.op;
     return symc_cuda_explain(group, known.op);
 }

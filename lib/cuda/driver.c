@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A function by its name and version; its type has the same in its name, or the
- * offset does not compile. */
+/* A function's name and version.  The member's type has both in its name; ENTRY() does
+ * not compile if they differ. */
 struct entry {
     const char *name;
     int version;
@@ -123,11 +123,11 @@ static const struct entry optional[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The process's: the driver is loaded once, and never unloaded. */
+/* State of the process: the driver is loaded once, and never unloaded. */
 static struct {
     pthread_mutex_t lock;
-    _Atomic(const struct symc_cuda *) loaded; /* the table, once it is whole */
-    pid_t pid;                                /* that has loaded it */
+    _Atomic(const struct symc_cuda *) loaded; /* the table, once complete */
+    pid_t pid;                                /* the process that loaded it */
     void *library;
     struct symc_cuda table;
     char reason[SYMC_DETAIL_MAX];
@@ -145,13 +145,13 @@ static symmcoll_status_t refuse(const char *format, ...)
     return SYMMCOLL_ERR_UNSUPPORTED;
 }
 
-/* A function pointer from the loader, as ISO C has no cast for it. */
+/* Stores a function pointer from the loader; ISO C has no cast for it. */
 static void set_function(void *member, void *function)
 {
     memcpy(member, &function, sizeof(function));
 }
 
-/* What it is that the library has, where it lacks what all since 12.0 have. */
+/* Explains why the library was refused, by the version that it reports. */
 static symmcoll_status_t refuse_old(void *library)
 {
     PFN_cuDriverGetVersion_v2020 get_version = NULL;
@@ -171,7 +171,7 @@ static symmcoll_status_t refuse_old(void *library)
         SYMC_CUDA_VERSION % 1000 / 10, version / 1000, version % 1000 / 10);
 }
 
-/* Fill in one member; false where the driver has no such function. */
+/* Fills in one member; returns false if the driver lacks the function. */
 static bool find_entry(PFN_cuGetProcAddress_v12000 get,
     const struct entry *entry, struct symc_cuda *table)
 {
@@ -201,7 +201,7 @@ static symmcoll_status_t fill_table(
     return SYMMCOLL_OK;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t load(struct symc_cuda *table)
 {
     PFN_cuGetProcAddress_v12000 get = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA driver: libcuda.so.1, opened when a device is first asked for, never
- * by a constructor and never linked with.  Its functions are in a table, each of
- * the version that its type has; and its errors are told in one form.
+ * The CUDA driver: libcuda.so.1, opened at the first use of a device, never by a
+ * constructor and never linked with.  Its functions are in a table, each in the version
+ * that its type names, and all errors are formatted in one way.
  *
- * Loading is once in a process.  A process that forks afterwards has a driver
- * that answers CUDA_ERROR_NOT_INITIALIZED in the child.
+ * The driver is loaded once per process.  After a fork it does not work in the child,
+ * where its calls return CUDA_ERROR_NOT_INITIALIZED.
  */
 #ifndef SYMC_CUDA_DRIVER_H
 #define SYMC_CUDA_DRIVER_H
@@ -16,20 +16,20 @@
 #include <cudaTypedefs.h>
 
 #define SYMC_CUDA_LIBRARY "libcuda.so.1"
-/* The oldest driver's, 1000 * major + 10 * minor: from it on the image of kernels,
- * which is compressed for size, can be read. */
+/* The oldest driver that we use, 1000 * major + 10 * minor: older ones cannot read the
+ * kernels' image, which is compressed for size. */
 #define SYMC_CUDA_VERSION 12040
 #define SYMC_CUDA_NAME_MAX 96 /* bytes of a device's name, its zero included */
 
-/* As core->fail: keep the detail of an error, return the status. */
+/* As core->fail: keeps the detail of an error and returns the status. */
 typedef symmcoll_status_t (*symc_cuda_fail_fn)(
     symmcoll_status_t status, const char *format, ...) SYMC_PRINTF(2, 3);
 
 /*
- * Functions of the driver: cuMemCreate is mem_create.  Streams are as in the
- * driver's API without a per-thread default stream: NULL is the legacy one.
+ * Functions of the driver: cuMemCreate is mem_create.  Streams follow the driver's API
+ * without a per-thread default stream: NULL is the legacy stream.
  *
- * Those under "optional" are NULL where the driver is too old for them.
+ * The functions under "optional" are NULL if the driver is too old for them.
  */
 struct symc_cuda {
     int version; /* the driver's, 12040 for 12.4 */
@@ -58,7 +58,7 @@ struct symc_cuda {
     PFN_cuThreadExchangeStreamCaptureMode_v10010
         thread_exchange_stream_capture_mode;
 
-    /* ---- what an address is ---- */
+    /* ---- attributes of an address ---- */
     PFN_cuPointerGetAttributes_v7000 pointer_get_attributes;
     PFN_cuMemGetAddressRange_v3020 mem_get_address_range;
 
@@ -129,7 +129,7 @@ struct symc_cuda {
 
     /* ---- optional ---- */
     PFN_cuStreamGetId_v12000 stream_get_id;
-    PFN_cuFuncLoad_v12040 func_load; /* else func_get_attribute() loads, too */
+    PFN_cuFuncLoad_v12040 func_load; /* func_get_attribute() loads, too */
     PFN_cuStreamWriteValue32_v11070 stream_write_value32;
     PFN_cuMulticastCreate_v12010 multicast_create;
     PFN_cuMulticastAddDevice_v12010 multicast_add_device;
@@ -139,40 +139,40 @@ struct symc_cuda {
 };
 
 /*
- * The table, static; the first call that succeeds opens the library, fills the
- * table and calls cuInit().  Any thread may call it.  fail: NULL if nobody wants
- * the detail.
- * Errors: UNSUPPORTED, with the reason: no library and what the loader said, a
- * driver that is too old, an entry that it lacks, what cuInit() returned.
+ * Returns the table (out), which is static.  The first call that succeeds has opened the
+ * library, filled the table and called cuInit().  Any thread may call it.  fail may be
+ * NULL: then no detail is kept.
+ * Errors: UNSUPPORTED, with the reason: the loader's error, a driver that is too old, an
+ * entry that it lacks, the error of cuInit(), or a fork since the driver was loaded.
  */
 symmcoll_status_t symc_cuda_load(
     symc_cuda_fail_fn fail, const struct symc_cuda **cuda);
 
-/* Why the latest symc_cuda_load() failed, into a buffer of SYMC_DETAIL_MAX; ""
- * where none has. */
+/* Copies the reason why symc_cuda_load() failed last into a buffer of SYMC_DETAIL_MAX
+ * bytes and returns it; "" if it has not failed. */
 const char *symc_cuda_reason(char *buffer);
 
-/* The table without loading anything: NULL before symc_cuda_load() succeeded. */
+/* Returns the table without loading anything; NULL before symc_cuda_load() succeeded. */
 const struct symc_cuda *symc_cuda_loaded(void);
 
 /*
- * Keep the detail of a failed call and return its status:
+ * Formats the detail of a failed call and returns its status:
  *
  *   cuMemCreate of 64 MiB on device 0 (NVIDIA H100): CUDA_ERROR_OUT_OF_MEMORY:
  *   out of memory, 3.1 MiB of 79.1 GiB free
  *
- * device    -1: the call is of no device
- * format    the call and what it was for, "cuMemCreate of 64 MiB"
+ * device    -1: the call concerns no device
+ * format    the call and its purpose, "cuMemCreate of 64 MiB"
  *
- * Status: NO_MEMORY, UNSUPPORTED (what this device, driver or image cannot do),
- * INVALID (a stream is captured, and the call is not for that), else DEVICE.
+ * Returns NO_MEMORY, UNSUPPORTED (beyond this device, driver or image), INVALID (the
+ * call is not allowed on a stream that is captured), else DEVICE.
  */
 symmcoll_status_t symc_cuda_fail(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, CUresult result, int device, const char *format,
     ...) SYMC_PRINTF(5, 6);
 
-/* One of several calls that a function makes, and what it returned: the last one, or
- * the first one that failed. */
+/* The result of the last of several calls that a function makes, or of the first one
+ * that failed. */
 struct symc_cuda_called {
     const char *name; /* "cuMemCreate" */
     CUresult result;
@@ -184,37 +184,37 @@ static inline struct symc_cuda_called symc_cuda_called(
     return (struct symc_cuda_called){name, result};
 }
 
-/* Who is told of memory that could not be released, where no call can return it:
- * once, as more calls of the same memory fail after one has. */
+/* The log for memory that could not be released, where no caller can get an error.
+ * Written once: after one failure, further calls on the same memory fail as well. */
 struct symc_cuda_log {
     const struct symc_cuda *cuda;
-    /* NULL: nobody */
+    /* May be NULL: nothing is logged. */
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
     void *of;
     bool told;
 };
 
-/* Take what a call has returned that releases memory: "cuMemUnmap".  Where its context
- * is broken, so is what the memory was used for, which has been told. */
+/* Checks the result of a call that releases memory ("cuMemUnmap"), and logs a failure.
+ * An error that broke the context is not logged: it has been reported already. */
 void symc_cuda_released(
     struct symc_cuda_log *log, const char *call, CUresult result);
 
-/* That status alone. */
+/* Returns the status that symc_cuda_fail() returns for a result. */
 symmcoll_status_t symc_cuda_status(CUresult result);
 
-/* Whether an error ends its context: every later call of it fails alike, and
- * what its device memory holds is lost. */
+/* Returns whether an error is sticky: every later call in the context fails alike, and
+ * the contents of its device memory are lost. */
 bool symc_cuda_is_fatal(CUresult result);
 
-/* "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; of any number. */
+/* Formats "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; accepts unknown numbers. */
 const char *symc_cuda_describe(
     const struct symc_cuda *cuda, CUresult result, char *buffer, size_t nbytes);
 
-/* "64 MiB", "3.1 MiB" (rounded down); into a buffer of 32. */
+/* Formats "64 MiB", "3.1 MiB" (rounded down) into a buffer of 32 bytes. */
 const char *symc_cuda_format_nbytes(uint64_t nbytes, char *buffer);
 
-/* "device 0 (NVIDIA H100)"; into a buffer of SYMC_CUDA_NAME_MAX. */
+/* Formats "device 0 (NVIDIA H100)" into a buffer of SYMC_CUDA_NAME_MAX bytes. */
 const char *symc_cuda_format_device(
     const struct symc_cuda *cuda, int device, char *buffer);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * This is asked in every call, in processes without CUDA, too.
- * A program may load libcuda at any time, so "there is none" cannot be kept for
- * ever; but the loader appends what it loads to its list of objects.  While this
- * module, which is never unloaded, is the last of that list, nothing has been
- * loaded since it was last searched, and that is one load and one comparison.
- * Else the loader's count of objects says whether to search again.
+ * Every call looks up its buffers here, also in processes without CUDA.
+ * A program may load libcuda at any time, so its absence cannot be cached for ever; but
+ * the loader appends each new object to its list.  While this module, which is never
+ * unloaded, is the last of that list, nothing has been loaded since the latest search;
+ * the check costs one load and one comparison.  Otherwise the loader's count of objects
+ * shows whether to search again.
  */
 #include "cuda/find.h"
 #include "backend/backend.h"
@@ -19,17 +19,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGES 256 /* that are remembered */
+#define PAGES 256 /* entries of the cache of readable pages */
 #define PAGE_BITS 12
 
-/* Of the process, as libcuda is. */
+/* State of the process, as libcuda is. */
 static struct {
     _Atomic(PFN_cuPointerGetAttributes_v7000) get_attributes;
     _Atomic(struct link_map *) own; /* this module; NULL before a search */
     _Atomic uint64_t searched;      /* dlpi_adds at the latest search */
-    _Atomic int device;             /* the one that was found last */
-    _Atomic bool has_found;         /* one ever was */
-    _Atomic int failed;             /* the latest error of the driver's */
+    _Atomic int device;             /* the device found last */
+    _Atomic bool has_found;         /* a device was ever found */
+    _Atomic int failed;             /* the driver's latest error */
 } finder;
 
 static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
@@ -39,7 +39,7 @@ static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
     return 1; /* the count is the same in all of them */
 }
 
-/* How many objects the loader has ever loaded. */
+/* Returns how many objects the loader has ever loaded. */
 static uint64_t count_loaded(void)
 {
     uint64_t adds = 0;
@@ -48,15 +48,15 @@ static uint64_t count_loaded(void)
     return adds;
 }
 
-/* The loader's locks order this after its writing of the entry, which
- * ThreadSanitizer does not see. */
+/* The loader wrote the entry earlier, under its locks, which ThreadSanitizer does not
+ * see. */
 __attribute__((no_sanitize("thread"))) static bool is_last(
     const struct link_map *own)
 {
     return __atomic_load_n(&own->l_next, __ATOMIC_RELAXED) == NULL;
 }
 
-/* Whether the latest search has seen all that is loaded. */
+/* Returns whether nothing has been loaded since the latest search. */
 static bool is_searched(void)
 {
     struct link_map *own =
@@ -79,8 +79,8 @@ static PFN_cuPointerGetAttributes_v7000 search(void)
     void *found, *library = dlopen(SYMC_CUDA_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
 
     if (library != NULL) {
-        /* It has this one in one version, in every driver; one that is too old
-         * for symc_cuda_load() shall be named there. */
+        /* Every driver has this function in one version.  A driver that is too old
+         * is reported by symc_cuda_load(), not here. */
         found = dlsym(library, "cuPointerGetAttributes");
         memcpy(&function, &found, sizeof(function));
         atomic_store_explicit(
@@ -94,7 +94,7 @@ static PFN_cuPointerGetAttributes_v7000 search(void)
     return NULL;
 }
 
-/* NULL: the process has no libcuda. */
+/* Returns NULL if the process has no libcuda. */
 static PFN_cuPointerGetAttributes_v7000 get_attributes(void)
 {
     PFN_cuPointerGetAttributes_v7000 get =
@@ -108,8 +108,8 @@ bool symc_cuda_is_present(void)
     return get_attributes() != NULL;
 }
 
-/* Whether this process can read the byte there.  The kernel reads a signal mask
- * before it refuses what is to be done with it. */
+/* Returns whether this process can read the byte at data.  The kernel reads the new
+ * signal mask before it rejects the invalid operation -1. */
 static bool is_readable(const void *data)
 {
     const void *word = (const char *)data - (uintptr_t)data % sizeof(uint64_t);
@@ -118,12 +118,12 @@ static bool is_readable(const void *data)
            errno != EFAULT;
 }
 
-/* The same, of a page that has been read before without asking the kernel again: a
- * call on host memory costs no system call.  A page that has gone since is taken for
- * the host's, as without this. */
+/* is_readable() with a cache of pages found readable, so that a call on host memory makes
+ * no system call.  A cached page that was unmapped since counts as host memory, as it
+ * would without the check. */
 static bool was_readable(const void *data)
 {
-    static _Atomic uintptr_t pages[PAGES]; /* of all threads; 0: none */
+    static _Atomic uintptr_t pages[PAGES]; /* of all threads; 0: empty */
     uintptr_t page = ((uintptr_t)data >> PAGE_BITS) + 1;
     _Atomic uintptr_t *known = &pages[page % PAGES];
 
@@ -135,8 +135,8 @@ static bool was_readable(const void *data)
     return true;
 }
 
-/* Memory that the driver does not know, and the host cannot read: as that of a
- * device is when it has been freed.  A process that has had none is not asked. */
+/* Returns whether memory is unknown to the driver and unreadable on the host, as device
+ * memory is after it was freed.  Checked only once a device was found. */
 static bool is_lost(unsigned int type, const void *data)
 {
     return type == 0 && data != NULL &&
@@ -152,9 +152,9 @@ static void note(int device)
         atomic_store_explicit(&finder.has_found, true, memory_order_relaxed);
 }
 
-/* Whether the driver could not say what an address is, but may the next time: no
- * context is broken, and it is not that it does not know the address.  What the host
- * has remains the host's in a process that has nothing else. */
+/* Returns whether a query failed but may succeed later: the context is not broken, and
+ * the driver did not reject the address.  In a process that has used no device memory
+ * yet, a failed query means host memory. */
 static bool has_failed(CUresult result)
 {
     return result != CUDA_ERROR_INVALID_VALUE &&
@@ -163,13 +163,13 @@ static bool has_failed(CUresult result)
            atomic_load_explicit(&finder.has_found, memory_order_relaxed);
 }
 
-/* What the driver says of an address. */
+/* The attributes of an address. */
 struct answer {
     CUresult result;
     unsigned int type, managed;
     int ordinal;
-    /* Where the allocation is, or the addresses that were reserved at once; and what
-     * is mapped there by one call. */
+    /* The extent of the allocation or of the reservation of addresses, and of the
+     * mapping by one call in it. */
     CUdeviceptr range, mapping;
     size_t range_nbytes, mapping_nbytes;
 };
@@ -196,7 +196,7 @@ static struct answer ask(PFN_cuPointerGetAttributes_v7000 get, const void *data,
     return answer;
 }
 
-/* Whether it is a device's, as symc_cuda_find(). */
+/* Decides from the attributes, as symc_cuda_find(). */
 static bool judge(
     const struct answer *answer, const void *data, int16_t *device)
 {
@@ -211,8 +211,8 @@ static bool judge(
         return true;
     }
     if (answer->result != CUDA_SUCCESS) {
-        /* A context that a kernel has broken answers nothing else any more.
-         * What is not the host's must not be read by it. */
+        /* A context that a kernel has broken answers every query with an error.
+         * Memory that the host cannot read must not pass as the host's. */
         if (is_readable(data))
             return false;
         ordinal = atomic_load_explicit(&finder.device, memory_order_relaxed);
@@ -243,9 +243,9 @@ static bool has(CUdeviceptr begin, size_t nbytes, const void *at)
     return (uintptr_t)at >= begin && (uintptr_t)at - begin < nbytes;
 }
 
-/* Allocations may be parts of one mapping, and mappings of one reservation, which has
- * addresses that nothing is mapped at: so both are asked for.  A driver that does not
- * know the one says that the value is wrong. */
+/* Several allocations may share a mapping, and a reservation may hold several mappings
+ * with unmapped addresses between them: both extents are queried.  A driver that does not
+ * know the attributes returns CUDA_ERROR_INVALID_VALUE. */
 bool symc_cuda_find_whole(
     const void *first, const void *last, int16_t *device, bool *whole)
 {
@@ -282,8 +282,8 @@ symmcoll_status_t symc_cuda_refuse(
         (int)result);
 }
 
-/* The driver says it of the allocation, and not of what is mapped there: what a
- * program has mapped piece by piece in addresses of one reservation is one. */
+/* Queries the range and not the mapping, so that memory mapped piece by piece in one
+ * reservation counts as one. */
 bool symc_cuda_is_one(const void *first, const void *last)
 {
     CUpointer_attribute name = CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that the program has allocated on a device.  Of physical memory that it
- * has mapped (cuMemMap()) a handle is taken, so that it stays as long as anybody
- * uses it.  That of cuMemAlloc() stays until the program frees it: it is to be
- * left by all members before.
+ * Device memory that the program has allocated.  A handle is retained of memory mapped
+ * with cuMemMap(), so that it lives until its last user releases it.  Memory of
+ * cuMemAlloc() lives until the program frees it: all members must release it before.
  */
 #include "cuda/find.h"
 #include "cuda/memory.h"
 
 #include <string.h>
 
-#define ALIGNMENT 16 /* for which kernels look at addresses of one rank only */
+#define ALIGNMENT \
+    16 /* kernels check the alignment of one rank's address only */
 
-/* Whether the program has it on that device. */
+/* Checks that the address is in memory of the requested device, and aligned. */
 static symmcoll_status_t check_device(
     const struct symc_memory_request *request, const void *data)
 {
@@ -39,7 +39,7 @@ static symmcoll_status_t check_device(
     return SYMMCOLL_OK;
 }
 
-/* The allocation that it is a part of. */
+/* Finds the allocation around the address, and checks that the request fits in it. */
 static symmcoll_status_t find_allocation(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory,
     CUdeviceptr *begin, size_t *nbytes)
@@ -60,7 +60,7 @@ static symmcoll_status_t find_allocation(
     return SYMMCOLL_OK;
 }
 
-/* The mapped memory whose handle has been taken. */
+/* Checks that other processes can map the memory, if they have to. */
 static symmcoll_status_t check_physical(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {
@@ -84,7 +84,7 @@ static symmcoll_status_t check_physical(
         (unsigned int)properties.requestedHandleTypes);
 }
 
-/* Of cuMemAllocAsync() or cuMemAllocFromPoolAsync(). */
+/* Finds the pool of memory of cuMemAllocAsync() or cuMemAllocFromPoolAsync(). */
 static symmcoll_status_t find_pool(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {
@@ -125,7 +125,7 @@ static symmcoll_status_t take_legacy(const struct symc_memory_request *request,
                      (void *)(uintptr_t)begin);
 }
 
-/* In the context. */
+/* The context must be current. */
 static symmcoll_status_t take(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {

@@ -1,11 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joining memory.  A rank's own part is mapped twice: where it was allocated, which
- * is what the rank knows, and in the row with the others, where kernels find it.
- * Both are the same bytes, and each keeps them.
+ * Joining memory.  A rank's own part is mapped twice: at the address where it was
+ * allocated, which the rank uses, and in the row with the others, which kernels use.
+ * Either mapping keeps the memory alive.
  *
- * What a program has allocated need not begin at the same offset everywhere, or
- * cannot be mapped in a row: then kernels have a table.
+ * Memory that a program has allocated may begin at different offsets on different
+ * members, or may be impossible to map in a row: kernels then use a table.
  */
 #include "cuda/joined.h"
 #include "cuda/device_group.h"
@@ -21,22 +20,22 @@
 struct joined {
     struct symc_cuda_joined whole;
     struct symc_cuda_log log;
-    struct symc_cuda_memory *memory; /* one use of it is ours */
+    struct symc_cuda_memory *memory; /* holds one use */
     struct symc_cuda_row row;
     struct symc_cuda_multicast multicast;
     struct symc_cuda_places places;
-    void *at[SYMC_KERNEL_RANKS]; /* of each, as kernels find it */
+    void *at[SYMC_KERNEL_RANKS]; /* of each member, for kernels */
     struct symc_extent mapped[SYMC_KERNEL_RANKS];
 };
 
-/* What each member tells. */
+/* The data that each member contributes to the gather. */
 struct told {
     uint64_t nbytes;
     uint64_t legacy;
     struct symc_cuda_allocation allocation;
 };
 
-/* ---- whether it fits together ---- */
+/* ---- checks ---- */
 
 static const char *format_kind(const struct told *told)
 {
@@ -77,8 +76,8 @@ static symmcoll_status_t check_device(
         memory->context.device);
 }
 
-/* What cuMemAlloc() returns is of the context that it was called in; of other memory
- * the driver may not say. */
+/* Checks the context of memory of cuMemAlloc(), which belongs to the context it was
+ * allocated in.  For other memory the driver may name no context. */
 static symmcoll_status_t check_context(
     const struct symc_cuda_group *group, const struct symc_cuda_memory *memory)
 {
@@ -93,8 +92,8 @@ static symmcoll_status_t check_context(
         group->core->name, group->device, data);
 }
 
-/* What this member alone finds wrong the others learn when they tell, or in their
- * next call. */
+/* Gathers all members' descriptions and compares them.  A member that fails alone, before
+ * the gather, is reported to the others by the gather, or by their next collective. */
 static symmcoll_status_t compare(const struct symc_cuda_group *group,
     const struct symc_cuda_memory *memory, struct told *all)
 {
@@ -115,7 +114,7 @@ static symmcoll_status_t compare(const struct symc_cuda_group *group,
     return status == SYMMCOLL_OK ? check_told(group, all) : status;
 }
 
-/* ---- mapping; in the context ---- */
+/* ---- mapping; the context must be current ---- */
 
 static symmcoll_status_t map_row(const struct symc_cuda_group *group,
     struct joined *made, const struct told *all, bool *is_row)
@@ -150,7 +149,7 @@ static symmcoll_status_t map_places(const struct symc_cuda_group *group,
     return symc_cuda_places_open(group, allocations, made->at, &made->places);
 }
 
-/* Of a row: its parts begin at the same offset of what they are in. */
+/* For a row only: all parts must begin at the same offset of their allocation. */
 static symmcoll_status_t open_multicast(
     const struct symc_cuda_group *group, struct joined *made)
 {
@@ -211,7 +210,7 @@ symmcoll_status_t symc_cuda_join(
     made->memory = memory;
     made->log = made->memory->log;
     made->log.told = false;
-    /* NCCL calls the driver in the context of its own, for windows of this one, too. */
+    /* NCCL calls the driver in its own context, for windows of this memory as well. */
     made->whole.foreign =
         made->memory->context.context != group->context.context;
     if (!made->whole.foreign)
@@ -253,7 +252,7 @@ symmcoll_status_t symc_cuda_tabulate(void *state,
     return status;
 }
 
-/* NCCL's calls are of the current context. */
+/* NCCL calls the driver in the current context. */
 static void leave_window(struct joined *left)
 {
     struct symc_cuda_entered entered;

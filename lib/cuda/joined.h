@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of all members that a group has joined: what lib/backend/backend.h
- * offers as struct symc_memory_ops, and how kernels find it.
+ * Device memory of all members that a group has joined: the implementation of struct
+ * symc_memory_ops (lib/backend/backend.h), and the memory's addresses for kernels.
  */
 #ifndef SYMC_CUDA_JOINED_H
 #define SYMC_CUDA_JOINED_H
@@ -11,19 +11,19 @@
 
 struct symc_cuda_window;
 
-/* What this backend's struct symc_joined is the beginning of. */
+/* This backend's joined memory. */
 struct symc_cuda_joined {
     struct symc_joined joined;
-    struct symc_device_data data; /* from the beginning of the parts on */
-    /* That this rank has allocated: whole pieces; nothing where it is memory of the
-     * program's, or foreign. */
+    struct symc_device_data data; /* from the beginning of the parts */
+    /* The memory that this rank has allocated, in whole granules; empty if it is the
+     * program's memory, or foreign. */
     struct symc_extent own;
-    bool foreign; /* it is of another context than the group */
+    bool foreign; /* it belongs to another context than the group's */
     struct symc_cuda_window *window; /* of NCCL; see nccl_window.h */
 };
 
-/* That, from so many bytes of each member's part on: a multiple of 16 where a
- * kernel needs it.  joined is of this backend. */
+/* Returns the memory's addresses for kernels, offset bytes into each member's part; a
+ * multiple of 16 if the kernel needs it.  joined must be of this backend. */
 static inline struct symc_device_data symc_cuda_joined_data(
     const struct symc_joined *joined, uint64_t offset)
 {
@@ -34,7 +34,7 @@ static inline struct symc_device_data symc_cuda_joined_data(
     return data;
 }
 
-/* See struct symc_memory_ops. */
+/* join(), tabulate() and leave() of struct symc_memory_ops. */
 symmcoll_status_t symc_cuda_join(
     void *state, void *memory, struct symc_joined **joined);
 symmcoll_status_t symc_cuda_tabulate(void *state,

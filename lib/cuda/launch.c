@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels by their names in the image, and starting them.
+ * Finds kernels by their names in the image, loads and launches them.
  */
 #include "cuda/launch.h"
 
@@ -39,8 +39,8 @@ static const char *const names[SYMC_KERNEL_COUNT] = {
     [SYMC_KERNEL_FLATTEN] = "symc_flatten",
     [SYMC_KERNEL_UNFLATTEN] = "symc_unflatten"};
 
-/* How names of kernels end, by element type.  Complex numbers are reduced as
- * floats, twice as many; the others that lack are not reduced. */
+/* The suffixes of kernels' names, by element type.  Complex numbers are reduced as twice
+ * as many floats; the other missing types are not reduced. */
 static const char *const ends[SYMMCOLL_DTYPE_COUNT] = {[SYMMCOLL_UINT8] = "u8",
     [SYMMCOLL_INT8] = "i8",
     [SYMMCOLL_INT16] = "i16",
@@ -81,8 +81,8 @@ const char *symc_kernel_name(
 
 /* ---- loading ---- */
 
-/* The image is loaded once in a process: a library of the driver is of no
- * context, and its code is loaded into one when that first asks for it. */
+/* Loads the image once per process: a library of the driver belongs to no context, and
+ * its code is loaded into each context at the first use there. */
 static CUresult load_image(const struct symc_cuda *cuda, CUlibrary *library)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -175,7 +175,7 @@ symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
     return load_kinds(cuda, fail, device, (int)kind, (int)kind, kernels);
 }
 
-/* ---- starting ---- */
+/* ---- launch ---- */
 
 symmcoll_status_t symc_kernel_launch(const struct symc_kernels *kernels,
     enum symc_kernel kernel, enum symmcoll_dtype dtype, struct symc_grid grid,

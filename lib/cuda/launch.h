@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels of the folder kernels, from the side of the host: which there are, and how one is
- * started.  Starting one enqueues it on a stream; it neither allocates nor
- * synchronises.
+ * The kernels of the folder kernels, as the host sees them: the list of kernels, their
+ * loading and their launch.  A launch enqueues a kernel on a stream; it neither allocates
+ * nor synchronises.
  */
 #ifndef SYMC_CUDA_LAUNCH_H
 #define SYMC_CUDA_LAUNCH_H
@@ -12,16 +12,16 @@
 
 #include <symmcoll/types.h>
 
-/* Kernels of one kind: one for each element type, or one for all. */
+/* Kinds of kernels: a kind has one kernel per element type, or one for all types. */
 enum symc_kernel {
     SYMC_KERNEL_PACKETS,
     SYMC_KERNEL_ONE_SHOT,
     SYMC_KERNEL_TWO_SHOT,
     SYMC_KERNEL_REDUCE_SCATTER,
     SYMC_KERNEL_REDUCE_ROWS,
-    SYMC_KERNEL_MULTIMEM_ONE_SHOT, /* of few types */
+    SYMC_KERNEL_MULTIMEM_ONE_SHOT, /* for few types */
     SYMC_KERNEL_MULTIMEM_TWO_SHOT,
-    SYMC_KERNEL_MULTIMEM_ALL_GATHER, /* from here on for all types */
+    SYMC_KERNEL_MULTIMEM_ALL_GATHER, /* from here on: one for all types */
     SYMC_KERNEL_PULL,
     SYMC_KERNEL_EXCHANGE,
     SYMC_KERNEL_PLAN,
@@ -44,12 +44,12 @@ enum symc_kernel {
     SYMC_KERNEL_COUNT
 };
 
-/* Whether there is one of a kind for a type of elements. */
+/* Returns whether a kind has a kernel for an element type. */
 bool symc_kernel_has_type(enum symc_kernel kernel, enum symmcoll_dtype dtype);
 
-/* The functions of all kernels in a context, by kind and element type; that of a
- * kind for all types is of type 0.  NULL: a type that is not reduced, or is as
- * another one. */
+/* The functions of all kernels in a context, by kind and element type.  A kind with one
+ * kernel for all types has it at type 0.  NULL: the type is not reduced, or is reduced as
+ * another type. */
 struct symc_kernels {
     const struct symc_cuda *cuda;
     symc_cuda_fail_fn fail;
@@ -57,35 +57,35 @@ struct symc_kernels {
     CUfunction functions[SYMC_KERNEL_COUNT][SYMMCOLL_DTYPE_COUNT];
 };
 
-/* How much of the device a kernel is started on. */
+/* The dimensions of a launch. */
 struct symc_grid {
     uint32_t blocks;
     uint32_t threads; /* of a block */
 };
 
 /*
- * Load all kernels in the current context, to the last instruction: what is
- * loaded when it is first started may wait for the device, on which a kernel may
- * wait for this one.  fail is kept.
+ * Loads all kernels completely into the current context.  A kernel that is loaded lazily,
+ * at its first launch, may wait for the device, where another kernel may be waiting for
+ * this one.  Keeps fail.
  * Errors: those of symc_cuda_fail(), with the kernel's name.
  */
 symmcoll_status_t symc_kernels_load(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, struct symc_kernels *kernels);
 
-/* The same of the kernels of one kind; the others stay as they are. */
+/* Loads the kernels of one kind as symc_kernels_load() does; leaves the others alone. */
 symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, enum symc_kernel kind,
     struct symc_kernels *kernels);
 
-/* The name of a kernel in the image, "symc_one_shot_f32"; into a buffer of
- * SYMC_KERNEL_NAME. */
+/* Formats a kernel's name in the image, "symc_one_shot_f32", into a buffer of
+ * SYMC_KERNEL_NAME bytes. */
 #define SYMC_KERNEL_NAME 64
 const char *symc_kernel_name(
     enum symc_kernel kernel, enum symmcoll_dtype dtype, char *buffer);
 
 /*
- * Start one on a stream, in the current context.  args is the struct that the
- * kernel takes, and is copied.
+ * Launches a kernel on a stream of the current context.  args is the kernel's argument
+ * struct, and is copied.
  * Errors: those of symc_cuda_fail(), with the kernel's name.
  */
 symmcoll_status_t symc_kernel_launch(const struct symc_kernels *kernels,

@@ -50,7 +50,7 @@ bool symc_library_find(void *handle, const char *name, void *function)
 {
     void *found = dlsym(handle, name);
 
-    /* ISO C has no cast from an object's to a function's pointer. */
+    /* ISO C has no cast from an object pointer to a function pointer. */
     memcpy(function, &found, sizeof(found));
     return found != NULL;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of one rank and copies there, in the order of a stream of the caller's.
- * No kernel is needed for it, so nothing is loaded while a kernel of this rank
- * waits for another, and no call waits for the device.  Sums, conversions and pieces of a
- * buffer have kernels, which are loaded when a device is opened for them.
+ * Memory of one rank and copies in it, in the order of a caller's stream.  They use no
+ * kernel, so nothing is loaded while a kernel of this rank waits for another rank, and no
+ * call waits for the device.  Sums, conversions and pieces of a buffer use kernels, which
+ * are loaded when a device is opened for them.
  */
 #include "cuda/local.h"
 #include "cuda/device_group.h"
 
 #include <stdlib.h>
 
-#define PITCH_MOST INT64_C(0x7fffffff) /* bytes; of any device */
+#define PITCH_MOST INT64_C(0x7fffffff) /* bytes; the limit of all devices */
 
 #define fail_local symc_cuda_local_fail
 
@@ -55,7 +55,8 @@ static bool serves(const void *state, const struct symc_memory_request *request)
 
 /* ---- memory ---- */
 
-/* What a graph allocates is its own, and gone when it has been started. */
+/* Refuses to allocate under capture: memory that a graph allocates belongs to the graph
+ * and does not outlive its launch. */
 static symmcoll_status_t refuse_captured(
     const struct symc_cuda_local *local, CUstream stream)
 {
@@ -151,10 +152,10 @@ static symmcoll_status_t clear(
     return status;
 }
 
-/* ---- copies of elements in another order ---- */
+/* ---- strided copies ---- */
 
-/* Dimensions that are left, strides in bytes: of rows, each of which is one run
- * of bytes. */
+/* The dimensions of a copy whose innermost rows are runs of contiguous bytes; strides in
+ * bytes. */
 struct rows {
     int ndim;
     int64_t shape[SYMC_STRIDED_DIMS];
@@ -172,7 +173,8 @@ static void swap_sides(struct rows *rows)
     }
 }
 
-/* Join dimensions that are one in both memories; false: there are no elements. */
+/* Merges dimensions that are contiguous on both sides; returns false if the tensor is
+ * empty. */
 static bool find_rows(const struct symc_strided *copy, struct rows *rows)
 {
     int64_t elem = (int64_t)copy->elem, to = elem;
@@ -204,8 +206,8 @@ static bool find_rows(const struct symc_strided *copy, struct rows *rows)
     return true;
 }
 
-/* Take out the longest dimension whose rows one copy may have; a dimension of one
- * row where there is none.  The driver finds whose memory it is: another device's,
+/* Removes the longest dimension that one 2D copy can cover; if there is none, the copy
+ * has one row.  With unified addresses the driver finds the memory, another device's,
  * too. */
 static void take_height(struct rows *rows, CUDA_MEMCPY2D *plane)
 {
@@ -310,7 +312,7 @@ static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
         &local->context, local->fail, stream, captured);
 }
 
-/* An event of the moment: what waits for it has been enqueued, so it may go. */
+/* The event is destroyed at once: the wait for it has been enqueued. */
 static symmcoll_status_t follow(void *state, void *stream, void *other)
 {
     struct symc_cuda_local *local = state;

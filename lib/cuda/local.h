@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one rank does alone on a device, without a group.
+ * Operations of one rank on a device, without a group: memory, copies and local kernels.
  */
 #ifndef SYMC_CUDA_LOCAL_H
 #define SYMC_CUDA_LOCAL_H
@@ -11,11 +11,11 @@
 
 extern const struct symc_local_ops symc_cuda_local_ops;
 
-/* Enqueue copies, so that elements become contiguous, in the current context. */
+/* Enqueues the copies of a strided tensor, in the current context. */
 struct symc_cuda_called symc_cuda_copy_strided(const struct symc_cuda *cuda,
     CUstream stream, const struct symc_strided *copy);
 
-/* ---- what its sources share ---- */
+/* ---- shared by the local_*.c ---- */
 
 struct symc_cuda_local {
     struct symc_cuda_context context;
@@ -28,7 +28,7 @@ struct symc_cuda_local {
     symc_cuda_fail((local)->context.cuda, (local)->fail, result, \
         (int)(local)->context.device, __VA_ARGS__)
 
-/* Make its context the thread's, until symc_cuda_leave(). */
+/* Makes the local context the thread's current one until symc_cuda_leave(). */
 static inline symmcoll_status_t symc_cuda_local_enter(
     const struct symc_cuda_local *local, struct symc_cuda_entered *entered)
 {
@@ -37,31 +37,31 @@ static inline symmcoll_status_t symc_cuda_local_enter(
 
 /* ---- local_convert.c ---- */
 
-/* As convert() of struct symc_local_ops. */
+/* convert() of struct symc_local_ops. */
 symmcoll_status_t symc_cuda_local_convert(
     void *local, void *stream, const struct symc_conversion *conversion);
 
 /* ---- local_pool.c ---- */
 
-/* The pool that memory of its device is allocated from (out).  Any thread. */
+/* Returns the pool for allocations on the context's device (out).  Any thread. */
 struct symc_cuda_called symc_cuda_pool_of(
     const struct symc_cuda_context *context, CUmemoryPool *pool);
 
 /* ---- local_pieces.c ---- */
 
-/* As move() of struct symc_local_ops. */
+/* move() of struct symc_local_ops. */
 symmcoll_status_t symc_cuda_local_move(
     void *local, void *stream, const struct symc_local_pieces *pieces);
 
 /* ---- local_sum.c ---- */
 
-/* Load the kernels. */
+/* Loads the kernels for sums, conversions and pieces. */
 symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local);
-/* As add() of struct symc_local_ops. */
+/* add() of struct symc_local_ops. */
 symmcoll_status_t symc_cuda_local_add(
     void *local, void *stream, const struct symc_local_sum *sum);
 
-/* ---- local_time.c: as those of struct symc_local_ops ---- */
+/* ---- local_time.c: mark(), elapsed(), unmark() of struct symc_local_ops ---- */
 
 symmcoll_status_t symc_cuda_local_mark(void *local, void *stream, void **mark);
 symmcoll_status_t symc_cuda_local_elapsed(

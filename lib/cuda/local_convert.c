@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements of one rank between float32 and 16 bits.
+ * Conversion of one rank's elements between float32 and a 16-bit type.
  */
 #include "base/reduce.h"
 #include "cuda/device_choice.h"

@@ -1,20 +1,19 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pieces of a buffer, copied to it or from it, by one kernel for as many of them as its
- * arguments take.  A call of the driver for each takes longer than most copies do; for
- * one piece that call is as good, and needs no multiprocessor.
+ * Copies pieces to or from a buffer, with one kernel for as many pieces as its arguments
+ * hold.  A driver call per piece takes longer than most of these copies.  A single piece
+ * is copied by the driver, which needs no multiprocessor.
  */
 #include "cuda/device_group.h"
 #include "cuda/local.h"
 
 #define VECTOR 16        /* bytes that a thread loads at once */
-#define IN_FLIGHT 8      /* of these, as kernels/parts.h has them */
-#define ARGS_NBYTES 4096 /* of a launch, on any device */
+#define IN_FLIGHT 8      /* loads of a thread, as in kernels/parts.h */
+#define ARGS_NBYTES 4096 /* limit of a launch on any device */
 
 _Static_assert(sizeof(struct symc_bucket_args) <= ARGS_NBYTES,
     "the arguments of a launch have room for the pieces");
 
-/* With a chunk of one piece each thread has all of its loads in flight. */
+/* If a chunk is one piece, each thread has all of its loads in flight. */
 static struct symc_grid find_grid(
     const struct symc_cuda_local *local, uint64_t nbytes)
 {
@@ -26,8 +25,8 @@ static struct symc_grid find_grid(
         .threads = SYMC_KERNEL_CHUNK / VECTOR / IN_FLIGHT};
 }
 
-/* Begin with a piece: the others have their offsets from there on, as aligned as
- * before. */
+/* Starts a launch at a piece.  Offsets of further pieces count from there, rounded down
+ * so that they stay as aligned as before. */
 static void begin_launch(const struct symc_local_pieces *pieces,
     const struct symc_local_piece *first, struct symc_bucket_args *args,
     uint64_t *begin)
@@ -99,7 +98,7 @@ static symmcoll_status_t move_one_by_one(const struct symc_cuda_local *local,
     return SYMMCOLL_OK;
 }
 
-/* Pieces that are not empty, as far as two. */
+/* Counts the pieces that are not empty, up to two. */
 static int count_pieces(const struct symc_local_pieces *pieces)
 {
     int n = 0;

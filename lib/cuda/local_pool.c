@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pool of memory for each device, of the process's and never destroyed.  From a
- * device's default pool an allocation may be made to wait for what another stream has
- * before a free.  Where that is a kernel that waits for another rank, whose streams are
- * in the other order, both would wait for ever; so this pool may not do so.
+ * One memory pool per device, of the process and never destroyed.  An allocation from a
+ * device's default pool may get an internal dependency on the work before a free on
+ * another stream.  If that work is a kernel that waits for another rank, and that rank
+ * uses its streams in the other order, both ranks deadlock.  This pool therefore
+ * disallows such reuse.
  */
 #include "cuda/local.h"
 
@@ -13,7 +14,7 @@
 
 static struct {
     pthread_mutex_t lock;
-    CUmemoryPool of[DEVICES]; /* NULL: none has been made */
+    CUmemoryPool of[DEVICES]; /* NULL: not made yet */
 } pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct symc_cuda_called make(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums of elements of one rank, by the kernel that reduces rows of all ranks: two
- * arrays of this rank's are what two ranks have in a row.
+ * Sums of one rank's arrays, by the kernel that reduces rows of all ranks: two arrays of
+ * this rank take the place of two ranks' rows.
  */
 #include "cuda/device_choice.h"
 #include "cuda/local.h"
@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Those that are started for one rank. */
+/* The kernels of local operations. */
 static const enum symc_kernel kinds[] = {SYMC_KERNEL_REDUCE_ROWS,
     SYMC_KERNEL_TO_F16, SYMC_KERNEL_TO_BF16, SYMC_KERNEL_FROM_F16,
     SYMC_KERNEL_FROM_BF16, SYMC_KERNEL_FLATTEN, SYMC_KERNEL_UNFLATTEN};
@@ -43,7 +43,7 @@ symmcoll_status_t symc_cuda_local_load(struct symc_cuda_local *local)
     return status;
 }
 
-/* Elements from first to before end. */
+/* Sums elements first to end - 1. */
 static symmcoll_status_t launch(const struct symc_cuda_local *local,
     CUstream stream, const struct symc_local_sum *sum, uint64_t first,
     uint64_t end)
@@ -60,7 +60,7 @@ static symmcoll_status_t launch(const struct symc_cuda_local *local,
         .root = SYMC_KERNEL_ALL,
         .factors = {sum->factor, sum->factor}};
 
-    /* Two summands may change places. */
+    /* The two summands may be swapped. */
     if ((uintptr_t)low > (uintptr_t)high) {
         low = sum->in[1];
         high = sum->in[0];
@@ -74,9 +74,9 @@ static symmcoll_status_t launch(const struct symc_cuda_local *local,
 }
 
 /*
- * The kernel loads 16 bytes at once where the first of two arrays is at a multiple
- * of 16, for then the other one is, too, in memory of a group.  Where it is not
- * here, the first element is summed apart: after it both are at other addresses.
+ * The kernel loads 16 bytes at once if the first array is 16-byte aligned: in a group's
+ * memory the other array is then aligned, too.  Here it may not be; the first element is
+ * then summed by itself, after which the first array is no longer aligned.
  */
 static symmcoll_status_t add(const struct symc_cuda_local *local,
     CUstream stream, const struct symc_local_sum *sum)

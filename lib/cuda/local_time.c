@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Times between places in streams of one rank, by events of the device.
+ * Times between marks in streams of one rank, measured with events of the device.
  */
 #include "cuda/local.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Physical memory is created, mapped and given access to by different calls of the
- * driver.  A mapping keeps what it maps, so each rank frees its own one, whatever others
- * still do.
+ * The driver creates physical memory, maps it and grants access to it in separate calls.
+ * A mapping keeps the memory alive, so each rank frees its own mapping independently of
+ * the others.
  *
- * cuda.h lets cuMemUnmap() and cuMemSetAccess() wait for the device.  They are called
- * where a group is opened or closed, and memory made, joined or freed, when kernels of
- * the groups concerned do not run; those of other groups that ranks in threads of one
- * device have may hold them up, as they may what the program itself frees.
+ * According to cuda.h, cuMemUnmap() and cuMemSetAccess() may wait for the device.  They
+ * are called when a group is opened or closed and when memory is allocated, joined or
+ * freed: kernels of the groups concerned do not run then.  Kernels of other groups, of
+ * ranks that are threads on the same device, may delay them, as they may delay the
+ * program's own frees.
  */
 #include "cuda/memory.h"
 #include "cuda/device_group.h"
@@ -38,8 +39,8 @@ static bool has(
            value != 0;
 }
 
-/* The handles that memory is first tried with.  Threads need none to share it, but a
- * multicast object that they import takes only memory that can be exported. */
+/* Returns the handle types that memory is first created with.  Threads need none to share
+ * it, but a multicast object that they import takes only memory that can be exported. */
 static unsigned int types_of(
     const struct symc_cuda_context *context, enum symc_cuda_share share)
 {
@@ -54,7 +55,7 @@ static unsigned int types_of(
                                                : DESCRIPTOR | FABRIC;
 }
 
-/* Those that it is tried with after an error. */
+/* Returns the handle types to try after an error. */
 static unsigned int fewer_types(enum symc_cuda_share share, unsigned int types)
 {
     switch (share) {
@@ -74,14 +75,14 @@ static CUmemAllocationProp properties_of(
         .requestedHandleTypes = (CUmemAllocationHandleType)types,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
             .id = context->device},
-        /* Network adapters can read and write it, where that can be asked for: the
-         * program may pass it to a library that has them do so. */
+        /* Lets network adapters access the memory, if the device supports it: the
+         * program may pass it to a library that needs that. */
         .allocFlags = {
             .gpuDirectRDMACapable = has(context,
                 CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED)}};
 }
 
-/* Up to whole pieces, of which there are no more than the driver can count. */
+/* Rounds a size up to the granularity; fails if the sum would overflow. */
 static symmcoll_status_t round_up(const struct symc_cuda_context *context,
     symc_cuda_fail_fn fail, const CUmemAllocationProp *properties,
     size_t *nbytes)
@@ -120,7 +121,7 @@ symmcoll_status_t symc_cuda_physical_create(
     if (status != SYMMCOLL_OK)
         return status;
     result = cuda->mem_create(&physical->handle, nbytes, &properties, 0);
-    /* Drivers differ in what they say of handles that they do not have. */
+    /* Drivers return different errors for handle types that they do not support. */
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY &&
         fewer != types) {
         properties = properties_of(context, types = fewer);
@@ -204,9 +205,10 @@ void symc_cuda_physical_free(
     *physical = (struct symc_cuda_physical){.nbytes = 0};
 }
 
-/* ---- zeros ---- */
+/* ---- zeroing ---- */
 
-/* On a stream of its own: others may wait for what is not there yet. */
+/* Uses a stream of its own: work on other streams may wait for memory that is not joined
+ * yet. */
 static struct symc_cuda_called clear_words(
     const struct symc_cuda *cuda, CUdeviceptr at, size_t count)
 {
@@ -238,7 +240,7 @@ symmcoll_status_t symc_cuda_clear(const struct symc_cuda_context *context,
                      context->device, "%s to clear %s", called.name, what);
 }
 
-/* ---- of a rank ---- */
+/* ---- memory of a rank ---- */
 
 void symc_cuda_memory_free(void *memory)
 {
@@ -262,13 +264,13 @@ struct symc_extent symc_cuda_memory_extent(const void *memory)
 {
     const struct symc_cuda_memory *of = memory;
     const struct symc_cuda_physical *physical = &of->physical;
-    bool is_mapped = physical->at != 0; /* not by the program */
+    bool is_mapped = physical->at != 0; /* by us, not by the program */
 
     return (struct symc_extent){.begin = (void *)(uintptr_t)physical->at,
         .nbytes = is_mapped ? physical->nbytes : 0};
 }
 
-/* In the context. */
+/* The context must be current. */
 static symmcoll_status_t allocate(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A multicast object is made by rank 0 and imported by all, so that each has a
- * handle of its own.  Memory may be bound when all devices have been added, and
- * used when all have bound theirs: each step ends when all have told how it went,
- * and all give up where one could not.
+ * Rank 0 creates a multicast object, and all members import it, so that each holds its
+ * own handle.  Memory can be bound once all devices have been added, and used once all
+ * members have bound theirs.  Each step therefore ends with a gather of its results, and
+ * all members give up if one failed.
  */
 #include "cuda/multicast.h"
 #include "cuda/device_group.h"
 
 #include <unistd.h>
 
-#define AUTO 0 /* the place of the word in cuda.multicast */
+#define AUTO 0 /* the index of "auto" among the values of cuda.multicast */
 
-/* What each member tells of a step. */
+/* The data that each member contributes to the gather of a step. */
 struct told {
     uint64_t nbytes;      /* of its memory */
     uint64_t granularity; /* of objects on its device */
-    int32_t right;        /* it could do it */
-    int32_t fd;           /* of threads: rank 0's descriptor */
+    int32_t right;        /* the step succeeded */
+    int32_t fd;           /* between threads: rank 0's descriptor */
 };
 
 bool symc_cuda_multicast_is_possible(const struct symc_cuda_group *group)
@@ -37,7 +37,7 @@ bool symc_cuda_multicast_is_possible(const struct symc_cuda_group *group)
            has != 0;
 }
 
-/* Whether a call of the driver has succeeded; the log says which has not. */
+/* Returns whether a call of the driver succeeded; logs a failure. */
 static bool has_succeeded(
     const struct symc_cuda_group *group, CUresult result, const char *call)
 {
@@ -52,6 +52,7 @@ static bool has_succeeded(
     return result == CUDA_SUCCESS;
 }
 
+/* Gathers the results of a step; right (out): it succeeded on all members. */
 static symmcoll_status_t tell(const struct symc_cuda_group *group,
     const struct told *mine, struct told *all, bool *right)
 {
@@ -75,10 +76,10 @@ static CUmulticastObjectProp properties_of(
         .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
 }
 
-/* A new object of rank 0, which it keeps until all have imported it. */
+/* A new object, which rank 0 keeps until all have imported it. */
 struct made {
     CUmemGenericAllocationHandle object;
-    bool created; /* object is one */
+    bool created; /* object is valid */
     int fd;       /* -1: not exported */
 };
 
@@ -107,7 +108,7 @@ static void release(struct symc_cuda_log *log, const struct made *made)
             log, "cuMemRelease", log->cuda->mem_release(made->object));
 }
 
-/* What this rank has to say at first, and the object of rank 0 (out). */
+/* Prepares this rank's data for the first gather; rank 0 creates the object (out). */
 static struct told begin(
     const struct symc_cuda_group *group, size_t nbytes, struct made *made)
 {
@@ -126,7 +127,7 @@ static struct told begin(
     return mine;
 }
 
-/* Whether one object can have what all have. */
+/* Returns whether one object can hold the memory of all members. */
 static bool fits(const struct symc_cuda_group *group, const struct told *all)
 {
     for (int r = 0; r < group->size; r++) {
@@ -155,7 +156,7 @@ static bool import(const struct symc_cuda_group *group, int fd,
                "cuMulticastAddDevice");
 }
 
-/* The members receive the descriptor of rank 0, and add their devices. */
+/* Rank 0 sends its descriptor to all members, and each adds its device. */
 static symmcoll_status_t add(const struct symc_cuda_group *group,
     const struct told *all, struct symc_cuda_multicast *multicast, bool *right)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An allocation of cuMemAlloc() is opened as a whole, by legacy IPC, and always
- * at the same address of a context however often; of this process it is used
- * where it is, and so is one of a pool, which other processes cannot open.
+ * An allocation of cuMemAlloc() in another process is opened as a whole by legacy IPC; a
+ * context gets the same address each time.  An allocation of this process, including
+ * memory of a pool, which other processes cannot open, is used at its own address.
  */
 #include "cuda/places.h"
 #include "cuda/device_group.h"
 
 /* ---- allocations ---- */
 
-/* Peer access of contexts does not reach what is of a pool, which has its own: for
- * all of its memory, and as long as it is there. */
+/* Grants this device access to a pool.  Peer access between contexts does not cover
+ * pools; the access covers all memory of the pool, as long as the pool exists. */
 static symmcoll_status_t reach_pool(const struct symc_cuda_group *group,
     int rank, const struct symc_cuda_allocation *allocation)
 {
@@ -28,7 +28,7 @@ static symmcoll_status_t reach_pool(const struct symc_cuda_group *group,
                      symc_cuda_world_rank(group, rank));
 }
 
-/* Of another thread's device: this context is to reach it. */
+/* Grants this context access to another thread's allocation. */
 static symmcoll_status_t reach(const struct symc_cuda_group *group, int rank,
     const struct symc_cuda_allocation *allocation)
 {
@@ -129,7 +129,7 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
 
 /* ---- closing ---- */
 
-/* Where the context is gone, so is what was opened in it. */
+/* If the context is gone, so is all that was opened in it. */
 static void close_opened(
     struct symc_cuda_log *log, struct symc_cuda_places *places)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of all members of a group that is not in a row: where each of them has
- * its own is in a table that kernels read.
+ * Memory of all members of a group that cannot be mapped in a row: kernels read each
+ * member's address from a table.
  */
 #ifndef SYMC_CUDA_PLACES_H
 #define SYMC_CUDA_PLACES_H
@@ -11,41 +11,44 @@
 
 struct symc_cuda_group;
 
-/* Zeroed: there are none. */
+/* Zeroed: no memory is opened. */
 struct symc_cuda_places {
     struct symc_cuda_context context; /* in which allocations are opened */
     CUdeviceptr
-        opened[SYMC_KERNEL_RANKS];   /* of another process; 0: it is not */
+        opened[SYMC_KERNEL_RANKS];   /* by IPC from another process; 0: none */
     struct symc_cuda_physical table; /* of pointers, by rank */
 };
 
-/* What a member tells of memory of cuMemAlloc(), or of a pool. */
+/* A member's description of its memory of cuMemAlloc(), or of a pool. */
 struct symc_cuda_allocation {
-    CUipcMemHandle ipc; /* of processes */
-    CUcontext context;  /* of threads */
-    CUmemoryPool pool;  /* of threads; NULL: it is of none */
+    CUipcMemHandle ipc; /* between processes */
+    CUcontext context;  /* between threads */
+    CUmemoryPool pool;  /* between threads; NULL: not of a pool */
     CUdeviceptr data;
     uint64_t offset; /* of data, in the allocation */
 };
 
 /*
- * Open the allocations of all members; at (out): where each has its data.  In the
- * context of the group.  After an error the places are to be closed, too.
+ * Opens the allocations of all members; at (out): the address of each member's data.  The
+ * group's context must be current.  Close the places after an error, too.
  * Errors: those of symc_cuda_fail().
  */
 symmcoll_status_t symc_cuda_places_open(const struct symc_cuda_group *group,
     const struct symc_cuda_allocation *const *all, void **at,
     struct symc_cuda_places *places);
 
-/* Write a table of these addresses, in the context.  Errors: as above. */
+/* Writes the table of these addresses.  The context must be current.  Errors: those of
+ * symc_cuda_fail(). */
 symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
     void *const *at, struct symc_cuda_places *places);
 
-/* Write bytes of the host's, in the context, and wait until they are there. */
+/* Copies host bytes to the device and waits for the copy.  The context must be
+ * current. */
 struct symc_cuda_called symc_cuda_write(const struct symc_cuda *cuda,
     CUdeviceptr to, const void *from, size_t nbytes);
 
-/* Without the group, in any context. */
+/* Closes the opened allocations and frees the table.  Needs neither the group nor a
+ * current context. */
 void symc_cuda_places_close(
     struct symc_cuda_log *log, struct symc_cuda_places *places);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the driver returned, as a status and as text.
+ * Results of the driver, as a status and as text.
  */
 #include "cuda/driver.h"
 
@@ -131,7 +131,7 @@ const char *symc_cuda_format_device(
     return buffer;
 }
 
-/* ", 3.1 MiB of 79.1 GiB free" where the device's context is current. */
+/* Formats ", 3.1 MiB of 79.1 GiB free"; "" if the device's context is not current. */
 static const char *format_free(
     const struct symc_cuda *cuda, int device, char *buffer, size_t nbytes)
 {

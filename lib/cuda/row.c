@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How members map each other's memory: processes send descriptors, or tell fabric
- * handles where all have some, threads tell the driver's handles.  Each member
- * makes the same collective calls, whatever fails in between, so that no other
- * waits for it.
+ * Members map each other's memory.  Processes send file descriptors, or fabric handles if
+ * all members have them; threads share the driver's handles.  Each member makes the same
+ * collective calls even after a failure, so that no other member waits for it.
  */
 #include "cuda/row.h"
 #include "cuda/device_group.h"
@@ -12,11 +11,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What each member tells. */
+/* The data that each member contributes to the gather. */
 struct told {
-    CUmemGenericAllocationHandle handle; /* of threads */
+    CUmemGenericAllocationHandle handle; /* between threads */
     size_t nbytes;
-    uint64_t has_fabric; /* and then this: */
+    uint64_t has_fabric; /* fabric is valid */
     CUmemFabricHandle fabric;
 };
 
@@ -60,7 +59,7 @@ static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
             "cuMemImportFromShareableHandle of %s",
             format_whose(group, rank, what, whose, sizeof(whose)));
     status = map(group, row, rank, handle, nbytes, what);
-    result = group->cuda->mem_release(handle); /* the mapping has its own */
+    result = group->cuda->mem_release(handle); /* the mapping keeps its own */
     return status == SYMMCOLL_OK && result != CUDA_SUCCESS
                ? symc_cuda_group_fail(group, result, "cuMemRelease of %s",
                      format_whose(group, rank, what, whose, sizeof(whose)))
@@ -80,7 +79,7 @@ static symmcoll_status_t map_other(const struct symc_cuda_group *group,
         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, told->nbytes, what);
 }
 
-/* fds: NULL of threads, and where all have told fabric handles. */
+/* fds: NULL between threads, and if all members have fabric handles. */
 static symmcoll_status_t map_others(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, struct told *all, const int *fds,
     const char *what)
@@ -94,7 +93,7 @@ static symmcoll_status_t map_others(const struct symc_cuda_group *group,
     return status;
 }
 
-/* Addresses for all, and this rank's memory there. */
+/* Reserves addresses for all members, and maps this rank's memory there. */
 static symmcoll_status_t reserve(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, const struct told *all, const char *what)
 {
@@ -155,9 +154,9 @@ static symmcoll_status_t export(const struct symc_cuda_group *group,
 
 /* ---- opening and closing ---- */
 
-/* Descriptors keep what they are of, other handles do not: nobody releases what
- * others still map, and all wait until all have mapped, or failed to; who has
- * failed says so after that. */
+/* Maps by handles that do not keep the memory alive, unlike descriptors: no member may
+ * release memory that others are still mapping.  All members therefore wait here until
+ * all have mapped, or failed to; a member returns its own failure after that. */
 static symmcoll_status_t map_told(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, struct told *all, const char *what)
 {
@@ -171,7 +170,7 @@ static symmcoll_status_t map_told(const struct symc_cuda_group *group,
     return status != SYMMCOLL_OK ? status : own;
 }
 
-/* A fabric handle that can be imported: where that is not so here, auto takes
+/* Exports a fabric handle and tries to import it.  If that fails, "auto" uses
  * descriptors. */
 static struct symc_cuda_called export_fabric(
     const struct symc_cuda_group *group, const struct symc_cuda_physical *own,
@@ -194,7 +193,7 @@ static struct symc_cuda_called export_fabric(
     return called;
 }
 
-/* What this rank sends, and tells. */
+/* Exports this rank's memory: a fabric handle (mine), and a descriptor to send (fd). */
 static symmcoll_status_t export_own(const struct symc_cuda_group *group,
     const struct symc_cuda_physical *own, const char *what, struct told *mine,
     int *fd)
@@ -215,7 +214,7 @@ static symmcoll_status_t export_own(const struct symc_cuda_group *group,
     return export(group, own->handle, what, fd);
 }
 
-/* Whether all have told fabric handles. */
+/* Finds whether all members have fabric handles, and fails if cuda.share needs them. */
 static symmcoll_status_t check_fabric(const struct symc_cuda_group *group,
     const struct told *all, bool *have_fabric)
 {
@@ -247,7 +246,7 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
 
     *row = (struct symc_cuda_row){.base = 0};
     if (status != SYMMCOLL_OK)
-        return status; /* the others learn it in their next call */
+        return status; /* the others get the error from their next collective */
     status = core->gather(core->group, &mine, all, sizeof(mine));
     if (status == SYMMCOLL_OK)
         status = check_fabric(group, all, &have_fabric);

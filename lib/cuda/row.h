@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of all members of a group, which each of them has mapped one after
- * the other: that of rank r at base + r * stride.
+ * Device memory of all members of a group, which each member maps at consecutive
+ * addresses: rank r's memory is at base + r * stride.
  */
 #ifndef SYMC_CUDA_ROW_H
 #define SYMC_CUDA_ROW_H
@@ -11,7 +11,7 @@
 
 struct symc_cuda_group;
 
-/* Zeroed: there is none. */
+/* Zeroed: no row. */
 struct symc_cuda_row {
     CUdeviceptr base; /* 0: no addresses are reserved */
     size_t stride;
@@ -19,7 +19,7 @@ struct symc_cuda_row {
     size_t mapped[SYMC_KERNEL_RANKS]; /* bytes of each rank; 0: not mapped */
 };
 
-/* Where a rank's memory is mapped here. */
+/* Returns the address of a rank's memory in this mapping. */
 static inline CUdeviceptr symc_cuda_row_at(
     const struct symc_cuda_row *row, int rank)
 {
@@ -27,18 +27,18 @@ static inline CUdeviceptr symc_cuda_row_at(
 }
 
 /*
- * Collective: map what every member has created, whose sizes may differ.
- * In the context.  what: "segment", in messages: "rank 3's segment".  When it
- * returns no other member is mapping this one's memory any more.  After an error
- * the row is to be closed, too.
+ * Collective: maps the memory that every member has created; sizes may differ.  The
+ * context must be current.  what: "segment", in messages: "rank 3's segment".  On return
+ * no other member is still mapping this member's memory.  Close the row after an error,
+ * too.
  * Errors: those of core->gather and core->exchange, and of symc_cuda_fail();
- * UNSUPPORTED (cuda.share is fabric, and that of a member is not).
+ * UNSUPPORTED (cuda.share is fabric, and a member's memory has no fabric handle).
  */
 symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
     const struct symc_cuda_physical *own, const char *what,
     struct symc_cuda_row *row);
 
-/* Without the group, in any context. */
+/* Unmaps the row.  Needs neither the group nor a current context. */
 void symc_cuda_row_close(struct symc_cuda_log *log, struct symc_cuda_row *row);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of messages: a stream for them, the memory that others read, and that of
- * others.  Where all ranks are threads it is of the pool of its device, whose
- * allocations wait for nothing; other processes can only open what cuMemAlloc() has
- * made, which may wait for what runs on the device, as cuMemFree() does.
+ * Copies of messages: their stream, the staging memory that other ranks read, and the
+ * staging memory of other ranks.  If all ranks are threads, staging comes from the pool
+ * of its device, where an allocation waits for nothing.  Other processes can only open
+ * memory of cuMemAlloc(), which may wait for running work of the device, as cuMemFree()
+ * does.
  */
 #include "cuda/transfer.h"
 #include "cuda/device_group.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is in the handle of staging, of threads. */
+/* The handle of staging memory between threads. */
 struct pooled {
     CUmemoryPool pool;
     CUdevice device;
@@ -22,11 +23,11 @@ struct pooled {
 _Static_assert(sizeof(struct pooled) <= SYMC_STAGING_HANDLE, "it has room");
 _Static_assert(sizeof(CUipcMemHandle) == SYMC_STAGING_HANDLE, "it is that");
 
-/* Another rank's staging. */
+/* Another rank's staging memory. */
 struct reached {
     struct reached *next;
     struct symc_staging staging;
-    CUdeviceptr opened; /* by IPC; 0: it is this process's */
+    CUdeviceptr opened; /* by IPC; 0: it belongs to this process */
     void *at;
 };
 
@@ -36,9 +37,9 @@ struct transfer {
     bool threads;
     CUstream stream;
     struct reached *others;
-    pthread_mutex_t making;  /* of what follows */
-    struct symc_staging own; /* at: 0: there is none */
-    pthread_mutex_t lock;    /* of the rest */
+    pthread_mutex_t making;  /* protects own */
+    struct symc_staging own; /* at: 0 if not allocated */
+    pthread_mutex_t lock;    /* protects unused */
     struct symc_cuda_event *unused;
 };
 
@@ -54,7 +55,7 @@ static symmcoll_status_t enter(
 
 /* ---- opening and closing ---- */
 
-/* Of the highest priority: what it copies, another rank may wait for. */
+/* The stream has the highest priority: another rank may be waiting for its copies. */
 static symmcoll_status_t make_stream(struct transfer *transfer)
 {
     const struct symc_cuda *cuda = transfer->context.cuda;
@@ -93,7 +94,8 @@ static void release_staging(struct transfer *transfer)
         (void)cuda->mem_free((CUdeviceptr)transfer->own.at);
 }
 
-/* In the context, or, where that is gone, only what is the host's. */
+/* Forgets all other ranks' staging.  entered: the context is current; otherwise it is
+ * gone and only host memory is freed. */
 static void leave_others(struct transfer *transfer, bool entered)
 {
     while (transfer->others != NULL) {
@@ -135,7 +137,7 @@ static void leave(void *state)
         symc_cuda_leave(&entered);
 }
 
-/* Where the context is gone, so is all that was made in it. */
+/* If the context is gone, so is all that was created in it. */
 static void close_transfer(void *state, bool keep)
 {
     struct transfer *transfer = state;
@@ -229,7 +231,7 @@ static struct symc_cuda_called make_opened(const struct transfer *transfer,
     return called;
 }
 
-/* With `making`. */
+/* Called with `making` held. */
 static symmcoll_status_t make_own(struct transfer *transfer, size_t nbytes)
 {
     struct symc_staging made = {.at = 0};
@@ -265,7 +267,7 @@ static symmcoll_status_t make_staging(
     return status;
 }
 
-/* A pool has an access of its own for each device. */
+/* Grants this device access to another device's pool. */
 static symmcoll_status_t reach_pool(
     const struct transfer *transfer, const struct symc_staging *staging)
 {
@@ -370,7 +372,7 @@ static void unmark(void *state, void *mark)
     pthread_mutex_unlock(&transfer->lock);
 }
 
-/* In the context: an event (out) to be recorded. */
+/* Returns an unused event (out), or a new one.  The context must be current. */
 static symmcoll_status_t make_event(
     struct transfer *transfer, struct symc_cuda_event **made)
 {
@@ -393,7 +395,7 @@ static symmcoll_status_t make_event(
     return fail_transfer(transfer, result, "cuEventCreate for a message");
 }
 
-/* The same: record it. */
+/* Records an event on a stream, as a mark (out).  The context must be current. */
 static symmcoll_status_t record(struct transfer *transfer, CUstream stream,
     struct symc_cuda_event *event, void **mark)
 {
@@ -428,7 +430,7 @@ static symmcoll_status_t mark(void *state, void *stream, void **mark)
     return status;
 }
 
-/* In the context. */
+/* Enqueues a copy and a mark (out) after it.  The context must be current. */
 static symmcoll_status_t begin_copy(struct transfer *transfer, CUdeviceptr to,
     CUdeviceptr from, size_t nbytes, void **mark)
 {
@@ -447,7 +449,7 @@ static symmcoll_status_t begin_copy(struct transfer *transfer, CUdeviceptr to,
             (void *)(uintptr_t)from, (void *)(uintptr_t)to);
     }
     status = record(transfer, transfer->stream, event, mark);
-    /* Else it is under way, and nobody knows. */
+    /* Without a mark, no caller could wait for the copy. */
     if (status != SYMMCOLL_OK)
         (void)cuda->stream_synchronize(transfer->stream);
     return status;

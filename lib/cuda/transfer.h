@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of messages between devices of two ranks.
+ * Copies of messages between the devices of two ranks.
  */
 #ifndef SYMC_CUDA_TRANSFER_H
 #define SYMC_CUDA_TRANSFER_H

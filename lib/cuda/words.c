@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slabs of words, in a list of the process's; the driver is called without its lock. */
+/* Slabs of words, in a list of the process.  No driver call is made under its lock. */
 #include "cuda/words.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #define GROUPS 16 /* of a slab */
-#define APART 128 /* bytes: no two groups' words are in one line of a cache */
+#define APART 128 /* bytes: no two groups' words share a cache line */
 
 struct slot {
     _Alignas(APART) struct symc_cuda_words words;
 };
 
-/* The memory itself has this at its beginning. */
+/* Lies at the beginning of the memory that it describes. */
 struct slab {
     struct slab *next;
     CUcontext context;
-    uintptr_t device; /* where kernels see it */
+    uintptr_t device; /* the slab's address for kernels */
     bool taken[GROUPS];
     struct slot slots[GROUPS];
 };
@@ -26,7 +26,7 @@ static struct {
     struct slab *slabs;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- with the lock ---- */
+/* ---- with the lock held ---- */
 
 static struct symc_cuda_words *take_of(struct slab *slab, uintptr_t *device)
 {
@@ -70,7 +70,7 @@ static bool is_used(CUcontext context)
     return false;
 }
 
-/* Take those of a context out of the list. */
+/* Removes the slabs of a context from the list and returns them. */
 static struct slab *take_out(CUcontext context)
 {
     struct slab **at = &all.slabs, *out = NULL;
@@ -89,7 +89,7 @@ static struct slab *take_out(CUcontext context)
     return out;
 }
 
-/* ---- the driver's memory ---- */
+/* ---- allocation ---- */
 
 static struct slab *make_slab(
     const struct symc_cuda_context *context, struct symc_cuda_called *called)
@@ -116,7 +116,7 @@ static struct slab *make_slab(
     return slab;
 }
 
-/* ---- for groups ---- */
+/* ---- the interface ---- */
 
 struct symc_cuda_words *symc_cuda_words_take(
     const struct symc_cuda_context *context,
