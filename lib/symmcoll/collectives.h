@@ -3,31 +3,33 @@
  * Collectives: every rank of the group calls the same one, in the same order,
  * with the same count, dtype, op and root.
  *
- * What all of them share:
+ * Common arguments:
  *
  * group  borrowed; must outlive the work
  * out    receives the result; the library's until the operation has ended
- * in     this rank's elements; likewise.  out and in are equal or placed as
- *        each function says (in place), or do not overlap
+ * in     this rank's elements; the library's until the operation has ended.
+ *        out and in are equal or placed as each function says (in place), or do
+ *        not overlap
  * count  elements, not bytes; 0 is valid and still synchronises the ranks
- * call   timeout, label; NULL for the defaults
+ * call   timeout, stream, label; NULL for the defaults
  * work   out: release with symmcoll_work_free(); NULL makes the call block
  *
- * If the ranks pass different arguments all of them get MISMATCH,
- * symmcoll_last_error() names the ranks and what they passed, no buffer is
- * touched and the group remains usable.
+ * Ranks that pass different arguments all get MISMATCH: the detail names the
+ * ranks and their arguments, no buffer is changed, and the group remains
+ * usable.
  *
- * Errors of all: INVALID and UNSUPPORTED (op not defined for dtype), where the
- * call has had no effect; MISMATCH, NO_MEMORY, CONFIG (settings of ranks
- * differ), SYSTEM (no thread for a work), after which the group is usable;
- * TIMEOUT (names the ranks that were late), PEER (names those that died or have
- * finalized) and CANCELED, which fail the group; ABORTED in a group that had
- * failed before.
+ * Common errors: INVALID and UNSUPPORTED (op not defined for dtype): the call
+ * had no effect; MISMATCH, NO_MEMORY, CONFIG (settings differ between ranks),
+ * SYSTEM (no thread for a work): the group remains usable; TIMEOUT (the detail
+ * names the late ranks), PEER (the detail names the ranks that died or
+ * finalized) and CANCELED: the group fails; ABORTED: the group had failed
+ * before.
  *
  * Results are bitwise the same on every rank and in every run: elements are
- * added in the order of ranks within blocks of host.reduce_run ranks (16 by
- * default), then the blocks in their order.  Half and bfloat16 are added in
- * float and rounded once.
+ * added in the order of ranks within blocks of host.reduce_run ranks (default:
+ * 16), then the blocks in their order.  float16 and bfloat16 are added in
+ * float32 and rounded once.  With cuda.nccl_sums (default: off), NCCL chooses
+ * the order of large floating-point sums on devices.
  */
 #ifndef SYMMCOLL_COLLECTIVES_H
 #define SYMMCOLL_COLLECTIVES_H
@@ -40,7 +42,7 @@ struct symmcoll_group;
 struct symmcoll_work;
 
 /*
- * Reduce count elements over all ranks; each receives the whole result.
+ * Reduces count elements over all ranks; each rank receives the whole result.
  * out and in hold count elements.
  * Source: torch.distributed.all_reduce.      Manual: symmcoll_all_reduce(3).
  */
@@ -50,10 +52,10 @@ symmcoll_status_t symmcoll_all_reduce(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Reduce count elements over all ranks; one rank receives the result.
+ * Reduces count elements over all ranks; the root receives the result.
  * out and in hold count elements.
- * root  the group's number of the rank that receives; elsewhere out is not
- *       touched and may be NULL
+ * root  the group's number of the receiving rank; elsewhere out is not changed
+ *       and may be NULL
  * Source: torch.distributed.reduce.          Manual: symmcoll_reduce(3).
  */
 SYMMCOLL_CHECKED
@@ -62,7 +64,7 @@ symmcoll_status_t symmcoll_reduce(struct symmcoll_group *group, void *out,
     int root, const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Reduce size * count elements over all ranks, where size is the number of
+ * Reduces size * count elements over all ranks, where size is the number of
  * ranks; rank r receives count of them, from element r * count on.
  * out holds count elements, in size * count; in place: out is
  * in + rank * count.
@@ -76,7 +78,7 @@ symmcoll_status_t symmcoll_reduce_scatter(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 /*
- * Collect the elements of all ranks, in the order of ranks, on every rank.
+ * Collects the elements of all ranks, in the order of ranks, on every rank.
  * in holds count elements, out size * count; in place: in is
  * out + rank * count.
  * Source: torch.distributed.all_gather_into_tensor.
@@ -88,8 +90,8 @@ symmcoll_status_t symmcoll_all_gather(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Collect the elements of all ranks, in the order of ranks, on one rank.
- * root  the rank that receives; elsewhere out is not touched and may be NULL
+ * Collects the elements of all ranks, in the order of ranks, at the root.
+ * root  the receiving rank; elsewhere out is not changed and may be NULL
  * in holds count elements, the root's out size * count; in place: the root's in
  * is out + rank * count.
  * Source: torch.distributed.gather.          Manual: symmcoll_gather(3).
@@ -100,7 +102,7 @@ symmcoll_status_t symmcoll_gather(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Copy the root's buffer to every rank.
+ * Copies the root's buffer to every rank.
  * buf  count elements: read at the root, written elsewhere
  * Source: torch.distributed.broadcast.       Manual: symmcoll_broadcast(3).
  */
@@ -110,9 +112,9 @@ symmcoll_status_t symmcoll_broadcast(struct symmcoll_group *group, void *buf,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Each rank receives its part of one rank's elements: rank r receives count of
- * them, from element r * count on.
- * root  the rank that has them; elsewhere in is not read and may be NULL
+ * Distributes the root's elements: rank r receives count of them, from element
+ * r * count on.
+ * root  the sending rank; elsewhere in is not read and may be NULL
  * out holds count elements, the root's in size * count; in place: the root's
  * out is in + rank * count.
  * Source: torch.distributed.scatter.         Manual: symmcoll_scatter(3).
@@ -123,11 +125,10 @@ symmcoll_status_t symmcoll_scatter(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Each rank sends count elements to every rank, those for rank r from element
- * r * count of in on, and receives those of rank r from element r * count of
- * out on.
- * out and in hold size * count elements and do not overlap: there is no form in
- * place.
+ * Sends count elements from each rank to every rank: those for rank r are at
+ * element r * count of in, those from rank r at element r * count of out.  out
+ * and in hold size * count elements and do not overlap: there is no in-place
+ * form.
  * Source: torch.distributed.all_to_all_single, without splits.
  * Manual: symmcoll_all_to_all(3).
  */
@@ -137,16 +138,16 @@ symmcoll_status_t symmcoll_all_to_all(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * The same with parts of any size: each rank sends in_splits[r] elements to rank
- * r and receives out_splits[r] from it, each part after that of the rank before
- * it.
+ * Sends parts of different sizes from each rank to every rank: in_splits[r]
+ * elements go to rank r, out_splits[r] come from it, each part after that of
+ * the preceding rank.
  * out_count   elements of out and of in, which do not overlap
  * in_count
- * out_splits  as many as the group has ranks, with that sum; 0 is valid; NULL:
- * in_splits   equal parts.  Read during the call alone: a work has copies
- * What rank i sends to rank j is what rank j expects of rank i.  Where it is not
- * all ranks get MISMATCH, which names both ranks and both numbers, and no buffer
- * is touched.
+ * out_splits  one number for each rank of the group, with that sum; 0 is valid;
+ * in_splits   NULL: equal parts.  Read only during the call: a work has copies
+ * in_splits[j] of rank i equals out_splits[i] of rank j.  Otherwise all ranks
+ * get MISMATCH with a detail that names both ranks and both numbers, and no
+ * buffer is changed.
  * Source: torch.distributed.all_to_all_single.
  * Manual: symmcoll_all_to_all(3).
  */
@@ -157,27 +158,28 @@ symmcoll_status_t symmcoll_all_to_all_v(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Forms with a list of buffers, one for each rank of the group, in place of one
- * buffer with all parts.  The lists and the arrays of counts are read during the
- * call alone: a work has copies.  Buffers do not overlap, but for the forms in
- * place that are named.
+ * Variants with a list of buffers, one for each rank of the group, in place of
+ * one buffer that holds all parts.  The lists and the arrays of counts are read
+ * only during the call: a work has copies.  Buffers do not overlap, except in
+ * place as below.
  *
  * all_to_all_list      ins[r] has in_counts[r] elements for rank r, and outs[r]
- *                      room for out_counts[r] of rank r
- * all_gather_list      outs[r] has room for out_counts[r] elements of rank r,
- *                      which passes as many as its count; NULL: as many as this
- *                      rank's.  In place: in is outs[rank]
- * reduce_scatter_list  ins[r] has in_counts[r] elements for rank r, which
- *                      receives their reduction, as many as its count; NULL: as
- *                      many as this rank's.  In place: out is ins[rank]
- * gather_list          as symmcoll_gather(), with which it can be mixed: outs at
- *                      the root, each of count elements, and NULL elsewhere.  In
- *                      place: in is outs[root]
- * scatter_list         as symmcoll_scatter(), likewise: ins at the root, NULL
- *                      elsewhere.  In place: out is ins[root]
+ *                      room for out_counts[r] from rank r
+ * all_gather_list      outs[r] has room for out_counts[r] elements, the count
+ *                      that rank r passes; NULL: this rank's count for each.
+ *                      In place: in is outs[rank]
+ * reduce_scatter_list  ins[r] has in_counts[r] elements, the count that rank r
+ *                      passes and receives reduced; NULL: this rank's count for
+ *                      each.  In place: out is ins[rank]
+ * gather_list          as symmcoll_gather(), also if other ranks call that:
+ *                      outs at the root, each of count elements, NULL
+ *                      elsewhere.  In place: in is outs[root]
+ * scatter_list         as symmcoll_scatter(), also if other ranks call that:
+ *                      ins at the root, NULL elsewhere.  In place: out is
+ *                      ins[root]
  *
- * Where two ranks do not agree on the count of what one has for the other all
- * ranks get MISMATCH, which names both and both numbers.
+ * If the counts of two ranks for one part differ, all ranks get MISMATCH with
+ * a detail that names both ranks and both numbers.
  *
  * Source: torch.distributed.all_to_all, all_gather, reduce_scatter, gather,
  * scatter.
@@ -212,21 +214,22 @@ symmcoll_status_t symmcoll_scatter_list(struct symmcoll_group *group, void *out,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Copy many buffers of the root to every rank in few broadcasts, and block until
- * all are there: buffers of one element type are packed into one, in their
- * order, type by type, and two broadcasts are in flight.
+ * Copies many buffers of the root to every rank in few broadcasts, and blocks
+ * until all have arrived.  Buffers of one element type are packed in their
+ * order, type by type; two broadcasts are in flight.
  *
  * bufs           n buffers: read at the root, written elsewhere
- * counts         elements of each; 0 is valid
- * dtypes         of each; they may be mixed
- * buffer_nbytes  of one packed buffer, at most; a buffer that is larger is
- *                broadcast alone.  Twice as much memory is used
+ * counts         elements of each buffer; 0 is valid
+ * dtypes         element type of each buffer; types may be mixed
+ * buffer_nbytes  limit, in bytes, on a packed buffer.  A larger buffer, or one
+ *                in device memory, is broadcast alone.  The call allocates
+ *                twice the size of the largest packed buffer
  *
  * All ranks pass the same n, counts, dtypes, buffer_nbytes and root.  Each
- * broadcast is an operation of the group, with a sequence number.  If one fails
- * those before it have been received.
+ * broadcast is an operation of the group, with a sequence number.  If one
+ * fails, the earlier ones have been received.
  *
- * Errors: as of symmcoll_broadcast(); NO_MEMORY.
+ * Errors: those of symmcoll_broadcast(); NO_MEMORY.
  * Source: torch.distributed._broadcast_coalesced.
  * Manual: symmcoll_broadcast_coalesced(3).
  */
@@ -236,7 +239,7 @@ symmcoll_status_t symmcoll_broadcast_coalesced(struct symmcoll_group *group,
     size_t n, size_t buffer_nbytes, int root, const struct symmcoll_call *call);
 
 /*
- * Return when every rank has called it.
+ * Returns when every rank has called it.
  * Source: torch.distributed.barrier.         Manual: symmcoll_barrier(3).
  */
 SYMMCOLL_CHECKED
@@ -244,15 +247,15 @@ symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * The same, after saying on which CUDA device the group is on this rank: all its
- * operations on device memory are on one, that of the first which says or passes
- * one.
+ * Sets the CUDA device of the group on this rank, then runs symmcoll_barrier().
+ * All operations of a group on device memory use one device on each rank: the
+ * one that the first of them, or this call, names.
  *
- * device_ids  n of them, 0 or 1: this rank's; may differ between ranks
+ * device_ids  n device numbers, 0 or 1; may differ between ranks
  *
- * Errors: as of symmcoll_barrier(); INVALID (more than one device; no such
- * device; the group is on another one), UNSUPPORTED (no driver, no module): this
- * rank has not entered the barrier then.
+ * Errors: those of symmcoll_barrier(); before this rank has entered the
+ * barrier: INVALID (more than one device; no such device; the group is on
+ * another one), UNSUPPORTED (no driver, no module).
  * Source: torch.distributed.barrier(device_ids).
  */
 SYMMCOLL_CHECKED
@@ -261,19 +264,19 @@ symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 /*
- * Several buffers in one operation, which has one sequence number and one entry
- * in the flight recorder: the results are bitwise those of an operation on each
- * buffer, and small buffers travel as one message.
+ * Run an operation on several buffers, with one sequence number and one entry
+ * in the flight recorder.  The results are bitwise those of an operation on
+ * each buffer; small buffers travel as one message.
  *
  * outs,   n buffers each, of counts[i] elements, or size * counts[i] as in the
- * ins     operation on one buffer, and in place as there.  What a buffer
- *         receives does not overlap any other buffer.
+ * ins     operation on one buffer, and in place as there.  The output of one
+ *         buffer does not overlap any other buffer
  * counts  elements of each buffer, the same on all ranks; some may be 0
  * n       at least 1, at most 32767
  *
- * The arrays are read during the call alone: a work has copies of them, a blocking
- * call copies nothing.  All buffers with an element are in one memory: the host's, or one
- * device's, where they are done one after the other.
+ * The arrays are read only during the call: a work has copies of them, a
+ * blocking call copies nothing.  All buffers that have elements are in host
+ * memory, or all on one device, which processes one after the other.
  * Source: torch.distributed.all_reduce_coalesced,
  * all_gather_into_tensor_coalesced, reduce_scatter_tensor_coalesced.
  * Manual: symmcoll_all_reduce_coalesced(3).
@@ -297,15 +300,16 @@ symmcoll_status_t symmcoll_reduce_scatter_coalesced(
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * A region: what the calling thread calls on the group until
- * symmcoll_coalesce_end() is checked and kept, and runs there as one operation
- * on several buffers.  All are symmcoll_all_reduce(), or all
- * symmcoll_all_gather() or symmcoll_reduce_scatter(), of one dtype, op, factor
- * and memory, with call and work NULL; other collectives of this thread on the group
- * are INVALID.  Sends, receives and calls of other threads and on other groups
- * run as outside.  A group has one region at a time.  One that is open when its
- * group is released ends without an operation.
- * Errors: INVALID (one is open), NO_MEMORY.
+ * Opens a region.  The calling thread's collectives on the group are checked
+ * and kept until symmcoll_coalesce_end(), which runs them as one operation on
+ * several buffers.  All are symmcoll_all_reduce(), or all
+ * symmcoll_all_gather(), or all symmcoll_reduce_scatter(), of one dtype, op,
+ * factor and kind of memory, with call and work NULL; other collectives of this
+ * thread on the group are INVALID.  Sends, receives, calls of other threads and
+ * calls on other groups run as outside a region.  A group has at most one
+ * region at a time.  A region that is open when its group is released ends
+ * without an operation.
+ * Errors: INVALID (a region is open), NO_MEMORY.
  * Source: torch.distributed._coalescing_manager.
  * Manual: symmcoll_coalesce_begin(3).
  */
@@ -313,11 +317,11 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_coalesce_begin(struct symmcoll_group *group);
 
 /*
- * End the calling thread's region, whatever the status, and run what it has
- * kept.
- * work  out: as of any operation; NULL makes the call block.  Of an empty
- *       region, which has no operation and no sequence number, it is NULL
- * Errors: INVALID (no region of this thread), those of the operation.
+ * Closes the calling thread's region, whatever the status, and runs the kept
+ * calls.
+ * work  out, as for any operation; NULL makes the call block.  An empty region
+ *       has no operation and no sequence number: NULL is stored
+ * Errors: INVALID (this thread has no region), and those of the operation.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
@@ -325,25 +329,27 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
 
 /* Flags of symmcoll_monitored_barrier(). */
 enum symmcoll_monitored_flags {
-    SYMMCOLL_MONITORED_WAIT_ALL = 1 /* after a death wait on for the others */
+    SYMMCOLL_MONITORED_WAIT_ALL = 1 /* after a death, wait on for the others */
 };
 
 /*
- * A barrier that names all ranks that have not come when call's timeout is
- * over, on every rank, and after which the group is usable: TIMEOUT, also for a
- * rank that comes later.  It blocks.
+ * A barrier that names the missing ranks, on every rank, when its timeout
+ * expires, and leaves the group usable: TIMEOUT, also on a rank that arrives
+ * later.  It blocks.
  *
- * flags    of enum symmcoll_monitored_flags.  Without SYMMCOLL_MONITORED_WAIT_ALL
- *          a member's death ends it at once, with PEER; with it the others wait
- *          until all that live have come, or their time is over, and PEER's
- *          detail names all who are missing, and says of the dead how they died
+ * flags    of enum symmcoll_monitored_flags.  Without
+ *          SYMMCOLL_MONITORED_WAIT_ALL the death of a member ends the barrier
+ *          at once, with PEER.  With it, the other ranks wait until all live
+ *          ranks have arrived or the timeout expires, and the detail of PEER
+ *          names all missing ranks and how the dead ones died
  * call     timeout, label; NULL for the defaults
- * missing  out, where the status is TIMEOUT or PEER: the group's numbers of the
- *          ranks that did not come; room for the group's size; or NULL
- * count    out: how many they are; 0 with any other status; or NULL
+ * missing  out, if the status is TIMEOUT or PEER: the group's numbers of the
+ *          missing ranks; room for the group's size; or NULL
+ * count    out: the number of missing ranks, 0 with any other status; or NULL
  *
- * PEER fails the group, as in every operation.  With WAIT_ALL it can be called
- * again in a group that a death has failed, if all that live call it.
+ * PEER fails the group, as in every operation.  With WAIT_ALL the barrier can
+ * be called again in a group that a death has failed, if all live ranks call
+ * it.
  * Source: torch.distributed.monitored_barrier.
  * Manual: symmcoll_monitored_barrier(3).
  */

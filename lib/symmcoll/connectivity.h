@@ -39,9 +39,9 @@ struct symmcoll_connectivity {
  *       "cache"   the level of the nearest cache that both share; 0: none
  *       "numa"    the NUMA distance between them as the kernel reports it: 10
  *                 is the same node
- *       "nvlink"  the number of active NVLinks between two GPUs of this machine,
- *                 in the order of NVML; through a switch, the smaller of the two
- *                 GPUs' numbers of links to switches.  world is NULL
+ *       "nvlink"  the number of active NVLinks between two GPUs of this
+ *                 machine, in the order of NVML; through a switch, the smaller
+ *                 of the two GPUs' numbers of links to switches.  world is NULL
  *
  * A rank that may run on several processors counts as on all of them: "cache"
  * is the nearest cache that all processors of both ranks share, "numa" the

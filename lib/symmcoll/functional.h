@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on tensors, out of place: the input is not touched, the result is
- * a tensor of its own, and it is pending until it is waited for.
+ * Out-of-place collectives on tensors: the input is not changed, and the result
+ * is a new tensor, which is pending until symmcoll_f_wait().
  *
- * What all of them share:
+ * Common arguments:
  *
- * group    borrowed.  NULL where all tensors are shapes without memory and no
- *          rank is counted: all_reduce, broadcast
- * in       this rank's tensor, of any strides where nothing else is said;
- *          its memory is the library's until the result has been waited for
- * call     timeout, label; NULL for the defaults
- * out      out: the result, contiguous in row-major order.  Begins as
- *          SYMMCOLL_TENSOR_INIT, and the library allocates its memory, which is
- *          released with symmcoll_f_free(); or with memory of the caller, of the
- *          result's shape and type and contiguous, into which the result goes,
- *          and which may be that of in where both have the same shape
- * adjoint  out: what symmcoll_adjoint_run() takes, released with
- *          symmcoll_adjoint_free(); NULL: the result takes no gradient
+ * group    borrowed.  For all_reduce and broadcast it may be NULL, if all
+ *          tensors are shapes without memory
+ * in       this rank's tensor, of any strides unless the function says
+ *          otherwise; its memory is the library's until the result has been
+ *          waited for
+ * call     timeout, stream, label; NULL for the defaults
+ * out      out: the result, contiguous in row-major order.  If it is
+ *          initialised with SYMMCOLL_TENSOR_INIT, the library allocates its
+ *          memory, which symmcoll_f_free() releases.  Or it describes memory of
+ *          the caller, contiguous and of the result's shape and type; that may
+ *          be the memory of in, if both have the same shape
+ * adjoint  out: a token for symmcoll_adjoint_run(), released with
+ *          symmcoll_adjoint_free(); NULL: no gradient is wanted
  *
- * A result is pending: symmcoll_f_wait() comes before its first use, except in
- * functions of this header, which wait for a pending input themselves.
+ * Call symmcoll_f_wait() before the first use of a result.  The functions of
+ * this header wait for a pending input themselves.
  *
- * A tensor of SYMMCOLL_CUDA has its result in memory of the same device, in the
- * order of the call's stream: symmcoll_f_wait() without a timeout has that wait.
+ * The result of a SYMMCOLL_CUDA tensor is in memory of the same device, in the
+ * order of the call's stream: symmcoll_f_wait() without a timeout makes that
+ * stream wait.
  *
- * A tensor whose device is SYMMCOLL_META has a shape and no memory: the result
- * is one, too, and nothing is communicated.
+ * A SYMMCOLL_META tensor has a shape and no memory: so has its result, and
+ * nothing is communicated.
  *
- * Errors of all: INVALID (also a shape that does not fit; names the dimension),
- * UNSUPPORTED (no driver; what a device does not serve), NO_MEMORY, and those of the collective, from the
- * call or from the wait.  Source: torch.distributed._functional_collectives.
+ * Common errors: INVALID (also a shape that does not fit: the detail names the
+ * dimension), UNSUPPORTED (no driver; not available on devices), NO_MEMORY, and
+ * those of the collective, from the call or from the wait.
+ * Source: torch.distributed._functional_collectives.
  * Manual: symmcoll_f_all_reduce(3).
  */
 #ifndef SYMMCOLL_FUNCTIONAL_H
@@ -44,15 +47,16 @@ struct symmcoll_adjoint;
 struct symmcoll_group;
 struct symmcoll_world;
 
-/* Reduce over all ranks; out has the shape of in. */
+/* Reduces the tensors of all ranks; out has the shape of in. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_tensor *in, symmcoll_op_t op,
     const struct symmcoll_call *call, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint);
 
-/* The elements of the group's rank root; out has the shape of in, which all ranks
- * pass.  in is read at the root only: elsewhere its data may be NULL. */
+/* Copies the tensor of the group's rank root to every rank.  All ranks pass its
+ * shape, which out has too.  in is read only at the root: elsewhere its data
+ * may be NULL. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
     const struct symmcoll_tensor *in, int root,
@@ -60,10 +64,10 @@ symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * Put the ranks' tensors, which are contiguous, one after the other along a
- * dimension, from 0.  out is in's shape with dimension dim times the number of
- * ranks.  With elements before dim they are copied once more when the result is
- * waited for, and take their memory twice until then.
+ * Concatenates the ranks' contiguous tensors along a dimension, counted from 0.
+ * out has in's shape with dimension dim multiplied by the number of ranks.  If
+ * there are elements before dim, the result is copied once more when it is
+ * waited for, and needs twice its memory until then.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_all_gather(struct symmcoll_group *group,
@@ -71,10 +75,10 @@ symmcoll_status_t symmcoll_f_all_gather(struct symmcoll_group *group,
     struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint);
 
 /*
- * Reduce over all ranks and cut the result along a dimension, from 0, into as
- * many parts as there are ranks; out is this rank's.  dim's length is a multiple
- * of the number of ranks.  With elements before dim, or another order of
- * strides, in is copied once more by the call.
+ * Reduces over all ranks and divides the result along a dimension, counted from
+ * 0, into one part for each rank; out is this rank's part.  dim's length is a
+ * multiple of the number of ranks.  If there are elements before dim, or in is
+ * not in row-major order, the call copies in once more.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_reduce_scatter(struct symmcoll_group *group,
@@ -83,9 +87,9 @@ symmcoll_status_t symmcoll_f_reduce_scatter(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * At the group's rank root, put the ranks' tensors, which are contiguous, one
- * after the other along a dimension, as all_gather does.  Elsewhere out has no
- * elements: the same shape with dimension dim 0.
+ * Concatenates the ranks' contiguous tensors along a dimension, at the group's
+ * rank root.  out is that of symmcoll_f_all_gather() there; elsewhere it has no
+ * elements, with dimension dim 0.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_gather(struct symmcoll_group *group,
@@ -94,10 +98,10 @@ symmcoll_status_t symmcoll_f_gather(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * Cut the tensor of the group's rank root along a dimension into as many parts
- * as there are ranks; out is this rank's.  All ranks pass the shape of the whole,
- * in which dim's length is a multiple of the number of ranks.  in is read at the
- * root only: elsewhere its data may be NULL.
+ * Divides the tensor of the group's rank root along a dimension into one part
+ * for each rank; out is this rank's part.  All ranks pass the shape of the
+ * whole, in which dim's length is a multiple of the number of ranks.  in is
+ * read only at the root: elsewhere its data may be NULL.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_scatter(struct symmcoll_group *group,
@@ -106,12 +110,12 @@ symmcoll_status_t symmcoll_f_scatter(struct symmcoll_group *group,
     struct symmcoll_adjoint **adjoint);
 
 /*
- * Send rows, along dimension 0, to each rank and receive rows from each, in the
- * order of ranks.  in is contiguous.
+ * Sends rows, along dimension 0, to each rank and receives rows from each, in
+ * the order of ranks.  in is contiguous.
  *
- * in_splits   rows for each rank, which sum to dimension 0
- * out_splits  rows from each rank; out's dimension 0 is their sum.  Both NULL:
- *             equal parts
+ * in_splits   number of rows for each rank; the sum is in's dimension 0
+ * out_splits  number of rows from each rank; the sum is out's dimension 0.
+ *             Both NULL: equal parts
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
@@ -120,8 +124,8 @@ symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
     struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint);
 
 /*
- * Send each rank's tensor, which is contiguous, to another rank or to itself.
- * dst_of  of each of the group's ranks the rank that receives its tensor: a
+ * Sends each rank's contiguous tensor to another rank or to itself.
+ * dst_of  for each rank of the group, the rank that receives its tensor: a
  *         permutation, the same on all ranks
  */
 SYMMCOLL_CHECKED
@@ -134,12 +138,12 @@ symmcoll_status_t symmcoll_f_permute(struct symmcoll_group *group,
  * all_reduce, all_gather and reduce_scatter of n tensors: one operation of the
  * group for each element type, in the order in which in has them.
  *
- * in, out  n tensors each, all of the size of the first one.  What a tensor
- *          receives does not overlap any other tensor
- * dims     n of them
+ * in, out  n tensors each, all of the size of the first one.  The result of one
+ *          tensor does not overlap any other tensor
+ * dims     n dimensions
  *
- * All ranks pass as many tensors, in the same order.  All arguments are checked
- * before anything is communicated.
+ * All ranks pass the same number of tensors, in the same order.  All arguments
+ * are checked before anything is communicated.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_all_reduce_coalesced(struct symmcoll_group *group,
@@ -158,66 +162,67 @@ symmcoll_status_t symmcoll_f_reduce_scatter_coalesced(
     struct symmcoll_tensor *out, struct symmcoll_adjoint **adjoint);
 
 /*
- * Wait until a result is complete, and return the status of its operations.
+ * Waits until a result is complete, and returns the status of its operations.
  *
- * timeout  seconds, as of symmcoll_work_wait(); where the wait expires the result
- *          remains pending
+ * timeout  seconds, as for symmcoll_work_wait(); if the wait expires, the
+ *          result remains pending
  *
- * A tensor that is not pending is left as it is: OK.
+ * Returns OK for a tensor that is not pending.
  * Source: torch.distributed._functional_collectives.wait_tensor.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_wait(struct symmcoll_world *world,
     const struct symmcoll_tensor *tensor, double timeout);
 
-/* Release the memory of a result that the library has allocated, which is waited
- * for, and set its data to NULL.  world is NULL after symmcoll_finalize(). */
+/* Releases the memory of a result that the library allocated, and sets its data
+ * to NULL.  Waits for a pending result.  world is NULL after
+ * symmcoll_finalize(). */
 SYMMCOLL_API
 void symmcoll_f_free(
     struct symmcoll_world *world, struct symmcoll_tensor *tensor);
 
 /*
- * Compute the gradient of the inputs from that of the results, on the group of
- * the forward call; every rank calls it.
+ * Computes the gradients of the inputs from those of the results, on the group
+ * of the forward call; every rank calls it.
  *
- * grads  as many tensors as the forward call had, of its results' shapes and
- *        type, of any strides
+ * grads  as many tensors as the forward call had, of the shapes and types of
+ *        its results, of any strides
  * outs   out: gradients of the inputs' shapes, which are results like any other
  *
  *   all_reduce sum, avg       all_reduce of the same operation
  *   broadcast                 reduce sum to the root, zeros elsewhere
  *   all_gather                reduce_scatter sum along the same dimension
- *   reduce_scatter sum, avg   all_gather along the same dimension, of avg
+ *   reduce_scatter sum, avg   all_gather along the same dimension; for avg,
  *                             divided by the number of ranks
  *   gather                    scatter from the root, along the same dimension
  *   scatter                   gather to the root, zeros elsewhere
  *   all_to_all                all_to_all with the splits exchanged
  *   permute                   the inverse permutation
  *
- * Every one is linear with real factors, so gradients of complex tensors are not
- * conjugated, whichever convention the caller has.  Other operations than those
- * are UNSUPPORTED, here and not in the forward call.
+ * All of these are linear with real factors, so gradients of complex tensors
+ * are not conjugated, in either convention.  Other reduce operations have no
+ * gradient: this call returns UNSUPPORTED, the forward call does not.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_adjoint_run(const struct symmcoll_adjoint *adjoint,
     const struct symmcoll_tensor *grads, const struct symmcoll_call *call,
     struct symmcoll_tensor *outs);
 
-/* Release what a call has returned; NULL is fine. */
+/* Releases the token of a forward call; NULL is valid. */
 SYMMCOLL_API
 void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint);
 
-/* One functional call of a recording: what was called, and no data. */
+/* One functional call in a recording: its arguments, without data. */
 struct symmcoll_f_record {
     size_t size;               /* sizeof(struct symmcoll_f_record) */
     char name[24];             /* "f_all_reduce", "f_wait", "adjoint_run" */
-    char group[144];           /* its name; "" of a wait */
+    char group[144];           /* the group's name; "" for a wait */
     enum symmcoll_dtype dtype; /* of the input */
-    symmcoll_op_t op;          /* SUM where nothing is reduced */
-    int root;                  /* 0 where there is none */
-    int dim;                   /* -1 where there is none */
-    int from; /* the record of the call, or wait, whose result is the input, or
-                 is waited for; -1: none of them */
+    symmcoll_op_t op;          /* SUM if nothing is reduced */
+    int root;                  /* 0 if there is none */
+    int dim;                   /* -1 if there is none */
+    int from; /* index of the record that produced the input, or the result that
+                 is waited for; -1: none */
     int in_ndim, out_ndim;
     int64_t in_shape[SYMMCOLL_MAX_DIMS];
     int64_t out_shape[SYMMCOLL_MAX_DIMS];
@@ -232,22 +237,22 @@ struct symmcoll_f_record {
     }
 
 /*
- * Record the world's functional calls from now on, which run as ever: each
- * tensor of a call, and each wait for a result that is pending.  Calls without a
- * group are not recorded.
+ * Starts to record the world's functional calls, which run as usual: one record
+ * for each tensor of a call, and for each wait for a pending result.  Calls
+ * without a group are not recorded.
  *
- * records  count of them, each begun as SYMMCOLL_F_RECORD_INIT; the library's
- *          until the recording ends
+ * records  count records, each initialised with SYMMCOLL_F_RECORD_INIT; the
+ *          library's until the recording ends
  *
- * A recording that has begun before ends.  Errors: INVALID, NO_MEMORY.
+ * A recording that is in progress ends.  Errors: INVALID, NO_MEMORY.
  * Source: torch.fx.experimental.proxy_tensor.make_fx.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_record_begin(
     struct symmcoll_world *world, struct symmcoll_f_record *records, int count);
 
-/* End it.  count (out) is how many calls and waits there were, of which as many
- * as there was room for are recorded.  Errors: INVALID. */
+/* Ends a recording.  count (out) is the number of calls and waits, which may
+ * exceed the number of records.  Errors: INVALID. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_f_record_end(
     struct symmcoll_world *world, int *count);

@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives between two ranks of a group, and what consists of them.
+ * Send and receive between two ranks of a group, batches and permutations.
  *
- * A receive matches a message of the same group, sender and tag; messages that
+ * A receive matches a message of the same group, sender and tag.  Messages that
  * match the same receives are received in the order in which they were sent.
- * Sends and receives do not wait for collectives, nor collectives for them.
+ * Sends and receives are not ordered with collectives: neither waits for the
+ * other.
  *
  *   group    borrowed; must outlive the work
- *   buf      count elements of dtype each, in host memory or of a CUDA device, on
- *            both sides alike; the library's until the operation has ended
+ *   buf      count elements of dtype each, in host memory or on a CUDA device,
+ *            on both sides alike; the library's until the operation has ended
  *   count    elements, not bytes; 0 is valid
  *   peer     the group's number of another rank
  *   tag      any number, the same on both sides
  *   call     timeout, label, stream; NULL for the defaults
  *   work     out: release with symmcoll_work_free(); NULL makes the call block
  *
- * Of device memory a message is after what the stream of each side has when it calls.
- * It has ended when it is there: the host waits, a call as well as a wait for a work,
- * and what any stream has later is after it.  A stream cannot be captured.
+ * Device memory: the transfer starts after the work that each side's stream
+ * holds at the call.  The operation ends when the data has arrived: the host
+ * waits for that, in a blocking call as in symmcoll_work_wait(), so work that
+ * is enqueued later on any stream runs after it.  A capturing stream is
+ * UNSUPPORTED.
  *
- * A send has ended when its buffer may be changed.  Up to 88 bytes that is at
- * once, and up to 8 KiB where fewer than 8 messages of that size have not been
- * received by that peer; larger ones, and those of device memory, end when the
- * receive has taken them.  A
- * rank keeps up to 4096 messages of each sender that it has not received, and
- * there is room for 64 more; then sends wait.
+ * A send ends when its buffer may be reused.  Up to 88 bytes, that is at once;
+ * up to 8 KiB, at once if fewer than 8 messages of that size to that peer are
+ * unreceived.  Larger messages, and all messages of device memory, end when the
+ * receive has taken them.  A rank stores up to 4096 unreceived messages of each
+ * sender, and 64 more fit in the queue between them; further sends wait.
  *
- * Errors: INVALID, UNSUPPORTED (a stream that is captured, no module for devices),
- * NO_MEMORY (also of the device), SYSTEM (no thread), DEVICE (of a call that asks how
- * far the stream is) on this rank alone; MISMATCH
- * where count, dtype or the kind of memory differ: the message is dropped, no buffer
- * has changed, and the group is usable; a sender whose send has not ended gets it
- * too; TIMEOUT, PEER, CANCELED and DEVICE (what the driver said), which fail the
- * group; ABORTED in a group that had failed before.
- * INTERNAL: a stray store has changed the message.
- * symmcoll_finalize() returns MISMATCH where messages have not been received.
+ * Errors on this rank alone: INVALID, UNSUPPORTED (a capturing stream, no
+ * module for devices), NO_MEMORY (also of the device), SYSTEM (a thread cannot
+ * be created), DEVICE (querying the stream at the call failed).  MISMATCH, if
+ * count, dtype or the kind of memory differ between the sides: the message is
+ * dropped, no buffer is changed and the group remains usable; a sender whose
+ * send has not ended gets it too.  TIMEOUT, PEER, CANCELED and DEVICE (with the
+ * driver's error) fail the group; ABORTED is returned in a group that had
+ * failed before.  INTERNAL: the memory of the message was overwritten.
+ * symmcoll_finalize() returns MISMATCH if messages have not been received.
  */
 #ifndef SYMMCOLL_PAIR_H
 #define SYMMCOLL_PAIR_H
@@ -46,11 +48,11 @@ SYMMCOLL_BEGIN_DECLS
 struct symmcoll_group;
 struct symmcoll_work;
 
-/* A peer of a receive: whoever sends. */
+/* As the peer of a receive: any sender. */
 #define SYMMCOLL_ANY_SOURCE (-1)
 
 /*
- * Send to a rank.
+ * Sends elements to a rank.
  * Source: torch.distributed.send, isend.     Manual: symmcoll_send(3).
  */
 SYMMCOLL_CHECKED
@@ -59,12 +61,12 @@ symmcoll_status_t symmcoll_send(struct symmcoll_group *group, const void *buf,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Receive from a rank, or from any: then senders take turns, and those of one
- * sender are in order.
+ * Receives elements from one rank or, with SYMMCOLL_ANY_SOURCE, from any: then
+ * senders are served in turn, and the messages of each in order.
  *
- * source  out, the number of the rank it is from, once the receive has ended;
- *         as buf the library's until then; NULL: not asked for.  Of a work
- *         symmcoll_work_source() returns it too.
+ * source  out: the group's number of the sender, when the receive has ended;
+ *         like buf, the library's until then; NULL: not wanted.  For a work,
+ *         symmcoll_work_source() returns it too
  *
  * Source: torch.distributed.recv, irecv.     Manual: symmcoll_recv(3).
  */
@@ -83,7 +85,7 @@ struct symmcoll_pair_op {
     size_t size; /* sizeof(struct symmcoll_pair_op) */
     enum symmcoll_pair_kind kind;
     enum symmcoll_dtype dtype;
-    void *buf; /* a send reads it only */
+    void *buf; /* only read by a send */
     size_t count;
     int peer;
     int64_t tag;
@@ -95,11 +97,14 @@ struct symmcoll_pair_op {
     }
 
 /*
- * Start several sends and receives at once, in their order, with one work, which
- * ends when all have: with OK, or the error of the first that failed.  All are
- * checked before any is started.  They take one sequence number.
+ * Starts several sends and receives in their order, with one work, which ends
+ * when all have: with OK, or with the error of the first that failed.  All
+ * arguments are checked before any operation starts.  A batch takes one
+ * sequence number.
  *
- * ops  count of them, at least one, as far apart as the first one's size; copied
+ * ops    count operations; the first one's size is the distance between them;
+ *        copied
+ * count  1 or more
  *
  * Source: torch.distributed.batch_isend_irecv.  Manual: symmcoll_batch(3).
  */
@@ -109,12 +114,12 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
 /*
- * Each rank sends its elements to another one: those of rank r to dst_of[r].
+ * Sends each rank's elements to another rank: those of rank r to dst_of[r].
  * Every rank of the group calls it, with the same destinations.
  *
  * out, in  count elements, not overlapping
- * dst_of   of each rank, each once (else INVALID, on all ranks); its own number
- *          is valid
+ * dst_of   one destination for each rank, each rank once (else INVALID, on all
+ *          ranks); a rank may send to itself
  *
  * Source: torch.distributed._functional_collectives.permute_tensor.
  * Manual: symmcoll_permute(3).
