@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory whose size was checked: no product or sum of sizes wraps around.
- */
+/* Allocation with overflow checks: no product or sum of sizes wraps around. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -12,7 +10,7 @@ void *symc_alloc(size_t count, size_t size)
     size_t nbytes;
     void *memory = NULL;
 
-    /* A size of 0 allocates one byte: NULL would look like a failure. */
+    /* A size of 0 allocates one byte, because NULL means failure. */
     if (symc_multiply(count, size, &nbytes))
         memory = calloc(nbytes > 0 ? nbytes : 1, 1);
     if (memory == NULL)

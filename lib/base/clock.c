@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clocks: monotonic and wall time in nanoseconds, deadlines, and how the
- * processor's own counter relates to them.
+ * Clocks: monotonic and wall time in nanoseconds, deadlines, and the relation
+ * of the processor's counter to them.
  */
 #include "base/base.h"
 
@@ -49,15 +49,15 @@ symmcoll_status_t symc_timeout_read(
     return SYMMCOLL_OK;
 }
 
-/* A moment on two clocks at once. */
+/* One moment on two clocks. */
 struct moment {
     uint64_t ticks;
     int64_t ns;
 };
 
 /*
- * Of several readings keep the one with the least time between its two readings
- * of the counter: the others were interrupted.
+ * Reads both clocks several times and keeps the reading with the least time
+ * between its two readings of the counter: the others were interrupted.
  */
 static struct moment take_moment(clockid_t clock)
 {
@@ -99,8 +99,8 @@ static double measure_ns_per_tick(void)
     struct timespec pause = {0, MEASURE_NS};
     struct moment second;
 
-    /* An interrupted sleep is followed by another one; the sleep's length does
-     * not matter, only that both clocks see the same. */
+    /* An interrupted sleep is repeated.  Its length does not matter, as both
+     * clocks measure the same interval. */
     do {
         (void)nanosleep(&pause, NULL);
         second = take_moment(CLOCK_MONOTONIC);
@@ -110,8 +110,8 @@ static double measure_ns_per_tick(void)
 }
 
 /*
- * The counter's rate is a constant of the machine, so the process remembers it.
- * Threads that measure at the same time find equally good values.
+ * Returns the counter's rate, which is constant on a machine and therefore
+ * stored.  Threads that measure it at the same time find equally good values.
  */
 static double find_ns_per_tick(void)
 {
@@ -142,13 +142,13 @@ void symc_tick_rate_measure(struct symc_tick_rate *rate)
 
 int64_t symc_tick_wall_ns(const struct symc_tick_rate *rate, uint64_t ticks)
 {
-    /* Signed: records may be older than the measurement. */
+    /* Signed: records may be older than the rate's measurement. */
     int64_t elapsed = (int64_t)(ticks - rate->ticks0);
 
     double ns = (double)elapsed * rate->ns_per_tick;
     int64_t wall_ns;
 
-    /* A rate may come from a record that is corrupt; no clock shows these. */
+    /* A rate may come from a corrupt record; such times are out of range. */
     if (!(ns > -(double)SYMC_NEVER && ns < (double)SYMC_NEVER) ||
         __builtin_add_overflow(rate->wall_ns, (int64_t)ns, &wall_ns))
         return 0;

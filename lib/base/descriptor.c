@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Descriptors of the library, none of which is a standard stream.
- */
+/* Keeps the library's descriptors away from the numbers of standard streams. */
 #include "base/descriptor.h"
 
 int symc_descriptor_raise_all(int *fds, int count)

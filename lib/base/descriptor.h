@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Descriptors of the library are 3 or above.  A process may run with standard input,
- * output or error closed; the next descriptor then has that number, and a program that
- * prints would write to a socket or to shared memory of the library.
+ * File descriptors of the library are 3 or above.  A process may run with
+ * standard input, output or error closed; the next descriptor then gets that
+ * number, and a program that prints would write to the library's socket or
+ * shared memory.
  */
 #ifndef SYMC_BASE_DESCRIPTOR_H
 #define SYMC_BASE_DESCRIPTOR_H
@@ -15,10 +16,10 @@
 #define SYMC_DESCRIPTOR_LEAST 3
 
 /*
- * Returns a descriptor that was just opened, or, if it is below 3, a copy of it that is
- * not, and closes it; the copy is closed at exec, as all are.  Every call that opens one
- * is the argument of a call of this function.  -1 stays -1, with errno, and is returned
- * where no descriptor is free.
+ * Moves a newly opened descriptor to 3 or above, if it is below: returns a copy
+ * of it and closes the original.  The copy is close-on-exec.  Every call that
+ * opens a descriptor is the argument of a call of this function.  Returns -1
+ * for -1, with errno unchanged, and if no descriptor is free.
  */
 static inline int symc_descriptor_raise(int fd)
 {
@@ -27,7 +28,7 @@ static inline int symc_descriptor_raise(int fd)
     if (fd < 0 || fd >= SYMC_DESCRIPTOR_LEAST)
         return fd;
     raised = fcntl(fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
-    /* The limit on descriptors, as a call that opens one says it. */
+    /* The error of an open() call at the limit on descriptors. */
     error = errno == EINVAL ? EMFILE : errno;
     close(fd);
     if (raised < 0)
@@ -35,11 +36,11 @@ static inline int symc_descriptor_raise(int fd)
     return raised;
 }
 
-/* Likewise for several, of which all are open.  Returns 0, or an errno; then all are
- * closed. */
+/* As symc_descriptor_raise(), for several open descriptors.  Returns 0, or an
+ * errno after closing all of them. */
 int symc_descriptor_raise_all(int *fds, int count);
 
-/* Opens a file for reading; NULL with errno. */
+/* Opens a file for reading.  Returns NULL with errno set on failure. */
 static inline FILE *symc_descriptor_read_file(const char *path)
 {
     int fd = symc_descriptor_raise(open(path, O_RDONLY | O_CLOEXEC));
@@ -53,9 +54,9 @@ static inline FILE *symc_descriptor_read_file(const char *path)
 }
 
 /*
- * Keeps the numbers below 3 that are free in use, by descriptors that can neither be
- * read nor written, while a function of another library opens what the library cannot
- * raise.  Not for long: the program may want to open its standard streams.
+ * Occupies the free descriptors below 3 with descriptors that cannot be read or
+ * written, while a function of another library opens one that cannot be raised.
+ * Use it only briefly: the program may want to open its standard streams.
  */
 struct symc_descriptor_guard {
     int fds[SYMC_DESCRIPTOR_LEAST];

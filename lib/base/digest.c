@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* FNV-1a from two starts, the second over a bijection of the bytes. */
+/* FNV-1a, and a variant with another start value and multiplier on flipped
+ * bytes. */
 static void digest_bytes(
     struct symc_digest *digest, const unsigned char *bytes, size_t nbytes)
 {
@@ -17,7 +18,7 @@ static void digest_bytes(
     }
 }
 
-/* Its end, too: "a" "bc" is not "ab" "c". */
+/* Includes the terminating zero: "a" "bc" differs from "ab" "c". */
 static void digest_text(struct symc_digest *digest, const char *text)
 {
     digest_bytes(digest, (const unsigned char *)text, strlen(text) + 1);

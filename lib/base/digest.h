@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Digests of texts, for names that tell one thing from another; not a secret.
- */
+/* Digests of texts, from which unique names are made.  Not cryptographic. */
 #ifndef SYMC_BASE_DIGEST_H
 #define SYMC_BASE_DIGEST_H
 
 #include "base/base.h"
 
-/* Two hashes of 64 bits over named texts; their order matters. */
+/* Two 64-bit hashes over named texts; the order of the texts matters. */
 struct symc_digest {
     uint64_t a;
     uint64_t b;
@@ -19,7 +17,7 @@ struct symc_digest {
 void symc_digest_add(
     struct symc_digest *digest, const char *name, const char *value);
 
-/* Bytes instead of a text. */
+/* Adds bytes instead of a text. */
 void symc_digest_add_bytes(struct symc_digest *digest, const char *name,
     const void *bytes, size_t nbytes);
 

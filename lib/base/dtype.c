@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of element types and reduce operations: names, sizes, and which
- * operations are defined for which types (t/SEMANTICS, T1 to T8, T18, T20).
+ * Tables of element types and reduce operations: names, sizes, and the
+ * operations defined for each type (t/SEMANTICS, T1 to T8, T18, T20).
  */
 #include "base/dtype.h"
 
@@ -59,7 +59,7 @@ static const char *const op_names[SYMMCOLL_OP_COUNT] = {
 
 const struct symc_dtype *symc_dtype_find(enum symmcoll_dtype dtype)
 {
-    /* Through an integer: the caller may pass any bits as the enumeration. */
+    /* Unsigned, because the caller may pass any bits as the enumeration. */
     unsigned int number = (unsigned int)dtype;
 
     return number < SYMMCOLL_DTYPE_COUNT ? &dtypes[number] : NULL;
@@ -90,7 +90,7 @@ symmcoll_status_t symmcoll_op_parse(const char *text, symmcoll_op_t *op)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "op_parse: %s: expected a pointer, found NULL",
             text == NULL ? "text" : "op");
-    /* PREMUL_SUM has a factor, which no name can carry. */
+    /* PREMUL_SUM needs a factor, which a name does not have. */
     for (symmcoll_op_t i = 0; i < SYMMCOLL_PREMUL_SUM; i++) {
         if (strcasecmp(text, op_names[i]) == 0) {
             *op = i;

@@ -11,16 +11,16 @@
 
 /* One element type. */
 struct symc_dtype {
-    const char *name;       /* "float32" */
-    const char *trace_name; /* "Float", as recorders write it (T1) */
+    const char *name;       /* as "float32" */
+    const char *trace_name; /* in flight records, as "Float" (T1) */
     uint8_t size;           /* bytes of one element */
-    uint16_t ops;           /* bit 1 << op for each operation defined for it */
+    uint16_t ops;           /* bit 1 << op for each defined operation */
 };
 
-/* NULL for an unknown number. */
+/* Returns the element type, or NULL for an unknown number. */
 const struct symc_dtype *symc_dtype_find(enum symmcoll_dtype dtype);
 
-/* Whether op, SYMMCOLL_SUM to PREMUL_SUM, is defined for dtype. */
+/* Returns whether op, SYMMCOLL_SUM to PREMUL_SUM, is defined for dtype. */
 static inline bool symc_dtype_reduces(
     const struct symc_dtype *dtype, symmcoll_op_t op)
 {

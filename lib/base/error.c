@@ -13,7 +13,7 @@
 
 static _Thread_local char last_detail[SYMC_DETAIL_MAX];
 
-/* A detail is one line, even where it quotes text of users. */
+/* Keeps a detail on one line, even if it quotes a user's text. */
 static void keep_one_line(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -24,15 +24,15 @@ static void keep_one_line(char *text)
     }
 }
 
-/* Mark by "..." that a text did not fit. */
+/* Marks a text that did not fit with "...". */
 static void mark_cut(char *text, size_t nbytes)
 {
     memcpy(text + nbytes - sizeof("..."), "...", sizeof("..."));
 }
 
 /*
- * Format to a local buffer first: an argument may be the very detail that is
- * replaced, when a caller adds where it happened.
+ * Formats to a local buffer first: an argument may be the detail that is being
+ * replaced, when a caller adds its context.
  */
 static void keep_detail(const char *format, va_list args, const char *reason)
 {
@@ -158,7 +158,8 @@ enum symmcoll_category symmcoll_status_category(symmcoll_status_t status)
         return SYMMCOLL_CATEGORY_SYSTEM;
     case SYMMCOLL_ERR_UNSUPPORTED:
         return SYMMCOLL_CATEGORY_NOT_IMPLEMENTED;
-    default: /* MISMATCH, NOT_SYMMETRIC, INTERNAL, and what a newer library may add */
+    default: /* MISMATCH, NOT_SYMMETRIC, INTERNAL, and statuses of newer
+                libraries */
         return status < 0 ? SYMMCOLL_CATEGORY_DIST : SYMMCOLL_CATEGORY_NONE;
     }
 }

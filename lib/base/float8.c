@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The 8-bit floats: formats of the Open Compute Project (fn: no infinities; e8m0:
- * a power of two), and of AMD's earlier processors (fnuz: nor a negative zero).
+ * 8-bit floats: formats of the Open Compute Project (fn: no infinities; e8m0: a
+ * power of two), and of AMD's earlier processors (fnuz: also no negative zero).
  */
 #include "base/float8.h"
 
 #include <math.h>
 
-/* A sign, exponent bits and the rest, with a bias. */
+/* Expands a format of a sign, exponent bits with a bias, and fraction bits. */
 static float expand(uint8_t value, int fraction_bits, int bias)
 {
     int exponent = (value & 0x7f) >> fraction_bits;
@@ -44,7 +44,7 @@ float symc_float8_to_float(enum symmcoll_dtype dtype, uint8_t value)
     }
 }
 
-/* The other way; largest: the code of the largest number. */
+/* The inverse of expand(); largest: the code of the largest number. */
 static uint8_t narrow(float value, int fraction_bits, int bias, uint8_t largest)
 {
     float magnitude = fabsf(value);
@@ -79,7 +79,7 @@ uint8_t symc_float_to_float8(enum symmcoll_dtype dtype, float value)
             return 0x80;
         code = dtype == SYMMCOLL_FLOAT8_E4M3FNUZ ? narrow(value, 3, 8, 0x7f)
                                                  : narrow(value, 2, 16, 0x7f);
-        return code == 0x80 ? 0 : code; /* which has no sign here */
+        return code == 0x80 ? 0 : code; /* zero has no sign in these formats */
     default:
         return 0xff;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The processor's mode of floating-point arithmetic: how results are rounded, whether
- * subnormal numbers count as zero, and which exceptions trap.  A mode belongs to a
- * thread and is the program's.  Reductions and conversions run in the default one, so
- * that their bits do not depend on the thread that computes.
+ * The processor's floating-point mode: rounding, treatment of subnormal numbers
+ * and enabled traps.  Each thread has its own, which the program may set.
+ * Reductions and conversions run in the default mode, so that their bits do not
+ * depend on the thread that computes.
  */
 #ifndef SYMC_BASE_FLOATING_H
 #define SYMC_BASE_FLOATING_H
@@ -14,8 +14,8 @@
 
 #include <xmmintrin.h>
 
-#define SYMC_FLOATING_DEFAULT UINT64_C(0x1f80) /* nearest, nothing traps */
-#define SYMC_FLOATING_FLAGS UINT64_C(0x3f)     /* what has happened so far */
+#define SYMC_FLOATING_DEFAULT UINT64_C(0x1f80) /* to nearest, no traps */
+#define SYMC_FLOATING_FLAGS UINT64_C(0x3f)     /* sticky exception flags */
 
 static inline uint64_t symc_floating_get(void)
 {
@@ -68,9 +68,10 @@ static inline int symc_floating_is_default(uint64_t mode)
 }
 
 /*
- * Sets the default mode and returns the mode before, for symc_floating_restore().  The
- * register is written only where the modes differ.  Compilers keep arithmetic on
- * memory between the two, which are barriers for that.
+ * Sets the default mode and returns the previous one for
+ * symc_floating_restore().  The register is written only if the modes differ.
+ * Both functions are compiler barriers, so that arithmetic on memory stays
+ * between them.
  */
 static inline uint64_t symc_floating_set_default(void)
 {

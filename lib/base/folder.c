@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Folders that files are written to.
+ * Opens folders in which files are written.
  *
  * A folder is opened one component at a time, from the root or the current
- * folder, and each is checked on the open descriptor, so that nobody can
- * replace one between the check and the use.
+ * folder, and each component is checked on the open descriptor, so that it
+ * cannot be replaced between check and use.
  */
 #include "base/base.h"
 #include "base/descriptor.h"
@@ -17,21 +17,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel follows */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 struct walk {
     const char *path; /* for messages */
     int fd;           /* the folder reached; -1: none yet */
-    struct stat info; /* its */
+    struct stat info; /* of that folder */
     int links;        /* symbolic links followed */
     bool privileged;
 };
 
 static symmcoll_status_t walk_path(struct walk *walk, const char *path);
 
-/* Whether others than root and this process's user can put entries there.  The
- * members of a group are others to a privileged process alone: elsewhere the
- * folder's owner has chosen them, often by a umask of 002. */
+/* Returns whether users other than root and this process's user can add entries
+ * to the folder.  Members of the folder's group count only for a privileged
+ * process: otherwise the folder's owner has chosen them, often by a umask of
+ * 002. */
 static bool others_write(const struct walk *walk)
 {
     return (walk->info.st_mode &
@@ -53,7 +54,7 @@ static symmcoll_status_t refuse(
         (unsigned)(found->st_mode & 07777));
 }
 
-/* Whether the walk may go through what was found in the folder reached. */
+/* Checks that the walk may enter a component found in the current folder. */
 static symmcoll_status_t judge(
     const struct walk *walk, const char *component, const struct stat *found)
 {
@@ -63,14 +64,14 @@ static symmcoll_status_t judge(
     bool foreign = walk->privileged && !is_ours(found->st_uid);
     struct walk next = {.info = *found, .privileged = walk->privileged};
 
-    /* The mode of a symbolic link says nothing. */
+    /* The mode of a symbolic link has no meaning. */
     if (walk->privileged && S_ISDIR(found->st_mode) && others_write(&next) &&
         (found->st_mode & S_ISVTX) == 0)
         foreign = true;
     return planted || foreign ? refuse(walk, component, found) : SYMMCOLL_OK;
 }
 
-/* Go on from a folder that has been opened; the descriptor is taken. */
+/* Makes an opened folder the current one; takes fd. */
 static symmcoll_status_t go_to(struct walk *walk, const char *component, int fd)
 {
     struct stat info;
@@ -91,7 +92,8 @@ static symmcoll_status_t go_to(struct walk *walk, const char *component, int fd)
     return SYMMCOLL_OK;
 }
 
-/* Follow what could not be opened as a folder, if it is a symbolic link. */
+/* Follows a component that could not be opened as a folder, if it is a symbolic
+ * link. */
 static symmcoll_status_t follow(
     struct walk *walk, const char *component, int error)
 {

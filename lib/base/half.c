@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conversions of single 16-bit floats; whole vectors of them are converted in
- * reduce_kernels.h, with the same results.
+ * Conversions of single 16-bit floats.  reduce_steps.h converts whole vectors
+ * with the same results, except that a NaN there becomes the positive quiet
+ * one.
  */
 #include "base/reduce.h"
 
@@ -43,7 +44,7 @@ float symc_half_to_float(uint16_t half)
     return float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* A number shifted right by some bits, rounded to nearest, ties to even. */
+/* Shifts right, rounding to nearest, ties to even. */
 static uint32_t shift_rounded(uint32_t number, unsigned int shift)
 {
     uint32_t odd = number >> shift & 1u;
@@ -60,12 +61,13 @@ uint16_t symc_float_to_half(float value)
 
     if (magnitude > 0x7f800000u)
         half = 0x7e00u | (magnitude >> 13 & 0x3ffu);
-    else if (magnitude >= 0x47800000u) /* 2^16: infinity, as is all above */
+    else if (magnitude >= 0x47800000u) /* 2^16: infinity, as all larger ones */
         half = 0x7c00u;
     else if (magnitude >=
              0x38800000u) /* 2^-14: normal; may carry to infinity */
         half = shift_rounded(magnitude - (112u << 23), 13);
-    else if (magnitude < 0x33000000u) /* below 2^-25, half of the least one */
+    else if (magnitude < 0x33000000u) /* below 2^-25, half of the least
+                                         number */
         half = 0;
     else
         half = shift_rounded(

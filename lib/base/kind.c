@@ -12,8 +12,8 @@
 #define COMPARE_REDUCED (COMPARE_MOVED | SYMC_COMPARE_OP)
 #define REDUCES_MOVES (SYMC_REDUCES | SYMC_MOVES)
 
-/* Making groups, and rendezvous: to readers of records the all_gather that it consists of, for
- * they refuse names that torch.distributed does not have. */
+/* Internal rounds.  Records name them as the all_gather that they are made of,
+ * because readers reject names that torch.distributed does not have. */
 #define BY_ALL_GATHER(kind_name)                                \
     {                                                           \
         .name = kind_name, .trace = "_all_gather_base",         \
@@ -21,7 +21,7 @@
         .counter = SYMC_COUNT_NONE, .compared = COMPARE_MOVED   \
     }
 
-/* Calls of one rank, which are in no record. */
+/* Calls of one rank, which are not recorded. */
 #define OF_ONE_RANK(kind_name)                                           \
     {                                                                    \
         .name = kind_name, .trace = kind_name, .in_parts = SYMC_NO_PART, \
@@ -248,7 +248,7 @@ const char *symc_kind_name(enum symc_kind kind)
     return symc_kind_is_known(kind) ? symc_kinds[kind].name : "unknown";
 }
 
-/* Public numbers are these. */
+/* Public kinds have the same numbers. */
 #define SAME(ours, public)                                          \
     _Static_assert((int)SYMC_##ours == (int)SYMMCOLL_KIND_##public, \
         "a public kind has the number of the internal one")

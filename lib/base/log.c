@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines on standard error, for events that no call can return, such as
- * those in the monitor.
+ * Log lines on standard error, for events that no call can return, as in the
+ * monitor thread.
  */
 #include "base/base.h"
 
@@ -26,8 +26,8 @@ static const char *name_level(enum symc_log_level level)
     }
 }
 
-/* One write, so that lines of several ranks do not mix; the rest of a short
- * write follows, which only happens on a full pipe. */
+/* Writes a line in one write(), so that lines of several ranks do not mix.  The
+ * loop is for short writes, which happen only on a full pipe. */
 static void write_line(const char *line, size_t nbytes)
 {
     while (nbytes > 0) {
@@ -36,7 +36,7 @@ static void write_line(const char *line, size_t nbytes)
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
-            return; /* nowhere is left to report it */
+            return; /* a failure cannot be reported */
         line += written;
         nbytes -= (size_t)written;
     }
@@ -47,7 +47,7 @@ void symc_logf(const struct symc_log *log, enum symc_log_level level,
 {
     int saved = errno;
     char line[LINE_MAX_NBYTES];
-    size_t room = sizeof(line) - 1; /* for the end of the line */
+    size_t room = sizeof(line) - 1; /* the newline has its own byte */
     size_t length;
     int head;
     int body;

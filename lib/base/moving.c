@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Chunks of a sum or a copy.
- */
+/* Sums and copies in chunks. */
 #include "base/moving.h"
 
-#define WARM ((size_t)16 * 1024) /* what is read again stays in cache */
+/* small enough to be read again from the cache */
+#define WARM ((size_t)16 * 1024)
 
 static char *target_at(
     const struct symc_moving *moving, const struct symc_targets *targets, int i)
@@ -12,8 +11,8 @@ static char *target_at(
     return moving->exposed[(targets->first + i) % moving->size].out;
 }
 
-/* Reduce elements [at, at + count) into all targets: two in one pass, the others
- * from the first of these. */
+/* Reduces elements [at, at + count) into all targets: into two in one pass,
+ * then copies the first of them to the others. */
 static void reduce_chunk(const struct symc_moving *moving,
     const struct symc_targets *targets, size_t at, size_t count, bool streaming)
 {

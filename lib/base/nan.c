@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking for elements that are not a number.  A NaN of any format is one
- * where the bits below its sign, as an integer, are greater than those of an
- * infinity; formats without infinity or sign have patterns of their own.
+ * Counts elements that are NaN.  In most formats a NaN is a number whose bits
+ * below the sign, as an integer, are greater than those of infinity; formats
+ * without infinity or sign have other patterns.
  */
 #include "base/nan.h"
 
 #include <string.h>
 
-/* A part is NaN where ((part ^ flipped) & mask) > limit. */
+/* A part is NaN if ((part ^ flipped) & mask) > limit. */
 struct pattern {
-    uint8_t bits;  /* of a part; 0: the type has no NaN */
-    uint8_t parts; /* of an element: two of a complex one */
+    uint8_t bits;  /* per part; 0: the type has no NaN */
+    uint8_t parts; /* per element: two for complex types */
     uint8_t flipped;
     uint64_t mask;
     uint64_t limit;
@@ -24,7 +24,8 @@ static const struct pattern patterns[SYMMCOLL_DTYPE_COUNT] = {
     [SYMMCOLL_FLOAT64] = {64, 1, 0, INT64_MAX, UINT64_C(0x7ff) << 52},
     [SYMMCOLL_COMPLEX64] = {32, 2, 0, 0x7fffffff, 0x7f800000},
     [SYMMCOLL_COMPLEX128] = {64, 2, 0, INT64_MAX, UINT64_C(0x7ff) << 52},
-    /* No infinity: all ones; 0x80, the zero with a sign; all ones, unsigned. */
+    /* NaN is all ones (no infinity); negative zero, 0x80; all ones,
+     * unsigned. */
     [SYMMCOLL_FLOAT8_E4M3FN] = {8, 1, 0, 0x7f, 0x7e},
     [SYMMCOLL_FLOAT8_E5M2] = {8, 1, 0, 0x7f, 0x7c},
     [SYMMCOLL_FLOAT8_E4M3FNUZ] = {8, 1, 0x7f, 0xff, 0xfe},
@@ -32,7 +33,8 @@ static const struct pattern patterns[SYMMCOLL_DTYPE_COUNT] = {
     [SYMMCOLL_FLOAT8_E8M0FNU] = {8, 1, 0, 0xff, 0xfe},
 };
 
-/* Of n parts; one loop for each size, so that they are vectors. */
+/* Count the NaNs in n parts.  One loop per size, which the compiler
+ * vectorises. */
 static size_t count_8(const char *at, size_t n, const struct pattern *pattern)
 {
     uint8_t flipped = pattern->flipped, mask = (uint8_t)pattern->mask;
@@ -111,7 +113,7 @@ size_t symc_nan_count(
     if (pattern->bits == 0 ||
         count_parts(at, count * pattern->parts, pattern) == 0)
         return 0;
-    /* The rare case: element by element. */
+    /* There is a NaN, which is rare: count by element. */
     for (size_t i = count; i-- > 0;) {
         if (count_parts(at + i * elem, pattern->parts, pattern) == 0)
             continue;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Looking for elements that are not a number.
- */
+/* Counts elements that are NaN. */
 #ifndef SYMC_BASE_NAN_H
 #define SYMC_BASE_NAN_H
 
@@ -10,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many elements are NaN, a complex one where either part is; 0 of types
- * that have none.  first (out): the index of the first, where there is one. */
+/* Returns how many elements are NaN.  A complex element is NaN if either part
+ * is.  Returns 0 for types without NaN. first (out): the index of the first
+ * one, if any. */
 size_t symc_nan_count(
     const void *data, size_t count, enum symmcoll_dtype dtype, size_t *first);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * One operation in a sentence.
- */
+/* Formats operations and kinds of memory for messages. */
 #include "base/op.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One call of an operation, as every layer from the recorder upwards passes it on.
+ * One call of an operation, in the form in which all layers from the recorder
+ * up pass it on.
  */
 #ifndef SYMC_BASE_OP_H
 #define SYMC_BASE_OP_H
@@ -12,19 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where buffers are.  Travels between ranks: never renumbered. */
+/* The memory that buffers are in.  Travels between ranks: never renumbered. */
 enum symc_memory {
     SYMC_MEMORY_HOST = 0,
     SYMC_MEMORY_DEVICE = 1,
     SYMC_MEMORY_KINDS = 2 /* at most 16 */
 };
 
-/* "host memory"; "unknown memory" for an unknown number.  Static. */
+/* Returns "host memory" or the like, "unknown memory" for an unknown number; a
+ * static string. */
 const char *symc_memory_name(unsigned int memory);
 
 #define SYMC_MEMORY_TEXT 48
 
-/* "device memory of device 3", "host memory". */
+/* Formats "device memory of device 3" or "host memory". */
 const char *symc_memory_format(
     unsigned int memory, int device, char buffer[SYMC_MEMORY_TEXT]);
 
@@ -33,21 +35,22 @@ const char *symc_memory_format(
 struct symc_ranks;
 
 /*
- * What forms with lists of buffers, or with counts of their own for each rank,
- * pass beside an op's other fields.  The arrays have an entry for each rank of
- * the group and are the caller's, for the time of the call: a work has copies.
- * Coalesced kinds have them on devices, with an entry for each buffer.
+ * The lists of buffers, or the separate counts for each rank, that some
+ * operations have in addition to an op's other fields.  The arrays have an
+ * entry for each rank of the group and are borrowed from the caller for the
+ * time of the call: a work has copies.  Coalesced kinds on devices have an
+ * entry for each buffer.
  */
 struct symc_lists {
-    void *const *outs;        /* NULL: one part after another at op->out */
-    const void *const *ins;   /* NULL: the same of op->in */
+    void *const *outs;        /* NULL: contiguous parts at op->out */
+    const void *const *ins;   /* NULL: contiguous parts at op->in */
     const size_t *out_counts; /* elements of each part; NULL: out_count each */
     const size_t *in_counts;
     size_t out_count;
     size_t in_count;
-    size_t out_total; /* elements of all parts; of the buffer if it has one */
+    size_t out_total; /* elements of all parts, or of the buffer */
     size_t in_total;
-    bool out_unlike; /* parts have different counts */
+    bool out_unlike; /* the parts have different counts */
     bool in_unlike;
     double factor; /* PREMUL_SUM: this rank's */
 };
@@ -55,48 +58,53 @@ struct symc_lists {
 struct symc_op {
     enum symc_kind kind;
     enum symmcoll_dtype dtype;
-    symmcoll_op_t op; /* SUM ... PREMUL_SUM; SUM where nothing is reduced */
-    union {           /* group ranks, by kind; 0 where there is none */
+    symmcoll_op_t op; /* SUM ... PREMUL_SUM; SUM if nothing is reduced */
+    union {           /* group rank, by kind; otherwise 0 */
         int root;
         int peer;
-        int buffers; /* how many; of the coalesced kinds */
+        int buffers; /* coalesced kinds: number of buffers */
     };
-    size_t count; /* as the call's: elements; coalesced: of all buffers */
-    void *out;    /* coalesced: an array of buffers, the caller's, as in; of a
-                     device: the first one that has a byte, as in */
+    size_t count; /* elements, as in the call; coalesced: of all buffers */
+    void *out;    /* coalesced: an array of buffers, borrowed, as in; on a
+                     device: the first buffer that is not empty, as in */
     const void *in;
     uint16_t elem;   /* bytes of an element; 1 for a barrier */
-    bool listed;     /* `lists` is valid, and nothing beside it */
-    uint8_t memory;  /* enum symc_memory: of both buffers, or of none */
-    uint8_t flight;  /* the group's: where it keeps what it knows of it */
-    bool direct : 1; /* of a device: to run on `stream` itself, for the call has
-                        no work; else on one of the backend's, ordered after
-                        it */
-    bool captured : 1; /* of a device: the stream is being captured */
-    /* Of a device: before the call, by symc_slot_check(); `captured` is known. */
+    bool listed;     /* `lists` is valid, instead of the members beside it */
+    uint8_t memory;  /* enum symc_memory of both buffers, or of the one that
+                        exists */
+    uint8_t flight;  /* the group's index of its state */
+    bool direct : 1; /* device: runs on `stream` itself, because the call has no
+                        work; otherwise on a stream of the backend, ordered
+                        after it */
+    bool captured : 1; /* device: the stream is being captured */
+    /* Device: symc_slot_check() has run for this call; `captured` is valid. */
     bool checked : 1;
-    bool kept : 1;  /* its arrays are the library's, until it has ended */
-    int16_t device; /* which device of that kind of memory */
+    bool kept : 1;  /* its arrays belong to the library until the operation
+                       ends */
+    int16_t device; /* device number in that kind of memory */
     union {
         double factor; /* PREMUL_SUM: this rank's */
-        int64_t tag;   /* of a pair's */
+        int64_t tag;   /* sends and receives */
         struct symc_lists *lists;
     };
-    uint64_t seq;  /* of its counter in its group, from 1; 0 until its ticket is
-                        served.  See symc_op_set_seq() */
-    uint64_t wire; /* the same, of all that the members do together */
-    uint64_t issued; /* symc_ticks() of the call; 0: now */
+    uint64_t seq;    /* number in its group and counter, from 1; 0 before its
+                        ticket is served.  See symc_op_set_seq() */
+    uint64_t wire;   /* likewise, among all operations that the members run
+                        together */
+    uint64_t issued; /* symc_ticks() of the call; 0: set when it is recorded */
     union {
-        void *stream; /* the caller's, of a device; NULL: its default one */
-        const size_t *counts; /* coalesced, in host memory: of each buffer */
+        void *stream; /* device: the caller's; NULL: the default stream */
+        const size_t *counts; /* coalesced, host memory: elements of each
+                                 buffer */
     };
-    int64_t timeout_ns;         /* from the moment it starts; SYMC_NEVER */
-    char label[SYMC_LABEL_MAX]; /* the caller's, or "" */
+    int64_t timeout_ns;         /* counted from its start; SYMC_NEVER */
+    char label[SYMC_LABEL_MAX]; /* as passed by the caller, or "" */
 };
 
 _Static_assert(sizeof(struct symc_op) <= 128, "a work copies two lines");
 
-/* Set the number of an operation, which any thread may read through its work. */
+/* Sets the sequence number of an operation; other threads may read it through
+ * its work. */
 static inline void symc_op_set_seq(struct symc_op *op, uint64_t seq)
 {
     __atomic_store_n(&op->seq, seq, __ATOMIC_RELAXED);
@@ -107,8 +115,8 @@ static inline uint64_t symc_op_get_seq(const struct symc_op *op)
     return __atomic_load_n(&op->seq, __ATOMIC_RELAXED);
 }
 
-/* Bytes of a rank's two buffers, in a group of so many ranks; of a root's where
- * there is one. */
+/* Return the bytes of a rank's input and output buffer in a group of size
+ * ranks; for a rooted operation, those of the root. */
 static inline size_t symc_op_in_nbytes(const struct symc_op *op, int size)
 {
     return op->count * op->elem *
@@ -121,15 +129,17 @@ static inline size_t symc_op_out_nbytes(const struct symc_op *op, int size)
            symc_parts_count(symc_kinds[op->kind].out_parts, size);
 }
 
-#define SYMC_BUFFERS_MAX INT16_MAX /* of one operation: as a record keeps it */
+/* in one operation; records store it in 16 bits */
+#define SYMC_BUFFERS_MAX INT16_MAX
 
-/* Elements of each of several buffers, in any memory. */
+/* Returns the elements of each buffer of a coalesced operation, in any
+ * memory. */
 static inline const size_t *symc_op_counts(const struct symc_op *op)
 {
     return op->listed ? op->lists->in_counts : op->counts;
 }
 
-/* One of several buffers in host memory. */
+/* Return one buffer of a coalesced operation in host memory. */
 static inline char *symc_op_out_of(const struct symc_op *op, int index)
 {
     return ((void *const *)op->out)[index];
@@ -140,7 +150,8 @@ static inline const char *symc_op_in_of(const struct symc_op *op, int index)
     return ((const void *const *)op->in)[index];
 }
 
-/* An operation on one of several buffers, as if it were alone. */
+/* Returns a coalesced operation's part for one buffer in host memory, as an
+ * operation of its own. */
 static inline struct symc_op symc_op_of(const struct symc_op *op, int index)
 {
     struct symc_op one = *op;
@@ -153,7 +164,7 @@ static inline struct symc_op symc_op_of(const struct symc_op *op, int index)
     return one;
 }
 
-/* The same on a device. */
+/* As symc_op_of(), for device memory. */
 static inline struct symc_op symc_op_of_listed(
     const struct symc_op *op, int index)
 {
@@ -168,8 +179,9 @@ static inline struct symc_op symc_op_of_listed(
     return one;
 }
 
-/* What a monitored barrier is asked, at op->out, and where it answers: room for
- * the group's ranks, and how many they are; both or one may be NULL. */
+/* The arguments of a monitored barrier, at op->out. missing (room for the
+ * group's ranks) and count receive the missing ranks and their number; either
+ * may be NULL. */
 struct symc_monitored {
     bool wait_all;
     int *missing;
@@ -178,13 +190,14 @@ struct symc_monitored {
 
 #define SYMC_MOVER_PAYLOAD 32 /* bytes, see moving.h */
 
-/* The factor of a PREMUL_SUM. */
+/* Returns the factor of a PREMUL_SUM. */
 static inline const double *symc_op_factor(const struct symc_op *op)
 {
     return op->listed ? &op->lists->factor : &op->factor;
 }
 
-/* Elements of this rank's part for a rank, and of that rank's for it. */
+/* Return the elements of the part that this rank sends to a rank, and receives
+ * from it. */
 static inline size_t symc_op_in_count(const struct symc_op *op, int rank)
 {
     if (!op->listed)
@@ -201,7 +214,8 @@ static inline size_t symc_op_out_count(const struct symc_op *op, int rank)
                                          : op->lists->out_count;
 }
 
-/* Where a rank's part is in a buffer of all parts, which are alike. */
+/* Return the address of a rank's part in a buffer of equal parts, or in the
+ * list. */
 static inline char *symc_op_out_at(const struct symc_op *op, int rank)
 {
     if (op->listed && op->lists->outs != NULL)
@@ -216,15 +230,15 @@ static inline const char *symc_op_in_at(const struct symc_op *op, int rank)
     return (const char *)op->in + (size_t)rank * op->count * op->elem;
 }
 
-#define SYMC_OP_TEXT 96 /* room for any symc_op_format() */
+#define SYMC_OP_TEXT 96 /* enough for any symc_op_format() */
 
-/* One operation in a sentence: "all_reduce seq 17", with its label where it has
- * one: "all_reduce seq 17 'loss'".  seq 0, not begun, and of a kind without
- * numbers: "all_reduce". */
+/* Formats an operation as "all_reduce seq 17", with its label "all_reduce seq
+ * 17 'loss'", and without a number if seq is 0 or its kind has none:
+ * "all_reduce". */
 const char *symc_op_format(enum symc_kind kind, uint64_t seq, const char *label,
     char *buffer, size_t nbytes);
 
-/* One on a device: "all_reduce seq 17 on stream 0x1234". */
+/* Formats an operation on a device as "all_reduce seq 17 on stream 0x1234". */
 #define SYMC_OP_PLACED_TEXT (SYMC_OP_TEXT + 32)
 const char *symc_op_format_placed(
     const struct symc_op *op, char buffer[SYMC_OP_PLACED_TEXT]);

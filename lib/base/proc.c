@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading files of /proc, with pread(), which pipes, sockets and terminals
- * refuse.  A program that closes all descriptors, as daemons do, while this
+ * Reads files of /proc with pread(), which fails on pipes, sockets and
+ * terminals.  A program that closes all descriptors, as daemons do, while this
  * runs in another thread may open one of those with the same number, and a
- * read() would wait for ever.
+ * read() would block for ever.
  */
 #include "base/proc.h"
 #include "base/descriptor.h"
@@ -53,7 +53,7 @@ void symc_proc_each_line(
         symc_descriptor_raise(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     size_t used = 0, length, taken;
     off_t at = 0;
-    bool rest = false; /* of a line whose first bytes have been taken */
+    bool rest = false; /* in a line whose first bytes have been passed on */
     ssize_t got;
 
     while (fd >= 0) {
@@ -89,7 +89,7 @@ bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
     errno = ESRCH;
     if (pid <= 0 || symc_proc_read(path, text, sizeof(text)) == 0)
         return false;
-    /* After the name, which may hold anything. */
+    /* The fields after the name, which may contain any character. */
     rest = strrchr(text, ')');
     last = strrchr(text, ' ');
     if (rest != NULL && last > rest &&

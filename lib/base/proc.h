@@ -10,18 +10,18 @@
 #include <sys/types.h>
 
 /*
- * Read such a file as text, as far as it fits with a zero after it.  Returns
- * the bytes read; 0, with errno set and text "", where there are none.
+ * Reads a file of /proc as text, as much as fits with a terminating zero.
+ * Returns the bytes read, or 0 with errno set and an empty text.
  *
- * It never waits, even if another thread of the program closes the descriptor
- * and opens a pipe or a socket that has its number.
+ * It never blocks, even if another thread of the program closes the descriptor
+ * and opens a pipe or a socket with its number.
  */
 size_t symc_proc_read(const char *path, char *text, size_t nbytes);
 
 /*
- * Calls take() with each line of such a file, of a line its first
- * SYMC_PROC_LINE - 1 bytes, without the newline, until it returns false.  Needs
- * less than a page of stack.
+ * Calls take() with each line of such a file, without the newline and cut to
+ * SYMC_PROC_LINE - 1 bytes, until it returns false.  Needs less than a page of
+ * stack.
  */
 #define SYMC_PROC_LINE 512
 void symc_proc_each_line(
@@ -33,11 +33,11 @@ struct symc_proc_stat {
     pid_t parent;
     pid_t group;    /* process group */
     uint64_t start; /* in clock ticks since boot; with the pid, an identity */
-    int exit;       /* as of waitpid(), early in its end; 0 before */
+    int exit;       /* as from waitpid(), set early in its exit; 0 before */
 };
 
-/* False, with errno set, where the file cannot be read: ENOENT or ESRCH where the
- * process is gone, EBADMSG where it is not as described. */
+/* Reads the fields.  Returns false with errno set on failure: ENOENT or ESRCH
+ * if the process does not exist, EBADMSG if the format is unknown. */
 bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of this machine and of processes, and whether a process is still the
- * same one.
+ * Names of this machine and of processes, and the check that a process is still
+ * the same one.
  *
- * A process is named by its boot, its namespace of process numbers, its number
- * and its start time, since numbers are reused.
+ * A process is named by its boot, its PID namespace, its PID and its start
+ * time, because PIDs are reused.
  */
 #include "base/process.h"
 
@@ -102,7 +102,7 @@ enum symc_process_state symc_process_find(const char *name, pid_t *pid)
         *pid = (pid_t)number;
     if (symc_process_name(own) != SYMMCOLL_OK)
         return SYMC_PROCESS_UNREAD;
-    /* Up to and with the blank: the same boot, the same numbers. */
+    /* Compares boot and PID namespace: the name up to and with the blank. */
     if (strncmp(own, name, (size_t)(blank - name) + 1) != 0)
         return SYMC_PROCESS_ELSEWHERE;
     if (symc_proc_stat_read((pid_t)number, &found))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of matrices in the memory of a device: their shapes, as who asks for
- * one and the backend that multiplies both have them.
+ * Products of matrices in device memory: their shapes, as shared by callers and
+ * the backend that multiplies.
  */
 #ifndef SYMC_BASE_PRODUCT_H
 #define SYMC_BASE_PRODUCT_H
@@ -12,8 +12,8 @@
 
 #include <symmcoll/types.h>
 
-/* The shape of a matrix: element (i, j) is i * distance + j elements from the
- * first one, by_columns: i + j * distance. */
+/* The shape of a matrix.  Element (i, j) is i * distance + j elements from the
+ * first one; by_columns: i + j * distance. */
 struct symc_product_matrix {
     enum symmcoll_dtype dtype;
     int64_t rows, cols; /* 1 or more */
@@ -24,8 +24,8 @@ struct symc_product_matrix {
 
 #define SYMC_PRODUCT_ALIGNMENT 256 /* bytes, at most */
 
-/* Bytes of which both an address and a step to further ones are multiples: a
- * power of two. */
+/* Returns the largest power of two, up to SYMC_PRODUCT_ALIGNMENT, that divides
+ * both an address and the step from it to further ones. */
 static inline uint32_t symc_product_alignment(const void *at, int64_t step)
 {
     uintptr_t bits = (uintptr_t)at | (uintptr_t)step | SYMC_PRODUCT_ALIGNMENT;
@@ -34,31 +34,33 @@ static inline uint32_t symc_product_alignment(const void *at, int64_t step)
 }
 
 /*
- * c = a @ b / divisor, with `add` and what is added to it.  a and b are of one type,
- * or of 8-bit floats; c is by rows, of the type of a, of float32, or of 8-bit floats
- * also of float16 or bfloat16.  Sums are of float32, or float64.
+ * c = a @ b / divisor, plus a matrix if `add` is set.  a and b have the same
+ * type, or are both 8-bit floats.  c is by rows and has the type of a, or
+ * float32, or for 8-bit floats also float16 or bfloat16.  Sums are float32 or
+ * float64.
  */
 struct symc_product {
     struct symc_product_matrix a, b, c;
     bool add;
-    int divisor; /* 0: 1 */
-    bool tf32;   /* of float32: elements may be rounded to 10 bits */
-    bool outer;  /* of 8-bit floats: a scale for each row of a, and for each
-                         column of b; else one for each matrix */
-    bool fast;   /* of 8-bit floats: sums may be of fewer bits */
-    bool scaled; /* of 8-bit floats: there are scales; so also with `outer` */
-    int sms;     /* multiprocessors that it is to use; 0: all */
-    size_t workspace; /* bytes that it may use */
+    int divisor; /* 0: no division */
+    bool tf32;   /* float32: elements may be rounded to 10 bits */
+    bool outer;  /* 8-bit floats: one scale per row of a and per column of b;
+                    otherwise one per matrix */
+    bool fast;   /* 8-bit floats: sums may have fewer bits */
+    bool scaled; /* 8-bit floats: there are scales; set if `outer` is */
+    int sms;     /* multiprocessors to use; 0: all */
+    size_t workspace; /* bytes that may be used */
 };
 
-/* What is multiplied, in memory of the device. */
+/* The operands of a product, in device memory. */
 struct symc_product_operands {
     const void *a, *b;
     void *c;
-    const void *added; /* with `add`, a matrix as c is; or NULL: what is in c */
-    /* Of `scaled` products; with `outer` aligned to 16 bytes. */
+    const void *added; /* with `add`: a matrix with c's shape, or NULL: c's
+                          content */
+    /* With `scaled`; 16-byte aligned with `outer`. */
     const float *a_scale, *b_scale;
-    void *workspace; /* of no other stream at that time */
+    void *workspace; /* not used by another stream at that time */
 };
 
 #endif

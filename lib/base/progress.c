@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lines that say what a long wait waits for.
- */
+/* Log lines about what a long wait is waiting for. */
 #include "base/progress.h"
 
 void symc_progress_begin(struct symc_progress *progress,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lines that say what a long wait waits for, after pauses that grow.
- */
+/* Log lines about what a long wait is waiting for, at growing intervals. */
 #ifndef SYMC_BASE_PROGRESS_H
 #define SYMC_BASE_PROGRESS_H
 
@@ -14,14 +12,16 @@ struct symc_progress {
     int64_t next_ns;  /* SYMC_NEVER: no more lines */
 };
 
-/* A wait begins now; its first line is due after a pause, SYMC_NEVER: none. */
+/* Starts the intervals of a wait; the first line is due after pause_ns,
+ * SYMC_NEVER: none. */
 void symc_progress_begin(struct symc_progress *progress,
     const struct symc_log *log, int64_t pause_ns);
 
-/* Whether a line is due; the next one is after twice the pause.  NULL: never. */
+/* Returns whether a line is due; the next one is due after twice the pause.
+ * NULL: never. */
 bool symc_progress_is_due(struct symc_progress *progress);
 
-/* "init: after 20 s: TEXT", as a warning. */
+/* Logs "init: after 20 s: TEXT" as a warning. */
 void symc_progress_log(const struct symc_progress *progress, const char *text);
 
 #endif

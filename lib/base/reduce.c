@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which SIMD level this processor runs.  It is determined at each call: that
- * takes a few tests of what the compiler's run-time library detected at start,
- * and needs no state here.
+ * Selects the SIMD level of this processor, and runs reductions and copies at
+ * that level.  The level is determined at each call: that takes a few tests of
+ * what the compiler's run-time library detected at start, and needs no state
+ * here.
  */
 #include "base/reduce.h"
 
@@ -17,8 +18,7 @@
 
 #if defined(__x86_64__)
 
-/* No processor was made with AVX2 and without F16C; clang cannot ask for more.
- */
+/* Every processor with AVX2 has F16C, which clang cannot test for. */
 static bool has_avx2_and_f16c(void)
 {
 #if defined(__clang__)
@@ -34,8 +34,8 @@ enum symc_simd symc_simd_level(void)
 {
 #if defined(__x86_64__)
     /*
-     * Of processors with AVX-512 only those that do not slow down for it: all
-     * of them have VBMI2, and none of the older ones.
+     * AVX-512 is used only on processors that do not slow down for it: all of
+     * them have VBMI2, and none of the older ones.
      */
     if (__builtin_cpu_supports("avx512vbmi2") &&
         __builtin_cpu_supports("avx512bw") &&
@@ -116,7 +116,7 @@ bool symc_is_convertible(enum symmcoll_dtype from, enum symmcoll_dtype to)
            (other == SYMMCOLL_FLOAT16 || other == SYMMCOLL_BFLOAT16);
 }
 
-/* Each level that has not all itself leaves them to the others. */
+/* A level with `others` has no conversions of its own. */
 void symc_convert_at(
     enum symc_simd simd, const struct symc_conversion *conversion)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vectors of AVX-512, as reduce_kernels.h expects them.  Parts of vectors are
+ * The AVX-512 vectors that reduce_kernels.h requires.  Parts of vectors are
  * loaded and stored under a mask, which touches no other byte.
  */
 
@@ -46,7 +46,7 @@ static inline void stream_half(unsigned char *to, vec x)
     _mm256_stream_si256((void *)to, get_half(x));
 }
 
-/* The mask of the lower n bytes; all for 64. */
+/* Returns the mask of the lower n bytes, n <= 64. */
 static inline __mmask64 mask_bytes(size_t n)
 {
     return _bzhi_u64(UINT64_MAX, (unsigned int)n);

@@ -64,7 +64,7 @@ static inline void stream_half(unsigned char *to, vec x)
     _mm_stream_si128((void *)to, get_half(x));
 }
 
-/* Less than a vector; apart from load_part(), which stays small that way. */
+/* Loads less than a vector; not inlined, to keep load_part() small. */
 static __attribute__((noinline)) vec load_fraction(
     const unsigned char *from, size_t n)
 {
@@ -110,7 +110,7 @@ static inline vec shorten16(vec x)
 {
     __m256i packed = _mm256_packus_epi32((__m256i)x, (__m256i)x);
 
-    /* packed in each half on its own: bring the two together */
+    /* the instruction packs each half separately: join the two results */
     return (vec)_mm256_permute4x64_epi64(packed, 0x08);
 }
 

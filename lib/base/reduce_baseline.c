@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reduction kernels for any processor: vectors of 16 bytes, which are SSE2
- * on x86-64 and NEON on arm64.
+ * The reduction kernels for any processor: 16-byte vectors, which are SSE2 on
+ * x86-64 and NEON on arm64.
  */
 #include "base/reduce_level.h"
 
@@ -78,7 +78,7 @@ static inline vec extend16(vec x)
 
 static inline vec shorten16(vec x)
 {
-    /* there is only a pack of signed numbers: make them signed */
+    /* only a pack of signed numbers exists: make them signed */
     __m128i number = _mm_srai_epi32(_mm_slli_epi32((__m128i)x, 16), 16);
 
     return (vec)_mm_packs_epi32(number, number);
@@ -86,7 +86,7 @@ static inline vec shorten16(vec x)
 
 #else
 
-/* No non-temporal store that pays. */
+/* Ordinary stores: non-temporal ones are not worthwhile here. */
 static inline void stream(unsigned char *to, vec x)
 {
     store(to, x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reduction kernels for x86-64 with AVX-512 and its instructions for
- * bfloat16: those of that type, for the others are as in reduce_avx512.c.
+ * The bfloat16 reduction kernels for x86-64 with AVX-512 and its bfloat16
+ * instructions.  Other types use reduce_avx512.c.
  */
 #include "base/reduce_level.h"
 
@@ -26,7 +26,7 @@
 
 #define HAVE_PACK_BF16 1
 
-/* Whether a float of two vectors is NaN or denormal. */
+/* Returns whether a float of two vectors is NaN or denormal. */
 static inline bool are_special(vec a, vec b)
 {
     enum {
@@ -40,11 +40,11 @@ static inline bool are_special(vec a, vec b)
         _mm512_fpclass_ps_mask((__m512)b, SPECIAL));
 }
 
-/* Floats to bfloat16, to nearest, ties to even, those of `even` below those of
- * `odd`. */
+/* Packs floats to bfloat16, to nearest, ties to even, with those of `even`
+ * below those of `odd`. */
 static inline vec pack_bf16(vec even, vec odd)
 {
-    /* the instruction puts all of one after all of the other */
+    /* the instruction puts one vector after the other */
     static const uint16_t order[VECTOR / 2] = {0, 16, 1, 17, 2, 18, 3, 19, 4,
         20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
         14, 30, 15, 31};

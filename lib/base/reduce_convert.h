@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conversions between float32 and 16-bit floats at one SIMD level, of the steps of
- * reduce_steps.h; included by reduce_table.h.  As in reductions, every element goes
- * through the same operations, in a whole vector or the part of one.
+ * Conversions between float32 and 16-bit floats at one SIMD level, made of the
+ * steps of reduce_steps.h; included by reduce_table.h.  As in reductions, every
+ * element goes through the same operations, in a whole vector or a part of one.
  */
 
 #define LANES_F32 (VECTOR / sizeof(float))
 
 #define CONVERT_SIGNATURE void *out, const void *in, size_t count, float factor
 
-/* A vector of floats is half of one in memory as elements of type T. */
+/* A vector of floats corresponds to half a vector of elements of type T. */
 #define CONVERSIONS(T)                                                       \
     static void narrow_to_##T(CONVERT_SIGNATURE)                             \
     {                                                                        \

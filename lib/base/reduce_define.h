@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the reduction kernels of one SIMD level are made of the steps and loops of
- * reduce_kernels.h; included after it, by tables of them.
+ * Macros that define the reduction kernels of one SIMD level from the steps and
+ * loops of reduce_kernels.h; included after it by the files with tables of
+ * kernels.
  */
 
 #define SIGNATURE                                                    \
@@ -17,16 +18,16 @@
             &kernel, reduction, out, mirror, src, nsrc, count, streaming); \
     }
 
-/* What it does with its vectors, whatever these have. */
+/* The steps on vectors, for any element type. */
 #define STEPS(do_prepare, do_combine, do_finish) \
     .prepare = do_prepare, .combine = do_combine, .finish = do_finish
 
-/* Elements that fill a vector as they are. */
+/* A kernel whose elements are computed in their own type. */
 #define KERNEL(name, nbytes, prepare, combine, finish)                      \
     DEFINE(name, .element = nbytes, .step = VECTOR, .widen = widen_nothing, \
         STEPS(prepare, combine, finish), .narrow = widen_nothing)
 
-/* Elements of type T, two bytes each, computed as float. */
+/* A kernel whose elements, two bytes each of type T, are computed as float. */
 #define HALF_KERNEL(name, T, prepare, combine, finish)                 \
     DEFINE(name, .element = 2, .step = VECTOR / 2, .widen = widen_##T, \
         STEPS(prepare, combine, finish), .narrow = narrow_##T, APART_##T)
@@ -36,7 +37,7 @@
     .widen_even = widen_even_bf16, .widen_odd = widen_odd_bf16, \
     .join = join_bf16
 
-/* Elements each of which is so many elements of another kernel. */
+/* A kernel each of whose elements is `multiple` elements of another kernel. */
 #define MULTIPLE(name, kernel, multiple)                                       \
     static void name(SIGNATURE)                                                \
     {                                                                          \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reduction kernels, written once and compiled for each SIMD level: here
- * are the loops, in reduce_steps.h what they do with a vector, in
- * reduce_table.h which kernels there are.  A level (reduce_baseline.c,
- * reduce_avx2.c, reduce_avx512.c) defines before it includes this file:
+ * The reduction kernels, written once and compiled for each SIMD level.  The
+ * loops are here, the operations on a vector in reduce_steps.h, the list of
+ * kernels in reduce_table.h.  A level (reduce_baseline.c, reduce_avx2.c,
+ * reduce_avx512.c) defines before it includes this file:
  *
  *   VECTOR       bytes of a vector
- *   vec          a vector of bytes, on which everything here is passed around
+ *   vec          a vector of bytes, the type that all functions here pass
  *   LEVEL        the name of the table to define, LEVEL_NAME its text
  *   load, store, stream            whole vectors at any address; stream is a
  *                                  non-temporal store, at an aligned one
@@ -15,17 +15,17 @@
  *                                  others are loaded as zeros
  *   extend16, shorten16            uint16_t lanes of the lower half to uint32_t
  *                                  lanes and back (of values that fit)
- *   HAVE_F16C, half_to_float, float_to_half   where there is hardware for it
+ *   HAVE_F16C, half_to_float, float_to_half   if there is hardware for it
  *   HAVE_REPLACE_NAN, replace_nan_f32, replace_nan_f64   likewise: x with each
  *                                  NaN replaced
  *
- * The vector extensions of gcc and clang are used rather than loops, because
- * the result must be fast at any level of optimisation, and rather than
- * intrinsics, because then one source serves all levels.  A kernel is a
- * constant table of small functions that the compiler folds into run_kernel().
+ * The vector extensions of gcc and clang are used instead of loops, because the
+ * result must be fast at any optimisation level, and instead of intrinsics, so
+ * that one source serves all levels.  A kernel is a constant table of small
+ * functions that the compiler folds into run_kernel().
  *
  * Every element goes through the same operations in the same order, whether it
- * is in a block, a single vector or the part of one: there is no scalar code
+ * is in a block, a single vector or a part of one: there is no scalar code
  * whose bits could differ.  Sums must not be contracted to fused operations
  * (-ffp-contract=off).
  */
@@ -35,14 +35,15 @@
 /* ---- the loops ---- */
 
 /*
- * How a kernel treats its elements.  Those of two bytes that are computed as
- * float fill a vector when they are half of one in memory.  Whole vectors of
- * them need no lane moved to another place if even and odd elements go apart:
- * where join is not NULL, blocks are taken and put that way.
+ * The element type and the operations of a kernel.  Two-byte elements that are
+ * computed as float fill a vector when they are half of one in memory.  If join
+ * is not NULL, blocks of them are loaded as whole vectors, computed with even
+ * and odd elements in separate vectors, and joined for the store: that moves no
+ * lane to another place.
  */
 struct kernel {
     size_t element; /* bytes */
-    size_t step;    /* bytes in memory of what fills a vector */
+    size_t step;    /* bytes in memory that fill a vector */
     vec (*widen)(vec raw);
     vec (*widen_even)(vec raw);
     vec (*widen_odd)(vec raw);
@@ -53,14 +54,14 @@ struct kernel {
     vec (*join)(vec even, vec odd);
 };
 
-/* One call of a kernel. */
+/* The arguments of one call of a kernel. */
 struct job {
     unsigned char *out;
     unsigned char *mirror;
     const unsigned char *const *src;
     const double *factors;
     int nsrc;
-    int sources; /* of one reduction block */
+    int sources; /* of a reduction block */
     bool beyond_caches;
 };
 
@@ -70,11 +71,12 @@ struct block {
 };
 #define BLOCK 4
 
-/* Bytes from what is reduced to what is fetched to be written then. */
+/* The distance in bytes from the elements that are being reduced to the lines
+ * that are prefetched for writing. */
 #define AHEAD ((size_t)2048)
 #define LINE 64 /* bytes of a cache line */
 
-/* Bytes from which on it pays to bring the output to an aligned address. */
+/* The least number of bytes for which aligning the output is worthwhile. */
 #define ALIGN_NBYTES (8 * BLOCK * VECTOR)
 
 INLINE double get_factor(const struct job *job, int s)
@@ -131,7 +133,7 @@ INLINE void put(
         streaming ? stream_half(to, x) : store_half(to, x);
 }
 
-/* What is put of a block; of joined elements a and b have all. */
+/* Finishes a block.  The result of joined elements is in a and b. */
 INLINE struct block finish_block(
     const struct kernel *kernel, struct block x, int nsrc)
 {
@@ -165,13 +167,13 @@ INLINE void put_block(const struct kernel *kernel, unsigned char *to,
     put(kernel, to + 3 * kernel->step, x.d, streaming);
 }
 
-/* What a block is stored in. */
+/* Returns the unit in which a block is stored. */
 INLINE size_t stored_step(const struct kernel *kernel)
 {
     return kernel->join != NULL ? VECTOR : kernel->step;
 }
 
-/* The end of the reduction block of sources that begins at first. */
+/* Returns the end of the reduction block of sources that begins at first. */
 INLINE int end_of_sources(const struct job *job, int first)
 {
     return job->nsrc - first <= job->sources ? job->nsrc : first + job->sources;
@@ -221,7 +223,7 @@ INLINE vec combine_sources_by_part(const struct kernel *kernel,
     return sum;
 }
 
-/* Reduce one vector or less: nbytes <= kernel->step. */
+/* Reduces one vector or less: nbytes <= kernel->step. */
 INLINE void reduce_part(const struct kernel *kernel, const struct job *job,
     size_t at, size_t nbytes)
 {
@@ -241,7 +243,7 @@ INLINE void reduce_part(const struct kernel *kernel, const struct job *job,
         store_part(job->mirror + at, sum, nbytes);
 }
 
-/* Reduce from at to the end in parts of at most one vector. */
+/* Reduces from `at` to the end, in parts of at most one vector. */
 INLINE void reduce_parts(const struct kernel *kernel, const struct job *job,
     size_t at, size_t nbytes)
 {
@@ -259,7 +261,7 @@ INLINE bool is_aligned(const void *pointer, size_t alignment)
     return (uintptr_t)pointer % alignment == 0;
 }
 
-/* Fetch lines to be written. */
+/* Prefetches lines for writing. */
 INLINE void claim(unsigned char *from, size_t nbytes)
 {
     for (size_t i = 0; i < nbytes; i += LINE)
@@ -267,10 +269,10 @@ INLINE void claim(unsigned char *from, size_t nbytes)
 }
 
 /*
- * Reduce whole blocks of two sources into two results, with ordinary stores.  The
- * second result is a buffer of another rank, mostly one of the sources, and in the
- * cache of that rank's processor: a line that is fetched to be written crosses
- * once, one that is read first a second time.
+ * Reduces whole blocks of two sources into two results with ordinary stores.
+ * The second result is another rank's buffer, usually one of the sources, and
+ * is in the cache of that rank's processor: a line that is prefetched for
+ * writing crosses once, a line that is read first crosses twice.
  */
 INLINE size_t reduce_into_both(const struct kernel *kernel,
     const struct job *job, size_t at, size_t nbytes)
@@ -299,9 +301,10 @@ INLINE size_t reduce_into_both(const struct kernel *kernel,
 }
 
 /*
- * Reduce whole blocks from at on; returns where they end.  Two sources, the
- * case of every exchange between two ranks, keep their pointers in registers:
- * the compiler cannot know that no output lies on the array of sources.
+ * Reduces whole blocks from `at` on and returns where they end.  With two
+ * sources, as in every exchange between two ranks, their pointers are kept in
+ * registers: the compiler cannot rule out that an output overlaps the array of
+ * sources.
  */
 INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     size_t at, size_t nbytes, bool streaming)
@@ -312,13 +315,13 @@ INLINE size_t reduce_blocks(const struct kernel *kernel, const struct job *job,
     bool stream_out = streaming && is_aligned(out + at, stored_step(kernel));
     bool stream_mirror = streaming && mirror != NULL &&
                          is_aligned(mirror + at, stored_step(kernel));
-    bool two = job->nsrc == 2; /* whatever the block size */
+    bool two = job->nsrc == 2; /* for any block size */
     const unsigned char *src0 = job->src[0];
     const unsigned char *src1 = two ? job->src[1] : NULL;
     double factor0 = get_factor(job, 0);
     double factor1 = two ? get_factor(job, 1) : 1.0;
 
-    /* From memory the processor fetches better by itself. */
+    /* For data beyond the caches the hardware prefetcher does better. */
     if (two && mirror != NULL && !stream_out && !stream_mirror &&
         !job->beyond_caches)
         return reduce_into_both(kernel, job, at, nbytes);
@@ -364,8 +367,8 @@ INLINE void run_kernel(const struct kernel *kernel,
 
 /* ---- copies ---- */
 
-/* Bytes ahead of a load from which lines are fetched: what a processor does by
- * itself ends with the page. */
+/* The distance in bytes from a load to the lines that are prefetched: the
+ * hardware prefetcher stops at the end of the page. */
 #define FETCH_AHEAD 1024
 #define FETCH_STEP 64
 

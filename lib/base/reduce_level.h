@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What reduce.c gets from each SIMD level: the same tables, compiled for other
- * processors.
+ * The table that each SIMD level provides to reduce.c: the same functions,
+ * compiled for different processors.
  */
 #ifndef SYMC_BASE_REDUCE_LEVEL_H
 #define SYMC_BASE_REDUCE_LEVEL_H
@@ -14,15 +14,15 @@ typedef void (*symc_convert_fn)(
 
 struct symc_reduce_level {
     const char *name;
-    /* NULL where the operation is not defined for the type, or is to be looked
-     * for in the level of the others */
+    /* NULL: not defined for the type, or to be looked up in `others` */
     symc_reduce_fn reduce[SYMMCOLL_DTYPE_COUNT][SYMMCOLL_OP_COUNT];
-    /* from float32 to a type, and back; NULL as above */
+    /* from float32 to a type, and back; NULL: likewise */
     symc_convert_fn narrow[SYMMCOLL_DTYPE_COUNT];
     symc_convert_fn widen[SYMMCOLL_DTYPE_COUNT];
     /* memcpy() with non-temporal stores */
     void (*copy)(void *out, const void *in, size_t nbytes);
-    const struct symc_reduce_level *others; /* NULL: it has all itself */
+    const struct symc_reduce_level *others; /* the level that has what is
+                                               missing here; or NULL */
 };
 
 extern const struct symc_reduce_level symc_reduce_baseline;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parts of up to 16 bytes, for processors without masked loads: two words are
- * combined in registers, because a vector that is loaded from bytes stored a
- * moment ago has to wait for them.  Little endian, as are all supported
- * processors.
+ * Parts of up to 16 bytes, for processors without masked loads.  Two words are
+ * combined in registers, because loading a vector from bytes that were just
+ * stored stalls until the stores have completed.  Little endian, as all
+ * supported processors are.
  */
 #ifndef SYMC_BASE_REDUCE_PART_H
 #define SYMC_BASE_REDUCE_PART_H
@@ -16,7 +16,7 @@
 #error "words of a part are combined for little endian processors only"
 #endif
 
-/* The lower n bytes of a word, 0 < n <= 8; the others are zero. */
+/* Loads the lower n bytes of a word, 0 < n <= 8; the others are zero. */
 static inline uint64_t load_word(const unsigned char *from, size_t n)
 {
     uint64_t word = 0;
@@ -25,7 +25,7 @@ static inline uint64_t load_word(const unsigned char *from, size_t n)
         memcpy(&word, from, 8);
     } else if (n >= 4) {
         uint32_t low;
-        uint32_t high; /* overlaps low: equal bytes meet equal ones */
+        uint32_t high; /* overlaps low with equal bytes */
 
         memcpy(&low, from, 4);
         memcpy(&high, from + n - 4, 4);
@@ -61,7 +61,7 @@ static inline void store_word(unsigned char *to, uint64_t word, size_t n)
 
 typedef uint64_t symc_words __attribute__((vector_size(16), may_alias));
 
-/* The lower n bytes of two words, 0 < n <= 16. */
+/* Loads the lower n bytes of two words, 0 < n <= 16; the others are zero. */
 static inline symc_words load_words(const unsigned char *from, size_t n)
 {
     symc_words words = {0, 0};

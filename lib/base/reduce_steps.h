@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The steps of reduction kernels on one vector: what is done with a source
- * before it is combined, how two are combined, what is done with the result,
- * and the conversions of 16-bit floats.  Included by reduce_kernels.h, which
- * documents what this file expects.
+ * The steps of reduction kernels on one vector: preparing a source, combining
+ * two, finishing the result, and conversions of 16-bit floats.  Included by
+ * reduce_kernels.h, which documents the required definitions.
  */
 
 #if defined(__clang__)
@@ -27,7 +26,7 @@ LANES(v_i64, int64_t);
 LANES(v_f32, float);
 LANES(v_f64, double);
 
-/* Lanes of a where mask is set, else of b. */
+/* Returns the lanes of a where mask is set, otherwise those of b. */
 INLINE vec select_lanes(vec mask, vec a, vec b)
 {
     return (a & mask) | (b & ~mask);
@@ -102,8 +101,8 @@ ORDER(i32)
 ORDER(u64)
 ORDER(i64)
 
-/* The sum is divided in a wide type: there may be more ranks than a lane holds.
- */
+/* Divides in a wide type, because the number of ranks may exceed a lane's
+ * range. */
 #define INTEGER_MEAN(T, type, wide)                         \
     INLINE vec mean_##T(vec sum, int nsrc)                  \
     {                                                       \
@@ -139,8 +138,8 @@ INLINE vec replace_nan_f64(vec x, vec nan)
 #endif
 
 /*
- * Which NaN results from a sum of several depends on the order in which the
- * compiler passes the operands; so all become one.
+ * All NaNs are replaced by one: which NaN a sum of several returns depends on
+ * the order in which the compiler passes the operands.
  */
 #define FLOATING(T, I, type, quiet_nan)                 \
     INLINE vec finish_##T(vec x, int nsrc)              \
@@ -166,9 +165,10 @@ FLOATING(f32, i32, float, 0x7fc00000)
 FLOATING(f64, i64, double, INT64_C(0x7ff8000000000000))
 
 /*
- * Floats are ordered as integers: with all bits but the sign flipped in
- * negative ones, the order of the integers is that of the floats, -0 before +0.
- * A NaN is mapped to the end that wins.  The same function is its inverse.
+ * Floats are compared as integers: with all bits but the sign flipped in
+ * negative numbers, the integers have the order of the floats, with -0 before
+ * +0.  A NaN is mapped to the extreme that the operation selects.  The mapping
+ * is its own inverse.
  */
 #define FLOAT_ORDER(T, I, largest, infinity, quiet_nan)                  \
     INLINE vec flip_##T(vec x)                                           \
@@ -217,7 +217,8 @@ INLINE vec widen_bf16(vec raw)
     return (vec)((v_u32)extend16(raw) << 16);
 }
 
-/* Of whole vectors: each lane has an even element below an odd one. */
+/* Widen a whole vector: the lower half of each lane is an even element, the
+ * upper half an odd one. */
 INLINE vec widen_even_bf16(vec raw)
 {
     return (vec)((v_u32)raw << 16);
@@ -228,8 +229,8 @@ INLINE vec widen_odd_bf16(vec raw)
     return (vec)((v_u32)raw & 0xffff0000);
 }
 
-/* To nearest, ties to even, in the upper half of each lane; every NaN becomes
- * the one that results have. */
+/* Rounds to nearest, ties to even, in the upper half of each lane; every NaN
+ * becomes the positive quiet one. */
 INLINE v_u32 round_bf16(vec x)
 {
     v_u32 bits = (v_u32)finish_f32(x, 1);
@@ -249,8 +250,8 @@ INLINE vec round_and_join_bf16(vec even, vec odd)
 
 #if defined(HAVE_PACK_BF16)
 
-/* The instruction takes denormal numbers for zero and leaves a NaN its payload:
- * vectors with such are rounded as they are without it. */
+/* The instruction flushes denormal numbers to zero and keeps the payload of a
+ * NaN: vectors with such numbers are rounded without it. */
 INLINE vec join_bf16(vec even, vec odd)
 {
     return __builtin_expect(are_special(even, odd), 0)
@@ -282,8 +283,9 @@ INLINE vec narrow_f16(vec x)
 #else
 
 /*
- * Without denormal floats on the way, which a caller may have turned off.  All
- * numbers here fit in signed lanes, which more processors can compare.
+ * Converts without denormal floats as intermediate values, which a caller may
+ * have disabled.  All numbers here fit in signed lanes, which more processors
+ * can compare.
  */
 INLINE vec widen_f16(vec raw)
 {
@@ -301,7 +303,7 @@ INLINE vec widen_f16(vec raw)
            (vec)sign;
 }
 
-/* To nearest, ties to even. */
+/* Rounds to nearest, ties to even. */
 INLINE vec narrow_f16(vec sum)
 {
     vec x = finish_f32(sum, 1);

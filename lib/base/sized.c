@@ -2,17 +2,17 @@
 /*
  * Structs of callers that begin with their size.  A program may have been built
  * against headers older or newer than this library: members that its struct
- * lacks are defaults, and those that it has beyond ours must be zero, which
- * stands for the default of a member that comes later.
+ * lacks get defaults, and members beyond this library's struct must be zero,
+ * which is the default of every later member.
  */
 #include "base/base.h"
 
 #include <string.h>
 
-/* Whatever a struct grows to; a size beyond is no struct's. */
+/* More than any struct can grow to. */
 #define SIZE_LIMIT 4096
 
-/* Whether the caller's struct can be one of this kind. */
+/* Checks that the caller's struct can be one of this kind. */
 static symmcoll_status_t check(
     const struct symc_sized *kind, const char *where, const void *given)
 {
@@ -20,9 +20,9 @@ static symmcoll_status_t check(
     size_t nbytes;
 
     memcpy(&nbytes, given, sizeof(nbytes));
-    /* A size of whole words cuts no member in two, for a member that comes later
-     * begins a word: never in the padding at the end, which programs that were
-     * built without it have not set. */
+    /* A size of whole words splits no member: a new member always begins a word
+     * and never uses padding at the end, which programs built without it have
+     * not set. */
     if (nbytes < kind->least || nbytes > SIZE_LIMIT ||
         nbytes % sizeof(size_t) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,

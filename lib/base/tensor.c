@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tensors of callers.
- */
+/* Reads and measures callers' tensors. */
 #include "base/tensor.h"
 
 static const struct symmcoll_tensor default_tensor = SYMMCOLL_TENSOR_INIT;
-/* The first one with a size has no member that could be missing. */
+/* The first version with a size has all members. */
 const struct symc_sized symc_tensor_kind = {.name = "tensor",
     .macro = "SYMMCOLL_TENSOR_INIT",
     .defaults = &default_tensor,

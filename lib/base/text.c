@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Values as text for people: sizes, lists of ranks, and text that is safe to
- * put on one line; and numbers from text.
+ * Formats values for messages: sizes, lists of ranks, text that is safe on one
+ * line.  Parses numbers.
  */
 #include "base/base.h"
 
@@ -26,13 +26,14 @@ const char *symc_format_bytes(size_t nbytes, char *buffer)
     return buffer;
 }
 
-/* One item of a list: a rank, or a run of at least three. */
+/* An item of a list: a rank, or a range of at least three. */
 struct item {
     int first;
     int last;
 };
 
-/* The first item at or after a rank; first is size where there is none. */
+/* Returns the first item at or after a rank; its first is size if there is
+ * none. */
 static struct item find_item(const bool *listed, int size, int from)
 {
     struct item item;
@@ -73,8 +74,7 @@ const char *symc_format_ranks(
         else
             length = (size_t)snprintf(
                 text, sizeof(text), "%s%d", before, item.first);
-        /* What follows an item must leave space for the mark that there is
-         * more. */
+        /* An item that is not the last must leave space for "...". */
         if (used + length + (next.first < size ? sizeof("...") : 1) > nbytes) {
             (void)snprintf(buffer + used, nbytes - used, "...");
             return buffer;
@@ -100,7 +100,6 @@ const char *symc_format_named_ranks(
     return buffer;
 }
 
-/* Bytes of the UTF-8 sequence at text; 0 where it is invalid. */
 const char *symc_format_pid(pid_t pid, char buffer[SYMC_PID_TEXT])
 {
     if (pid > 0)
@@ -131,7 +130,7 @@ size_t symc_measure_sequence(const unsigned char *text)
             return 0;
         point = point << 6 | (text[i] & 0x3fu);
     }
-    /* too long a form, a surrogate, beyond the last point */
+    /* an overlong form, a surrogate, or beyond the last code point */
     if ((length == 3 && point < 0x800) || (length == 4 && point < 0x10000) ||
         (point >= 0xd800 && point < 0xe000) || point > 0x10ffff)
         return 0;
@@ -160,7 +159,7 @@ bool symc_parse_number(const char *text, long least, long most, long *number)
     long value;
     bool good;
 
-    /* strtol() skips blanks, and takes a plus. */
+    /* strtol() would skip blanks and accept a plus. */
     if ((*text < '0' || *text > '9') && *text != '-')
         return false;
     errno = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Starting threads.
- */
+/* Starts threads and sets their scheduling. */
 #include "base/thread.h"
 #include "base/cancel.h"
 #include "base/floating.h"
@@ -18,22 +16,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As of sched_setattr(2); not every C library has it. */
+/* The argument of sched_setattr(2), which not every C library declares. */
 struct attributes {
     uint32_t size;
     uint32_t policy;
     uint64_t flags;
     int32_t nice;
     uint32_t priority;
-    uint64_t runtime_ns; /* time slice, where the policy is SCHED_OTHER */
+    uint64_t runtime_ns; /* time slice, if the policy is SCHED_OTHER */
     uint64_t deadline_ns;
     uint64_t period_ns;
 };
 
-/* Long enough to write a flight recorder out. */
+/* Long enough to write a flight recorder to a file. */
 #define PROMPT_NS (UINT64_C(500) * 1000)
 #define PROMPT_NICE (-10)
-#define RESET_ON_FORK 1u /* threads that it starts have the usual nice value */
+#define RESET_ON_FORK 1u /* its child threads get the default nice value */
 
 #define ATTEMPTS_MAX 500 /* to start a thread: about 0.1 s */
 
@@ -59,9 +57,9 @@ void symc_thread_be_prompt(void)
 }
 
 /*
- * The kernel has no thread for a process while another thread of it begins to
- * execute a program, and says EAGAIN, as where there is a lack of them: try
- * again for a while.
+ * Creates a thread.  While another thread of the process executes a program,
+ * the kernel fails with EAGAIN, as it does at the limit on threads: retry for a
+ * while.
  */
 static int create_thread(pthread_t *thread, const pthread_attr_t *attributes,
     void *(*run)(void *), void *arg)
@@ -75,7 +73,7 @@ static int create_thread(pthread_t *thread, const pthread_attr_t *attributes,
     return error;
 }
 
-/* A limit as text. */
+/* Formats a limit. */
 static const char *format_limit(int resource, char buffer[24])
 {
     struct rlimit limit = {0};
@@ -101,16 +99,16 @@ static int add_thread_data(struct dl_phdr_info *info, size_t size, void *sum)
     return 0;
 }
 
-/* Returns a stack's size with room for a thread's copy of the thread-local data of all
- * loaded objects, which C libraries place on the stack. */
+/* Returns the stack size plus room for a thread's copy of the thread-local data
+ * of all loaded objects, which C libraries place on the stack. */
 static size_t add_all_thread_data(size_t stack_nbytes)
 {
     (void)dl_iterate_phdr(add_thread_data, &stack_nbytes);
     return stack_nbytes;
 }
 
-/* What a thread takes before it runs: on the stack of who starts it, who waits
- * for that. */
+/* The start arguments of a thread, on the stack of the thread that starts it
+ * and waits until they have been read. */
 struct start {
     void *(*run)(void *);
     void *arg;
@@ -119,9 +117,9 @@ struct start {
     sem_t taken;
 };
 
-/* The thread sets its id and its name itself: what it runs may free the place
- * of the id, and may ask for either.  It would inherit the mode of floating-point
- * arithmetic of the thread that starts it, which may be any. */
+/* The thread sets its own id and name, because run may use either and may free
+ * the memory of the id.  It also sets the default floating-point mode, because
+ * it inherits that of its starter. */
 static void *begin(void *arg)
 {
     struct start *start = arg;
@@ -157,7 +155,7 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     if (error == EINVAL && stack_nbytes > 0)
         error = create_thread(&made, NULL, begin, &start);
     while (error == 0 && sem_wait(&start.taken) != 0)
-        continue; /* a debugger's signal */
+        continue; /* interrupted by a debugger */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     sem_destroy(&start.taken);

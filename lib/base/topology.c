@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Processors, their caches and their memory.
- */
+/* Reads processors, their caches and the distances of their memory. */
 #include "base/topology.h"
 #include "base/descriptor.h"
 
@@ -12,7 +10,7 @@
 #define SYSTEM "/sys/devices/system/"
 #define NODES_MAX 1024
 
-/* The first line of a file; false where it cannot be read. */
+/* Reads the first line of a file.  Returns false if it cannot be read. */
 static SYMC_PRINTF(3, 4) bool read_line(
     char *line, size_t nbytes, const char *format, ...)
 {
@@ -32,8 +30,8 @@ static SYMC_PRINTF(3, 4) bool read_line(
     return found;
 }
 
-/* The next number of a list as "0-3,8": at is where to go on, and last the one
- * before it, -1 at the start.  -1: there is none. */
+/* Returns the next number of a list such as "0-3,8", or -1 at its end. at is
+ * the position in the list, last the previous number, -1 at the start. */
 static int next_of(const char **at, int last)
 {
     char *end;

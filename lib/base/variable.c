@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The environment, which nothing else in lib/ reads.  A program that runs with
- * the rights of another user, another group or raised capabilities must not let
- * its caller choose where to write or whom to trust, so for it no variable is
- * set.
+ * Reads the environment for all of lib/.  A program with the rights of another
+ * user or group, or with raised capabilities, must not let its caller choose
+ * where to write or which process to trust, so in it no variable counts as set.
  */
 #include "base/base.h"
 

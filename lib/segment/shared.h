@@ -38,7 +38,7 @@ struct symc_shared_table {
     size_t count; /* of entries */
     size_t room;
     struct symc_shared **list;     /* by address on this rank; entries do not
-                                  overlap */
+                                      overlap */
     struct symc_shared **numbered; /* the same entries by number */
     uint64_t last;                 /* last number assigned */
 };
