@@ -54,6 +54,24 @@ static bool begin(struct faults_rank *self, struct exchange *it)
     return true;
 }
 
+/* Start one whose second launch the victim leaves out, and block until both launches
+ * have been made: what ends the group before that is another error. */
+static bool start(struct faults_rank *self, const struct exchange *it,
+    double timeout, struct symmcoll_work **work)
+{
+    const double until = faults_now() + FAULTS_WAIT_MAX;
+    const uint64_t before = fake_calls("cuLaunchKernelEx");
+
+    if (call(self->group, it, timeout, work) != SYMMCOLL_OK)
+        return false;
+    while (fake_calls("cuLaunchKernelEx") < before + 2) {
+        if (faults_now() > until)
+            return false;
+        faults_rest();
+    }
+    return true;
+}
+
 /* Note how the one that is left ends; then the streams end, too. */
 static int leave_one(struct faults_rank *self)
 {
@@ -61,10 +79,8 @@ static int leave_one(struct faults_rank *self)
     struct symmcoll_work *work = NULL;
     struct exchange it;
 
-    if (!begin(self, &it))
-        return 1;
-    if (call(self->group, &it, seconds != NULL ? *seconds : -1, &work) !=
-        SYMMCOLL_OK)
+    if (!begin(self, &it) ||
+        !start(self, &it, seconds != NULL ? *seconds : -1, &work))
         return 1;
     faults_reach(self, 1);
     if (self->rank == VICTIM)
@@ -93,7 +109,7 @@ static int abort_one(struct faults_rank *self)
     struct exchange it;
     pthread_t thread = 0;
 
-    if (!begin(self, &it) || call(self->group, &it, -1, &work) != SYMMCOLL_OK ||
+    if (!begin(self, &it) || !start(self, &it, -1, &work) ||
         (self->rank == 0 &&
             pthread_create(&thread, NULL, abort_later, self) != 0))
         return 1;
