@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Beside the table of settings: the variables of torch.distributed that are
- * read, what a profile changes, and variables that are no settings.
+ * Further tables of names: the variables of torch.distributed that are read,
+ * the values of a profile, and variables that are not settings.
  */
 #include "config/option.h"
 
 #include <stddef.h>
 
-/* Of several names of one setting the newest is listed first, and wins. */
+/* The newest of several names of a setting is listed first, and has
+ * precedence. */
 const struct symc_alias symc_aliases[] = {
     {"TORCH_NCCL_BLOCKING_WAIT", "errors.blocking_wait", "", NULL},
     {"NCCL_BLOCKING_WAIT", "errors.blocking_wait", "",
@@ -35,8 +36,8 @@ const struct symc_alias symc_aliases[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* The values of mid-2024.  Its default timeout of an operation was ten minutes
- * for NCCL, which nearly everybody used, and thirty otherwise. */
+/* The values of mid-2024.  The default timeout of an operation was then ten
+ * minutes with NCCL, the most common backend, and thirty minutes otherwise. */
 const struct symc_preset symc_compat_2024[] = {
     {"timeouts.collective", "10min"},
     {"timeouts.heartbeat", "10min"},
@@ -49,8 +50,8 @@ const struct symc_preset symc_compat_2024[] = {
     {NULL, NULL},
 };
 
-/* SYMMCOLL_* that are not settings: where settings and modules are, and what a
- * launcher passes to its ranks. */
+/* SYMMCOLL_* that are not settings: the places of settings and modules, and the
+ * variables that a launcher passes to its ranks. */
 const char *const symc_other_variables[] = {
     "SYMMCOLL_CONF",
     "SYMMCOLL_MODULE_DIR",

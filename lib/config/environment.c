@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Settings from the environment: our own variables, whose names follow the
- * keys, and those of torch.distributed where they mean the same.  An
- * environment is passed as a list, chosen by load.c.
+ * keys, and torch.distributed's variables with the same meaning.  load.c passes
+ * the environment as a list.
  */
 #include "config/option.h"
 
@@ -14,7 +14,7 @@
 #define ORIGIN_MAX 128 /* bytes of "environment NAME" */
 
 static const char prefix[] = "SYMMCOLL_";
-/* Programs may name their own variables so: no setting begins with "user.". */
+/* Reserved for programs: no setting begins with "user.". */
 static const char program_prefix[] = "SYMMCOLL_USER_";
 
 static const char *find_variable(char *const *environment, const char *name)
@@ -47,8 +47,8 @@ static int find_option(const char *variable)
     return -1;
 }
 
-/* Returns whether a variable is no setting but known: of launchers and modules, or
- * the program's own. */
+/* Returns whether a variable is known without being a setting: a launcher's, a
+ * module's or the program's own. */
 static bool is_other_variable(const char *name)
 {
     if (strncmp(name, program_prefix, sizeof(program_prefix) - 1) == 0)
@@ -85,8 +85,7 @@ symmcoll_status_t symc_environment_read(
         snprintf(name, sizeof name, "%.*s", (int)(equals - *environment),
             *environment);
         int index = find_option(name);
-        /* Where a name occurs twice getenv() returns the first, and so do
-         * we. */
+        /* If a name occurs twice the first one is used, as in getenv(). */
         if (index < 0 && !is_other_variable(name))
             warn_unknown(load, name);
         else if (index >= 0 &&
@@ -105,7 +104,7 @@ static symmcoll_status_t set_alias(struct symc_load *load,
     const struct symc_option *option = &symc_options[index];
     size_t length;
 
-    /* The unit is in the variable's name, so none may be in its value. */
+    /* The unit is in the variable's name, so its value must not have one. */
     if (option->type == SYMC_OPTION_TIME &&
         (*value == '\0' || value[strspn(value, "0123456789")] != '\0'))
         return symc_fail(SYMMCOLL_ERR_CONFIG,
@@ -150,8 +149,8 @@ symmcoll_status_t symc_aliases_read(
 
 /* ---- libtorch ---- */
 
-/* The loader changes its list under a lock that it holds while it shows it; which
- * ThreadSanitizer does not see. */
+/* The loader passes its list under the lock that it holds to change the list,
+ * which ThreadSanitizer does not detect. */
 #define LOCKED_BY_LOADER __attribute__((no_sanitize("thread")))
 
 LOCKED_BY_LOADER static bool begins_with(const char *text, const char *wanted)
@@ -179,7 +178,7 @@ LOCKED_BY_LOADER static int look_at_object(
 
     (void)nbytes;
     *loaded = info->dlpi_name != NULL && symc_is_torch(info->dlpi_name);
-    return *loaded; /* not 0: the search ends */
+    return *loaded; /* not 0 ends the search */
 }
 
 bool symc_torch_loaded(void)

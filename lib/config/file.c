@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings from files: the text is read here, scanned (scan.c) and passed to
- * libconfig as a string, never as a file, so that a folder, a device or a file
- * without end is an error reported here.  Also the folder of further files.
+ * Settings from files, and from the folder of further files.  The text is read
+ * here, scanned (scan.c) and passed to libconfig as a string, never as a file,
+ * so that a folder, a device or an endless file is an error reported here.
  */
 #include "base/descriptor.h"
 #include "config/option.h"
@@ -26,7 +26,7 @@
 
 #ifdef HAVE_LIBCONFIG
 
-/* ---- from libconfig's value to our text ---- */
+/* ---- libconfig's values as text ---- */
 
 /* A file parsed by libconfig. */
 struct source {
@@ -51,9 +51,9 @@ static const char *name_kind(const config_setting_t *setting)
     }
 }
 
-/* A float as digits, without printf()'s %f, which uses the locale's decimal
- * point; beyond nine places times have no meaning.  A value that is not a
- * number of seconds is formatted as text that is not a number either. */
+/* Formats a float as digits, without printf()'s %f, which uses the locale's
+ * decimal point.  Times have no meaning beyond nine places.  A value that is
+ * not a number of seconds becomes text that is not a number either. */
 static void format_float(double value, char *buffer, size_t nbytes)
 {
     double magnitude = value < 0 ? -value : value;
@@ -74,8 +74,8 @@ static void format_float(double value, char *buffer, size_t nbytes)
         buffer[--length] = '\0';
 }
 
-/* The text of a scalar as the option wants it, possibly in the buffer; NULL
- * where it is of a kind that the option does not take. */
+/* Returns the text of a scalar in the form that the option expects, possibly in
+ * the buffer; NULL if the option does not accept its type. */
 static const char *format_scalar(const config_setting_t *setting,
     enum symc_option_type type, char *buffer, size_t nbytes)
 {
@@ -139,7 +139,7 @@ static void warn_unknown(const struct source *source,
             source->load, "%s:%u: unknown key %s", source->path, line, key);
 }
 
-/* Whether keys begin with this word and a dot. */
+/* Returns whether keys begin with this word and a dot. */
 static bool is_group(const char *word)
 {
     size_t length = strlen(word);
@@ -151,8 +151,8 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* Set what a group holds.  Keys have at most one dot, so that a group within a
- * group is unknown whatever it holds. */
+/* Sets the options of a group.  Keys have at most one dot, so a group within a
+ * group is unknown in any case. */
 static symmcoll_status_t set_group(const struct source *source,
     const config_setting_t *group, const char *prefix)
 {
@@ -181,7 +181,7 @@ static symmcoll_status_t set_group(const struct source *source,
     return status;
 }
 
-/* libconfig reported a syntax error.  A key with a dot, as it is written
+/* Reports libconfig's syntax error.  A key with a dot, as it is written
  * everywhere else, is a syntax error in a file. */
 static symmcoll_status_t refuse_syntax(
     const char *path, const char *text, int line, const char *problem)
@@ -239,7 +239,8 @@ static symmcoll_status_t refuse_length(const char *path, intmax_t nbytes)
         FILE_NBYTES_MAX, nbytes);
 }
 
-/* Read all of an open file into zero-ended memory, *text: free() it. */
+/* Reads an open file into zero-terminated memory, *text, to be released with
+ * free(). */
 static symmcoll_status_t read_whole(
     int fd, const char *path, char **text, size_t *nbytes)
 {
@@ -254,8 +255,8 @@ static symmcoll_status_t read_whole(
     if (info.st_size > FILE_NBYTES_MAX)
         return refuse_length(path, (intmax_t)info.st_size);
 
-    /* A file may grow meanwhile, and those of /proc have no size: the limit
-     * counts, not st_size. */
+    /* A file may grow during the read, and files of /proc have no size: the
+     * limit is applied to the bytes read, not only to st_size. */
     char *buffer = symc_alloc(FILE_NBYTES_MAX + 2, 1);
     if (buffer == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -277,13 +278,14 @@ static symmcoll_status_t read_whole(
         return status;
     }
     if (used > 0 && buffer[used - 1] != '\n')
-        buffer[used] = '\n'; /* libconfig needs one after a comment */
+        buffer[used] = '\n'; /* libconfig needs a newline after a comment */
     *text = buffer;
     *nbytes = used;
     return SYMMCOLL_OK;
 }
 
-/* With the limit, where there are too many descriptors. */
+/* Reports that a file could not be opened, with the limit on descriptors if
+ * that is the cause. */
 static symmcoll_status_t fail_open(
     int error, const char *path, const char *what)
 {
@@ -293,11 +295,12 @@ static symmcoll_status_t fail_open(
     return symc_fail_descriptor(error, where);
 }
 
-/* Open a file; *fd is -1 where it need not be there, or not be read. */
+/* Opens a file. *fd is -1 if it does not exist or may not be read, and `need`
+ * allows that. */
 static symmcoll_status_t open_file(
     struct symc_load *load, const char *path, enum symc_file_need need, int *fd)
 {
-    /* Not to wait for the other end of a pipe. */
+    /* O_NONBLOCK: open() must not wait for the other end of a pipe. */
     *fd = symc_descriptor_raise(
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (*fd >= 0)
@@ -350,7 +353,8 @@ static int is_settings_file(const struct dirent *entry)
            strcmp(entry->d_name + length - ending_length, ending) == 0;
 }
 
-/* By bytes; alphasort() depends on the locale, in which ranks may differ. */
+/* Compares bytes; alphasort() depends on the locale, which may differ between
+ * ranks. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A setting by its key, and its value, for modules that must not depend on the
- * struct of all values.
+ * Access to settings by key, for modules that must not depend on the struct of
+ * all values.
  */
 #include "config/option.h"
 
@@ -15,7 +15,7 @@ int symc_option_find(const char *key)
     return -1;
 }
 
-/* The field of a setting of such a type; NULL where there is none. */
+/* Returns the field of a setting of the given type, or NULL. */
 static const void *find_field(const struct symc_config *config, const char *key,
     enum symc_option_type type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of sources: which there are in this process, in which order they
- * are read, and the public view of the result.
+ * The sources of this process, the order in which they are read, and the public
+ * view of the result.
  */
 #include "base/cancel.h"
 #include "config/option.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define FILE_NAME "symmcoll.conf"
-#define SHOWN_MAX 1024 /* bytes of a URL that is shown */
+#define SHOWN_MAX 1024 /* bytes of a URL for display */
 
 #ifdef HAVE_LIBCONFIG
 static const bool can_read_files = true;
@@ -73,8 +73,8 @@ static symmcoll_status_t read_files(
     return status;
 }
 
-/* Our variables are read before the aliases, though they override them, because
- * one of them decides whether aliases count. */
+/* SYMMCOLL_* variables are read before the aliases, although they have
+ * precedence, because one of them determines whether aliases are used. */
 static symmcoll_status_t read_variables(
     struct symc_load *load, const struct symc_sources *sources)
 {
@@ -93,8 +93,8 @@ static symmcoll_status_t read_variables(
     return symc_aliases_read(load, sources->environment);
 }
 
-/* A profile may be named by any source and is overridden by all, so it is
- * applied last and changes nothing that a source has set. */
+/* Any source may select a profile and all override it, so it is applied last,
+ * without changing a value that a source has set. */
 static symmcoll_status_t apply_profile(struct symc_config *config)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -128,8 +128,8 @@ symmcoll_status_t symc_config_read(const struct symc_sources *sources,
     return SYMMCOLL_OK;
 }
 
-/* The user's file, by the XDG base directory specification, which has relative
- * folders ignored.  NULL where there is none. */
+/* Returns the path of the user's file, by the XDG base directory specification,
+ * which ignores relative folders.  Returns NULL if there is none. */
 static const char *find_user_file(char *buffer, size_t nbytes)
 {
     const char *folder = symc_variable_get("XDG_CONFIG_HOME");
@@ -165,7 +165,7 @@ symmcoll_status_t symc_config_load(
 
 /* ---- the public view ---- */
 
-/* All names that set an option besides its own, separated by blanks. */
+/* Formats all aliases of an option, separated by blanks. */
 static void list_aliases(const char *key, char *buffer, size_t nbytes)
 {
     size_t used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * "Did you mean": the known name most similar to an unknown one, by the number
- * of typing slips between them (optimal string alignment distance).
+ * Finds the known name most similar to an unknown one, by the number of typing
+ * errors between them (optimal string alignment distance), for "did you mean".
  */
 #include "config/option.h"
 
@@ -18,7 +18,7 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Names are short; of a longer one the first SYMC_KEY_MAX - 1 bytes count. */
+/* Names are short: only the first SYMC_KEY_MAX - 1 bytes are compared. */
 int symc_edit_distance(const char *a, const char *b)
 {
     int rows[3][SYMC_KEY_MAX]; /* the last three rows of the matrix */
@@ -47,7 +47,7 @@ int symc_edit_distance(const char *a, const char *b)
     return rows[a_length % 3][b_length];
 }
 
-/* A best match so far. */
+/* The best match found. */
 struct match {
     const char *name;
     char *buffer;
@@ -64,7 +64,8 @@ static void consider(struct match *match, const char *candidate)
     }
 }
 
-/* One typing slip in three letters is accepted; more is another word. */
+/* Accepts two typing errors plus one for every three letters: a name with more
+ * is another word. */
 static struct match begin_match(const char *name, size_t prefix, char *buffer)
 {
     size_t length = strnlen(name, SYMC_KEY_MAX);
@@ -83,7 +84,7 @@ const char *symc_nearest_key(const char *name, char *buffer)
     if (buffer[0] != '\0')
         return buffer;
 
-    /* The right name in no group, or in the wrong one. */
+    /* The right name without a group, or in the wrong one. */
     const char *last = strrchr(name, '.');
     last = last != NULL ? last + 1 : name;
     for (const struct symc_option *o = symc_options; o->key != NULL; o++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Internal to this directory: what a setting is (options.c has them all), how
- * its text becomes a value (value.c), and the sources that are read in turn
- * (load.c).
+ * Internal to this directory: the definition of a setting (the table is in
+ * options.c), the conversion of text to values (value.c), and the sources that
+ * load.c reads in turn.
  */
 #ifndef SYMC_CONFIG_OPTION_H
 #define SYMC_CONFIG_OPTION_H
@@ -12,14 +12,14 @@
 #define SYMC_KEY_MAX 64       /* bytes of a key or variable, zero included */
 #define SYMC_EXPECTED_MAX 128 /* bytes of symc_option_expected() */
 
-/* A setting's type: how its text becomes a value and back. */
+/* A setting's type, which determines how text is parsed and formatted. */
 enum symc_option_type {
     SYMC_OPTION_BOOL,  /* bool */
     SYMC_OPTION_INT,   /* int64_t */
     SYMC_OPTION_SIZE,  /* size_t; "inf" is SIZE_MAX */
     SYMC_OPTION_TIME,  /* int64_t of nanoseconds; "inf" is SYMC_NEVER */
     SYMC_OPTION_TEXT,  /* char *, owned by symc_config.values */
-    SYMC_OPTION_CHOICE /* int64_t, the word's place in the range */
+    SYMC_OPTION_CHOICE /* int64_t, the index of the word in the range */
 };
 
 /* One setting. */
@@ -28,23 +28,23 @@ struct symc_option {
     size_t offset;   /* of the field in struct symc_config */
     enum symc_option_type type;
     const char *dflt;
-    const char *range; /* numbers: "LOW HIGH"; text, choice: the words allowed;
+    const char *range; /* numbers: "LOW HIGH"; text, choice: the allowed words;
                           NULL: no limit */
-    const char *truth; /* choice: its words for off and on, which may be written
-                          as those of a bool are; NULL: they may not */
+    const char *truth; /* choice: its words for off and on, for which all words
+                          of a bool are accepted; NULL: they are not */
     const char *help;
 };
 
-/* A variable of torch.distributed that sets one of ours. */
+/* A variable of torch.distributed that sets one of our settings. */
 struct symc_alias {
     const char *name;
     const char *key;
     const char *suffix;  /* appended to its value: its unit, or the mark that
-                            tells our dumps from theirs; or "" */
+                            distinguishes our dumps; or "" */
     const char *instead; /* the variable that replaced it, or NULL */
 };
 
-/* What a profile sets differently. */
+/* A value that a profile changes. */
 struct symc_preset {
     const char *key;
     const char *value;
@@ -72,7 +72,7 @@ struct symc_value {
     enum symc_level level;
 };
 
-/* A reading in progress. */
+/* The arguments of a load in progress. */
 struct symc_load {
     struct symc_config *config;
     symmcoll_warning_fn warn;
@@ -81,46 +81,46 @@ struct symc_load {
 
 /* ---- options.c ---- */
 
-/* How many settings there are. */
+/* Returns the number of settings. */
 int symc_option_count(void);
 
-/* The index of a key in symc_options, or -1. */
+/* Returns the index of a key in symc_options, or -1. */
 int symc_option_find(const char *key);
 
-/* The variable of an option, into a buffer of SYMC_KEY_MAX. */
+/* Formats the environment variable of an option into a buffer of
+ * SYMC_KEY_MAX. */
 const char *symc_option_variable(
     const struct symc_option *option, char *buffer);
 
 /* ---- nearest.c ---- */
 
-/* The least number of insertions, deletions, replacements and swaps of
- * neighbouring letters that turn one name into the other, in any letter case.
- * */
+/* Returns the least number of insertions, deletions, replacements and swaps of
+ * neighbouring letters that turn one name into the other, ignoring case. */
 int symc_edit_distance(const char *a, const char *b);
 
-/* The key, or variable, most similar to name, into a buffer of SYMC_KEY_MAX;
- * NULL where none is similar. */
+/* Return the key, or the variable, most similar to name, in a buffer of
+ * SYMC_KEY_MAX; NULL if none is similar. */
 const char *symc_nearest_key(const char *name, char *buffer);
 const char *symc_nearest_variable(const char *name, char *buffer);
 
 /* ---- warn.c ---- */
 
-/* Call the warning callback with a line. */
+/* Calls the warning callback with one line. */
 void symc_warnf(const struct symc_load *load, const char *format, ...)
     SYMC_PRINTF(2, 3);
 
 /* ---- value.c ---- */
 
-/* What the option takes, "a size from 4KiB to 1MiB"; buffer of
- * SYMC_EXPECTED_MAX. */
+/* Formats the values that an option accepts, as "a size from 4KiB to 1MiB",
+ * into a buffer of SYMC_EXPECTED_MAX. */
 const char *symc_option_expected(
     const struct symc_option *option, char *buffer);
 
-/* A value as it may be shown: a URL without its password. */
+/* Copies a value for display: a URL without its password. */
 void symc_value_mask(const char *text, char *buffer, size_t nbytes);
 
 /*
- * Set option number `index` from text, unless a higher level has set it; the
+ * Sets option number `index` from text, unless a higher level has set it; the
  * text is checked in either case.  Errors: CONFIG, NO_MEMORY.
  */
 symmcoll_status_t symc_value_set(struct symc_config *config, int index,
@@ -128,59 +128,60 @@ symmcoll_status_t symc_value_set(struct symc_config *config, int index,
 
 /* ---- file.c ---- */
 
-/* What to do where a file is not there or may not be opened. */
+/* The treatment of a file that does not exist or cannot be opened. */
 enum symc_file_need {
     SYMC_FILE_NEEDED,    /* both are errors */
     SYMC_FILE_OPTIONAL,  /* it may be absent */
-    SYMC_FILE_IF_ALLOWED /* the same, and a warning where it is forbidden */
+    SYMC_FILE_IF_ALLOWED /* likewise; a warning if it may not be read */
 };
 
-/* Read one file; without libconfig, warn that it is not read.  Errors: CONFIG,
- * NO_MEMORY, SYSTEM. */
+/* Reads one file; without libconfig, warns that it is not read.  Errors:
+ * CONFIG, NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_file_read(
     struct symc_load *load, const char *path, enum symc_file_need need);
 
-/* Read each *.conf of a folder, in the order of the bytes of their names. */
+/* Reads each *.conf of a folder, in byte order of the names. */
 symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path);
 
 /* ---- scan.c ---- */
 
 /*
- * Refuse what libconfig would misread without an error: zero bytes, which end
- * its text, integers out of its range, includes.  Errors: CONFIG.
+ * Checks a file's text for what libconfig would misread without an error: zero
+ * bytes, which end its text, unterminated comments and strings, integers out of
+ * its range, includes.  Errors: CONFIG.
  */
 symmcoll_status_t symc_scan_text(
     const char *path, const char *text, size_t nbytes);
 
 /* ---- environment.c ---- */
 
-/* Set what SYMMCOLL_* variables say, and warn of unknown ones. */
+/* Sets options from SYMMCOLL_* variables, and warns of unknown ones. */
 symmcoll_status_t symc_environment_read(
     struct symc_load *load, char *const *environment);
 
-/* Set what aliases say, where nothing of ours does. */
+/* Sets options from aliases, unless a SYMMCOLL_* variable sets them. */
 symmcoll_status_t symc_aliases_read(
     struct symc_load *load, char *const *environment);
 
-/* Whether the path of a loaded object is one of libtorch's. */
+/* Returns whether the path of a loaded object is one of libtorch's. */
 bool symc_is_torch(const char *path);
 
-/* Whether libtorch is loaded in this process. */
+/* Returns whether libtorch is loaded in this process. */
 bool symc_torch_loaded(void);
 
 /* ---- load.c ---- */
 
-/* Where to read; NULL in a member: not there. */
+/* The sources to read; NULL in a member: none. */
 struct symc_sources {
     const char *system; /* a file */
-    const char *folder; /* of further ones */
+    const char *folder; /* of further files */
     const char *user;   /* a file */
     const char *named;  /* a file, which must exist */
     char *const *environment;
     bool torch_loaded;
 };
 
-/* Read these sources.  Errors: as symc_config_load(). */
+/* Reads these sources.  Errors: as symc_config_load(). */
 symmcoll_status_t symc_config_read(const struct symc_sources *sources,
     struct symc_config **config, symmcoll_warning_fn warn, void *arg);
 

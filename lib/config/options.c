@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of settings, the one place where a setting is described: it drives
- * the file, the environment, symmcoll-conf and the manual page.  A value's text
- * is read in value.c.  Its part for devices is options_cuda.h.
+ * The table of settings, in which each setting is described once; it drives the
+ * file, the environment, symmcoll-conf and the manual page.  value.c parses the
+ * text of values.  The part for devices is options_cuda.h.
  */
 #include "config/option.h"
 
-/* Zero, or a compile error when the field is not of the parser's type. */
+/* Zero, or a compile error if the field is not of the parser's type. */
 #define TYPED(f, T) _Generic(((struct symc_config *)0)->f, T : 0)
 #define FIELD(f, T) .offset = offsetof(struct symc_config, f) + TYPED(f, T)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of operations on devices: entries of the table of options.c, which
- * includes this within it and defines BOOL() and its like.
+ * The settings of operations on devices: entries of the table in options.c,
+ * which includes this file inside the table and defines BOOL() and similar
+ * macros.
  */
 /* clang-format off */
     {

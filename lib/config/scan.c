@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Checks a file's text before libconfig parses it, for what libconfig would
- * misread without an error: a zero byte ends its text, an unterminated
- * comment hides the rest, an integer beyond 32 bits wraps, and an include may
- * name a folder or device, at which its scanner ends the process.  The grammar
- * itself is checked by libconfig.
+ * misread without an error: a zero byte ends its text, an unterminated comment
+ * hides the rest, an integer beyond 32 bits wraps, and an include may name a
+ * folder or device, at which its scanner ends the process.  libconfig checks
+ * the grammar.
  */
 #include "config/option.h"
 
@@ -56,7 +56,7 @@ static symmcoll_status_t refuse_end(
         scan->path, line, what);
 }
 
-/* The position after the comment that opens at `at`. */
+/* Skips the comment that begins at scan->at. */
 static symmcoll_status_t skip_comment(struct scan *scan)
 {
     int line = scan->line;
@@ -70,7 +70,7 @@ static symmcoll_status_t skip_comment(struct scan *scan)
     return SYMMCOLL_OK;
 }
 
-/* The position after the string whose opening quote is at `at`. */
+/* Skips the string with its opening quote at scan->at. */
 static symmcoll_status_t skip_string(struct scan *scan)
 {
     int line = scan->line;
@@ -86,8 +86,8 @@ static symmcoll_status_t skip_string(struct scan *scan)
     return SYMMCOLL_OK;
 }
 
-/* Whether a word is an integer that libconfig would wrap.  One with L is read
- * in 64 bits, one without in 32. */
+/* Returns whether a word is an integer that libconfig would wrap.  An integer
+ * with the suffix L has 64 bits, others 32. */
 static bool is_too_great(const char *word, size_t nbytes)
 {
     char text[INTEGER_MAX];
@@ -104,7 +104,7 @@ static bool is_too_great(const char *word, size_t nbytes)
 
         if (!is_sign && strchr(is_hex ? "0123456789abcdefABCDEF" : "0123456789",
                             word[i]) == NULL)
-            return false; /* a float, a name: not checked here */
+            return false; /* a float or a name: not checked here */
     }
     if (digits >= sizeof text)
         return true;

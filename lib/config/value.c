@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a setting's text to its value and back.  Numbers are read digit by digit
- * and not by strtod(), so that "1.5s" is exact and means the same in a locale
- * with a decimal comma.
+ * Converts a setting's text to its value and back.  Numbers are parsed digit by
+ * digit and not by strtod(), so that "1.5s" is exact and does not depend on the
+ * locale's decimal point.
  */
 #include "config/option.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INF INT64_MAX /* "inf", for times and sizes alike */
+#define INF INT64_MAX /* "inf", for times and sizes */
 
 struct unit {
     const char *name;
@@ -20,7 +20,7 @@ struct unit {
     bool for_output;
 };
 
-/* Largest first, for the output. */
+/* Largest first, as format_scaled() needs. */
 static const struct unit time_units[] = {
     {"h", 3600 * SYMC_NS_PER_S, true},
     {"min", 60 * SYMC_NS_PER_S, true},
@@ -68,7 +68,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Whether text is the nbytes at word, whatever the letters' case; without
+/* Returns whether text equals the nbytes at word, ignoring case; without
  * strcasecmp(), which depends on the locale. */
 static bool same_word(const char *text, const char *word, size_t nbytes)
 {
@@ -94,14 +94,14 @@ static bool is_listed(const char *text, const char *const *words)
     return false;
 }
 
-/* The next of some words between blanks: its length, 0 at the end. */
+/* Skips blanks and returns the length of the next word, 0 at the end. */
 static size_t next_word(const char **word)
 {
     *word += strspn(*word, " ");
     return strcspn(*word, " ");
 }
 
-/* The place of text among words, or -1. */
+/* Returns the index of text among words, or -1. */
 static int64_t find_word(const char *text, const char *words)
 {
     int64_t place = 0;
@@ -112,7 +112,7 @@ static int64_t find_word(const char *text, const char *words)
     return -1;
 }
 
-/* The word at a place, as found by find_word(). */
+/* Copies the word at an index from find_word(). */
 static void copy_word(
     const char *words, int64_t place, char *buffer, size_t nbytes)
 {
@@ -138,7 +138,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Read digits; false where there are none or they overflow. */
+/* Reads digits.  Returns false if there are none or they overflow. */
 static bool read_digits(const char **text, int64_t *value)
 {
     const char *start = *text;
@@ -150,7 +150,7 @@ static bool read_digits(const char **text, int64_t *value)
     return *text != start;
 }
 
-/* Read what follows a decimal point, as digits / power. */
+/* Reads the digits after a decimal point as the fraction digits / power. */
 static bool read_fraction(const char **text, int64_t *digits, int64_t *power)
 {
     const char *start = *text;
@@ -184,8 +184,8 @@ static const struct unit *find_unit(const char *text, const struct unit *units)
     return NULL;
 }
 
-/* A number with a unit; false where it is none, is beyond int64_t or is not
- * whole in the smallest unit. */
+/* Parses a number with a unit.  Returns false if the text is no number, exceeds
+ * int64_t or is not whole in the smallest unit. */
 static bool parse_scaled(
     const char *text, const struct unit *units, int64_t *value)
 {
@@ -236,7 +236,7 @@ static bool parse_int(const char *text, int64_t *value)
     return *text == '\0';
 }
 
-/* A choice that is written as off or on. */
+/* Parses a choice that is written as off or on. */
 static bool parse_truth(
     const struct symc_option *option, const char *text, int64_t *value)
 {
@@ -258,7 +258,7 @@ static bool parse_truth(
     return *value >= 0;
 }
 
-/* Text of any type but TEXT as a number. */
+/* Parses the text of any type but TEXT as a number. */
 static bool parse_number(
     const struct symc_option *option, const char *text, int64_t *value)
 {
@@ -281,7 +281,7 @@ static bool parse_number(
     return false;
 }
 
-/* Whether a number lies in the option's range, "LOW HIGH". */
+/* Returns whether a number is in the option's range, "LOW HIGH". */
 static bool in_range(const struct symc_option *option, int64_t value)
 {
     char bound[SYMC_KEY_MAX];
@@ -297,7 +297,8 @@ static bool in_range(const struct symc_option *option, int64_t value)
            value <= high;
 }
 
-/* Any text of one line: a path or a name. */
+/* Returns whether text is one line, and one of the option's words if it has
+ * any. */
 static bool is_valid_text(const struct symc_option *option, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
@@ -315,7 +316,7 @@ static void append(char *buffer, size_t nbytes, const char *text, size_t length)
     snprintf(buffer + used, nbytes - used, "%.*s", (int)length, text);
 }
 
-/* "auto, on or off" */
+/* Appends a list such as "auto, on or off". */
 static void append_words(char *buffer, size_t nbytes, const char *words)
 {
     const char *between = "";
@@ -358,7 +359,7 @@ const char *symc_option_expected(const struct symc_option *option, char *buffer)
     return buffer;
 }
 
-/* A number in the largest unit that keeps it whole. */
+/* Formats a number in the largest unit that keeps it whole. */
 static void format_scaled(
     int64_t value, const struct unit *units, char *buffer, size_t nbytes)
 {
@@ -373,7 +374,7 @@ static void format_scaled(
     snprintf(buffer, nbytes, "%" PRId64 "%s", value / unit->scale, unit->name);
 }
 
-/* The canonical text of a number. */
+/* Formats the canonical text of a number. */
 static void format_number(const struct symc_option *option, int64_t value,
     char *buffer, size_t nbytes)
 {
@@ -397,10 +398,10 @@ static void format_number(const struct symc_option *option, int64_t value,
     }
 }
 
-/* ---- setting ---- */
+/* ---- storing ---- */
 
-/* "redis://USER:PASSWORD@HOST" without what is secret.  The last @ counts, as
- * for those who read the URL. */
+/* Copies "redis://USER:PASSWORD@HOST" without the password.  The last @ ends
+ * the login, as in the parser of the URL. */
 void symc_value_mask(const char *text, char *buffer, size_t nbytes)
 {
     const char *login = strstr(text, "://");
@@ -426,7 +427,7 @@ static symmcoll_status_t refuse(
         origin, option->key, symc_option_expected(option, expected), found);
 }
 
-/* Write a number, or TEXT's canonical text, into the field. */
+/* Stores a number, or TEXT's canonical text, in the field. */
 static void store(struct symc_config *config, const struct symc_option *option,
     int64_t number, char *text)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The environment variable of a setting.
- */
+/* The name of a setting's environment variable. */
 #include "config/option.h"
 
 #include <string.h>
