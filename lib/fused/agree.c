@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words that ranks publish when a fused operation begins: a digest of what
- * they pass, and where their chunks are.  It is one small all_gather, so
- * that waiting, deadlines, deaths and the recorder are those of collectives.
+ * Words that the ranks publish when a fused operation begins: a digest of the
+ * arguments, and the place of the rank's chunks. One small all_gather carries
+ * them, so that waits, deadlines, dead ranks and the flight recorder work as in
+ * any collective.
  */
 #include "fused/fused.h"
 
@@ -16,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is compared ---- */
+/* ---- comparison of arguments ---- */
 
 void symc_fused_compare(struct symc_fused_args *args, int64_t number)
 {
@@ -35,7 +36,8 @@ void symc_fused_compare_shape(
         symc_fused_compare(args, tensor->shape[d]);
 }
 
-/* The name too, of which operations have one each. */
+/* Returns the digest with the operation's name, which differs for each
+ * operation. */
 static uint64_t digest_of(const struct symc_fused_args *args)
 {
     struct symc_fused_args all = {.digest = args->digest};
@@ -80,12 +82,12 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
 
     fused->mine.digest = digest_of(args);
     fused->mine.plain = fused->in_plain || symc_fused_is_alone(fused);
-    /* Of one rank it has ended at once. */
+    /* an all_gather of one rank has ended at once */
     if (work != NULL)
         *work = NULL;
     status = gather_words(fused, call, waits ? NULL : work);
-    /* A rank without a thread or memory for a work: waiting needs neither, and
-     * the others do not wait for the rank. */
+    /* A rank without a thread or memory for a work waits instead, which needs
+     * neither, so that the others do not wait for it. */
     if (work != NULL && !waits && *work == NULL &&
         (status == SYMMCOLL_ERR_SYSTEM || status == SYMMCOLL_ERR_NO_MEMORY))
         status = gather_words(fused, call, NULL);
@@ -94,7 +96,8 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     return status;
 }
 
-/* Arguments differ: every rank publishes what it has passed. */
+/* Returns MISMATCH, after every rank has published the text of its
+ * arguments. */
 static symmcoll_status_t name_difference(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call)
 {
@@ -122,8 +125,8 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
         args->name, (int)sizeof(mine), first, rank, (int)sizeof(mine), other);
 }
 
-/* What the others return for a rank's status: a function of the caller may have
- * returned anything. */
+/* Returns the error for another rank's status. A function of the caller may
+ * have returned any number, which becomes CANCELED. */
 static symmcoll_status_t fail_of(const struct symc_fused *fused,
     const struct symc_fused_args *args, int rank)
 {

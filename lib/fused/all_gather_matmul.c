@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul.  Rows of the shards of all ranks are multiplied shard
- * by shard, as they arrive; few of them are gathered first, since each product
- * reads the whole of b.  With the last dimension, whose products are added, in
- * the order of ranks.
+ * all_gather and matmul. The rows of all ranks' shards are multiplied shard by
+ * shard, as they arrive. Small shards are gathered first, since each product
+ * reads the whole of b. Along the last dimension the products of the shards are
+ * added, in the order of ranks.
  */
 #include "base/tensor.h"
 #include "fused/device_gather.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_APART 512 /* of a shard, from which on it is multiplied alone */
+/* rows of a shard from which on it is multiplied alone */
+#define ROWS_APART 512
 
 /* ---- products ---- */
 
@@ -31,7 +32,7 @@ static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
 
     if (!it->scaled)
         return symc_matmul(&it->fused->matmul, &a, &b, &c, false);
-    if (it->blocks_of_all != NULL) { /* first is that of a tile */
+    if (it->blocks_of_all != NULL) { /* first is the first row of a tile */
         scaling.a_blocks =
             it->blocks_of_all + symc_panel_blocks_nbytes(first, it->depth);
     } else {
@@ -41,7 +42,7 @@ static symmcoll_status_t multiply_rows(struct gather_matmul *it, int index,
     return symc_matmul_scaled(&it->fused->matmul, &a, &b, &scaling, &c);
 }
 
-/* All rows of a rank's shard. */
+/* Multiplies all rows of a rank's shard. */
 static symmcoll_status_t consume_rows(
     void *context, int rank, const void *shard)
 {
@@ -53,7 +54,8 @@ static symmcoll_status_t consume_rows(
     return status;
 }
 
-/* All columns of a rank's shard, with the rows of b that belong to them. */
+/* Multiplies all columns of a rank's shard by the rows of b that belong to
+ * them. */
 static symmcoll_status_t consume_columns(
     void *context, int rank, const void *shard)
 {
@@ -89,7 +91,7 @@ static symmcoll_status_t consume_columns(
 
 /* ---- the operation ---- */
 
-/* Memory for the sums of narrow types; and afterwards, the results of them. */
+/* Allocates the sums of narrow types. round_sums() writes the results. */
 static symmcoll_status_t take_sums(struct gather_matmul *it)
 {
     size_t count = 0;
@@ -122,7 +124,7 @@ static void round_sums(const struct gather_matmul *it)
     }
 }
 
-/* Factors as floats: those of rows, then of each matrix. */
+/* Allocates factors as floats: those of the rows, then those of each matrix. */
 static symmcoll_status_t take_factors(struct gather_matmul *it)
 {
     bool blocks = it->scale.mode == SYMC_FUSED_SCALE_BLOCKS;
@@ -160,15 +162,16 @@ static symmcoll_status_t take_factors(struct gather_matmul *it)
     return SYMMCOLL_OK;
 }
 
-/* Few rows, or nothing else to be done while the others arrive; of one rank there
- * is nothing to gather. */
+/* Returns whether to gather everything before multiplying: if shards are small,
+ * or if there is no shared memory, and so no wait to overlap with products. A
+ * single rank has nothing to gather. */
 static bool is_gathered_first(const struct gather_matmul *it)
 {
     return !it->last && it->fused->group->size > 1 &&
            (it->rows < ROWS_APART || symc_fused_is_alone(it->fused));
 }
 
-/* Memory for what there is beside the results: nothing of it is needed later. */
+/* Allocates the scratch memory beside the results. */
 static symmcoll_status_t take_memory(struct gather_matmul *it)
 {
     symmcoll_status_t status = it->scaled ? take_factors(it) : take_sums(it);
@@ -218,7 +221,7 @@ static symmcoll_status_t run(
     return status;
 }
 
-/* Everything that can fail before the others are waited for. */
+/* Does everything that can fail, before this rank waits for the others. */
 static symmcoll_status_t prepare(struct gather_matmul *it,
     struct symc_fused_call *begun, const struct symmcoll_tensor *a_shard,
     const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
@@ -263,7 +266,7 @@ static symmcoll_status_t write_results(const struct gather_matmul *it,
     return status;
 }
 
-/* bs: NULL in a scaled product. */
+/* Runs a call. bs is NULL in a scaled product. */
 static symmcoll_status_t call_with(struct gather_matmul *it,
     struct symmcoll_group *group, const struct symmcoll_tensor *a_shard,
     const struct symmcoll_tensor *bs, const struct symmcoll_call *call,

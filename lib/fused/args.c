@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of arguments.
+ * Checks of arguments.
  */
 #include "base/tensor.h"
 #include "fused/device.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDEST ((int64_t)16) /* bytes of an element, or of a sum */
+#define WIDEST ((int64_t)16) /* most bytes of an element, or of a sum */
 
 symmcoll_status_t symc_fused_check_lengths(
     const char *where, const char *name, const struct symmcoll_tensor *tensor)
@@ -77,7 +77,7 @@ static const char *name_tensor(
     return text;
 }
 
-/* Where a tensor says that it is. */
+/* Formats the place that a tensor names. */
 static const char *format_place(
     const struct symmcoll_tensor *tensor, char text[SYMC_MEMORY_TEXT])
 {
@@ -177,7 +177,7 @@ symmcoll_status_t symc_fused_name_error(
     return symc_fail(status, "%s: %s", where, detail);
 }
 
-/* Of which tensor the detail is, which begins with where. */
+/* Inserts the tensor's name into a detail that begins with where. */
 static symmcoll_status_t insert_name(const char *where,
     const struct symc_fused_named *named, symmcoll_status_t status)
 {
@@ -202,15 +202,16 @@ symmcoll_status_t symc_fused_check_memory(const char *where,
     if (tensor->device != SYMMCOLL_CUDA || symc_tensor_span(tensor).end == 0 ||
         (uintptr_t)tensor->data % elem == 0)
         return status;
-    /* A kernel that loads or stores one there breaks the context. */
+    /* An unaligned load or store by a kernel corrupts the context. */
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: %s: expected elements of %s at a multiple of %zu bytes, found %p",
         where, name_tensor(named, name), symmcoll_dtype_name(tensor->dtype),
         elem, tensor->data);
 }
 
-/* What multiplies is there since the call began; in a group that has failed it may be of a
- * context that no call is in any more. */
+/* The call has opened the compute library. In a failed group the library may
+ * belong to a context that no call uses any more, so it is not checked
+ * there. */
 symmcoll_status_t symc_fused_check_reach(const char *where,
     const struct symc_fused *fused, const struct symc_fused_named *named)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A product whose left operand arrives in chunks of rows, in memory of a device: on
- * the call's stream there is a wait for each chunk's signal, and its product.
+ * A product whose left operand arrives in chunks of rows, in device memory: for
+ * each chunk, the call's stream waits for the signal and multiplies.
  */
 #include "fused/async_input.h"
 #include "symm_ops/operate.h"
 
-/* One call. */
+/* A call. */
 struct enqueued {
     const struct async_input *it;
     const struct symc_fused *fused;
     struct symc_site *site;
     void *stream;
-    struct symc_product product; /* of one chunk */
+    struct symc_product product; /* product of one chunk */
     void *plan;                  /* NULL: no elements, or no depth */
     size_t elem;
-    size_t line; /* bytes from a row to the next */
-    /* Memory of this call: operands whose strides no product takes. */
+    size_t line; /* bytes from one row of a to the next */
+    /* Memory of this call: operands whose strides a product cannot take. */
     void *packed_a, *packed_b, *workspace;
 };
 
@@ -30,7 +30,7 @@ symmcoll_status_t symc_async_begin(const struct symc_fused_call *begun,
     return status;
 }
 
-/* ---- before anything waits ---- */
+/* ---- preparation, before anything waits ---- */
 
 static symmcoll_status_t allocate(
     const struct enqueued *call, int64_t count, void **memory)
@@ -39,7 +39,7 @@ static symmcoll_status_t allocate(
         call->it->name, call->site, (size_t)count, call->elem, memory);
 }
 
-/* Rows of a tensor, from one on, become contiguous. */
+/* Packs rows of a tensor, which become contiguous. */
 static symmcoll_status_t pack(const struct enqueued *call,
     const struct symmcoll_tensor *tensor, int64_t first, int64_t rows, void *to)
 {
@@ -93,7 +93,9 @@ static symmcoll_status_t lay_out_b(struct enqueued *call)
                                  : status;
 }
 
-/* A captured product has no memory of this call: it needs none to be right. */
+/* Makes and loads the plan. A captured product gets no workspace, since the
+ * memory of this call is gone when the graph runs; the result is the same
+ * without. */
 static symmcoll_status_t make_plan(
     struct enqueued *call, struct symc_fused *fused, bool captured)
 {

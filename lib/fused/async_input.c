@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A product whose left operand arrives in chunks of rows: each is multiplied
- * when its signal is there, a word in symmetric memory.  In memory of a device that
- * is enqueued (async_device.c).
+ * A product whose left operand arrives in chunks of rows. Each chunk is
+ * multiplied when its signal, a word in symmetric memory, arrives. In device
+ * memory the waits and products are enqueued (async_device.c).
  */
 #include "fused/async_input.h"
 
@@ -14,7 +14,7 @@ static const char name[] = "async_input_matmul";
 
 /* ---- arguments ---- */
 
-/* What is multiplied is where the signals are. */
+/* Checks that a is in the memory of the signals. */
 static symmcoll_status_t check_place(
     const struct symmcoll_symm_info *info, const struct symmcoll_tensor *a)
 {
@@ -78,7 +78,8 @@ static symmcoll_status_t shape_result(
     return symc_fused_result_make(name, "out", &place, &it->out);
 }
 
-/* Whether a and b are where they say; of a on a device that has been asked. */
+/* Checks that a and b lie where they say; on a device, a was checked when the
+ * call began. */
 static symmcoll_status_t check_memory(const struct async_input *it)
 {
     const struct symc_fused_named b = {"b", -1, &it->b}, a = {"a", -1, &it->a};
@@ -91,7 +92,7 @@ static symmcoll_status_t check_memory(const struct async_input *it)
     return status;
 }
 
-/* words: the signals. */
+/* Checks that the result overlaps neither operand nor the signals (words). */
 static symmcoll_status_t check_apart(const struct async_input *it, void *words)
 {
     const struct symmcoll_tensor signals =
@@ -110,7 +111,7 @@ static symmcoll_status_t prepare(
     const struct symmcoll_tensor *out, struct async_input *it)
 {
     void *words;
-    /* All of them are there. */
+    /* Checks the range of all signals. */
     symmcoll_status_t status = symmcoll_symm_buffer(it->handle, it->rank,
         it->signals, it->chunks * sizeof(uint32_t), &words);
 
@@ -121,7 +122,7 @@ static symmcoll_status_t prepare(
     return check_apart(it, words);
 }
 
-/* ---- in host memory ---- */
+/* ---- host memory ---- */
 
 static symmcoll_status_t multiply_chunk(struct symc_fused *fused,
     const struct async_input *it, const struct async_chunk *chunk)

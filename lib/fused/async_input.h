@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A product whose left operand arrives in chunks of rows: what its files share. */
+/* A product whose left operand arrives in chunks of rows: shared
+ * definitions. */
 #ifndef SYMC_FUSED_ASYNC_INPUT_H
 #define SYMC_FUSED_ASYNC_INPUT_H
 
 #include "fused/device.h"
 #include "symm_mem/symm_mem.h"
 
-#define SYMC_ASYNC_HERE 1 /* the value of a signal */
+#define SYMC_ASYNC_HERE 1 /* value of a signal that has arrived */
 
 /* INVARIANT: chunks divides the rows of a. */
 struct async_input {
     const char *name;
     struct symmcoll_symm *handle;
-    size_t signals; /* byte of the first */
+    size_t signals; /* offset of the first signal, in bytes */
     size_t chunks;
     size_t pivot;
     int rank, ranks;
@@ -21,14 +22,14 @@ struct async_input {
     struct symc_fused_result out;
 };
 
-/* One of the chunks. */
+/* One chunk. */
 struct async_chunk {
-    int source; /* who stores its signal */
+    int source; /* rank that stores its signal */
     size_t signal;
     int64_t first, rows;
 };
 
-/* The i-th in the order of the call. */
+/* Returns the i-th chunk in the order of the call. */
 static inline struct async_chunk symc_async_chunk(
     const struct async_input *it, size_t i)
 {
@@ -42,13 +43,14 @@ static inline struct async_chunk symc_async_chunk(
         .rows = rows};
 }
 
-/* ---- async_device.c: in memory of a device ---- */
+/* ---- async_device.c: device memory ---- */
 
-/* As symc_fused_on_begin(); the result is to be there. */
+/* Begins a call like symc_fused_on_begin(), and sets the site of its result. */
 symmcoll_status_t symc_async_begin(const struct symc_fused_call *begun,
     struct async_input *it, struct symc_fused_on *on);
 
-/* Enqueue all of it.  Errors: those of plans, of memory, of what is enqueued. */
+/* Enqueues the waits and the products. Errors: those of plans, of memory, and
+ * of the enqueued operations. */
 symmcoll_status_t symc_async_enqueue(const struct symc_fused_call *begun,
     const struct async_input *it, const struct symc_fused_on *on);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * CBLAS, loaded by the first product of a world: a program that only
- * communicates neither needs the library nor starts its threads.  Debian has
- * several that replace each other, chosen by alternatives.
+ * communicates neither needs the library nor starts its threads. Debian has
+ * several implementations, chosen by its alternatives system.
  */
 #include "fused/matmul.h"
 
@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ISO C has no cast from an object's to a function's pointer. */
+/* Stores the address of a symbol. ISO C has no cast from an object pointer to a
+ * function pointer. */
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -21,8 +22,8 @@ static bool find(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
-/* Loads a candidate; returns NULL if it has CBLAS, else the reason why it is of no
- * use. */
+/* Loads a candidate; returns NULL if it has CBLAS, else the reason why it is
+ * unusable. */
 static const char *load(
     struct symc_blas *blas, const struct symc_blas_candidate *candidate)
 {
@@ -55,7 +56,7 @@ symmcoll_status_t symc_blas_load(struct symc_blas *blas, const char *setting)
         reason);
 }
 
-/* ---- the choice ---- */
+/* ---- agreement ---- */
 
 #define NONE_FOUND (SYMC_BLAS_TRIALS_MAX + 1)
 
@@ -76,8 +77,8 @@ static void log_choice(
             rejected[0] != '\0' ? ": " : "", rejected);
 }
 
-/* Returns the number that the ranks have agreed on, after this rank has chosen if it is
- * the first. */
+/* Returns the number on which the ranks have agreed; the first rank chooses
+ * it. */
 static uint32_t agree(_Atomic uint32_t *agreed, const struct symc_log *log)
 {
     uint32_t number = atomic_load(agreed), found = 0;
@@ -97,7 +98,7 @@ static uint32_t agree(_Atomic uint32_t *agreed, const struct symc_log *log)
 symmcoll_status_t symc_blas_load_agreed(struct symc_blas *blas,
     _Atomic uint32_t *agreed, const struct symc_log *log)
 {
-    /* Of the process's environment while a library is loaded, and so that ranks that
+    /* Protects the process's environment during a load, and makes ranks that
      * are threads measure once. */
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct symc_blas_candidate candidate;

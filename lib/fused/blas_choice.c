@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loading and measuring the BLAS libraries that are installed.
+ * Loading and measuring the installed BLAS libraries.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_DEFAULT */
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In the order of preference among equals.  A library whose own kernels are among
- * those named is measured with these once. */
+/* In order of preference at equal speed. If a library's default kernels are
+ * among the named ones, they are measured once. */
 static const struct symc_blas_candidate candidates[] = {
     {"libopenblas.so.0", NULL},
 #if defined(__x86_64__)
@@ -44,10 +44,9 @@ static const struct symc_blas_candidate candidates[] = {
 
 _Static_assert(CANDIDATES <= SYMC_BLAS_TRIALS_MAX, "there is room for all");
 
-#define SIZE 256   /* rows and columns of the matrices that are multiplied */
-#define REPEATS 10 /* the fastest counts */
-#define ENOUGH_NS \
-    8000000         /* of processor time, then there are no more repeats */
+#define SIZE 256   /* rows and columns of the matrices in a measurement */
+#define REPEATS 10 /* repetitions; the fastest counts */
+#define ENOUGH_NS \ 8000000 /* processor time after which repetitions end */
 #define BETTER 1.08 /* factor by which a later candidate has to be faster */
 
 #define CHILD_CPU_US 300000
@@ -98,7 +97,7 @@ static const char *call_for_text(void *library, const char *function)
     return get();
 }
 
-/* Writes the file that has the library's cblas_sgemm. */
+/* Writes the name of the file that contains the library's cblas_sgemm. */
 static void name_file(void *library, char *name, size_t nbytes)
 {
     void *function = dlsym(library, "cblas_sgemm");
@@ -165,14 +164,14 @@ static char **make_environment(char *core, char *const *extra)
         made[used++] = core;
     for (size_t i = 0; extra[i] != NULL; i++)
         made[used++] = extra[i];
-    /* An earlier entry of a name is the one that getenv() finds. */
+    /* getenv() finds the first entry of a name. */
     for (char **at = environ; at != NULL && *at != NULL; at++)
         if (core == NULL || !is_variable(*at, "OPENBLAS_CORETYPE"))
             made[used++] = *at;
     return made;
 }
 
-/* Arrays that have been the environment. */
+/* Arrays that were the environment, kept allocated. */
 struct kept {
     struct kept *next;
     char **array, *core;
@@ -186,9 +185,10 @@ static void keep(struct kept *kept)
         ;
 }
 
-/* OpenBLAS reads the variable while it is loaded.  The pointer to the environment is
- * exchanged for that time, not its contents, so that getenv() in other threads always
- * walks an array that is whole; they may do so for longer, so it is not freed. */
+/* Loads a candidate with its OPENBLAS_CORETYPE, which OpenBLAS reads during
+ * dlopen(). The pointer to the environment is replaced for that time, not the
+ * contents, so that getenv() in other threads always walks a complete array.
+ * They may still walk it later, so it is not freed. */
 static void *open_with(
     const struct symc_blas_candidate *candidate, char *const *extra)
 {
@@ -231,8 +231,8 @@ void *symc_blas_open(const struct symc_blas_candidate *candidate)
 
 /* ---- measuring: in a child ---- */
 
-/* Returns the fastest of a few products, in 1e9 operations per second of processor
- * time: other processes have little influence on that. */
+/* Returns the rate of the fastest of a few products, in 1e9 operations per
+ * second of processor time, on which other processes have little influence. */
 static double measure(symc_sgemm_fn sgemm, float *matrices)
 {
     float *a = matrices, *b = a + SIZE * SIZE, *c = b + SIZE * SIZE;
@@ -243,7 +243,7 @@ static double measure(symc_sgemm_fn sgemm, float *matrices)
         a[i] = (float)(i % 7);
         b[i] = (float)(i % 5);
     }
-    /* The first one takes memory and wakes the vector unit. */
+    /* The first product allocates memory and wakes the vector unit. */
     for (int i = 0; i <= REPEATS && (i < 2 || at - begun < ENOUGH_NS); i++) {
         int64_t before = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
@@ -256,17 +256,17 @@ static double measure(symc_sgemm_fn sgemm, float *matrices)
     return 2.0 * SIZE * SIZE * SIZE / (double)(best > 0 ? best : 1);
 }
 
-/* What a child leaves in memory that it shares with its parent. */
+/* Results of a child, in memory that it shares with its parent. */
 struct report {
-    bool loaded;  /* it is there, and has CBLAS */
-    bool ended;   /* the child has returned from the library */
-    bool refused; /* the library has not taken the kernels */
+    bool loaded;  /* the library is installed and has CBLAS */
+    bool ended;   /* the library has returned to the child */
+    bool refused; /* the library does not use the kernels */
     double rate;
     char name[96];
     float matrices[3 * SIZE * SIZE];
 };
 
-/* Makes a crash or an endless loop the end of this process alone, without a word and
+/* Limits this process: a crash or an endless loop ends it, without output and
  * without a core file. */
 static void limit_child(void)
 {
@@ -315,7 +315,7 @@ static void run_child(
 
 /* ---- measuring: in the parent ---- */
 
-/* Writes why a child has ended without a rate. */
+/* Writes the reason why a child has ended without a rate. */
 static void explain(int status, struct symc_blas_trial *trial)
 {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -331,8 +331,8 @@ static void explain(int status, struct symc_blas_trial *trial)
             trial->rejected, sizeof(trial->rejected), "it ended its process");
 }
 
-/* Runs a child for a candidate.  Returns whether the library is installed and has taken
- * the kernels that the candidate names. */
+/* Runs a child for a candidate. Returns whether the library is installed and
+ * uses the kernels that the candidate names. */
 static bool try_candidate(
     int number, struct report *report, struct symc_blas_trial *trial)
 {
@@ -364,8 +364,9 @@ static bool try_candidate(
     return true;
 }
 
-/* Returns whether the CPU has the instructions of OpenBLAS's kernels for a core, as far
- * as that is known: a child that lacks some is rejected, but the kernel logs it. */
+/* Returns whether the CPU has the instructions of the kernels for a core, as
+ * far as is known. Without this check the child would be rejected too, but the
+ * kernel would log its crash. */
 static bool has_instructions(const char *core)
 {
 #if defined(__x86_64__)
@@ -384,8 +385,8 @@ static bool has_instructions(const char *core)
 #endif
 }
 
-/* Returns whether a trial of the choice has the name: of the same kernels under another
- * file's name. */
+/* Returns whether a trial has the name: the same kernels under another file
+ * name. */
 static bool has_name(const struct symc_blas_choice *choice, const char *name)
 {
     for (int i = 0; i < choice->ntrials; i++)
@@ -394,8 +395,9 @@ static bool has_name(const struct symc_blas_choice *choice, const char *name)
     return false;
 }
 
-/* Returns whether a trial of the choice is of the candidate's kernels, or the candidate's
- * library is known not to be there: without named kernels it was not found. */
+/* Returns whether a candidate need not be tried: a trial has measured its
+ * kernels, or its library is not installed (it was not found without named
+ * kernels), or the CPU lacks the instructions. */
 static bool is_superfluous(const struct symc_blas_choice *choice, int number)
 {
     const char *core = candidates[number].core;
@@ -442,10 +444,10 @@ static void measure_all(struct symc_blas_choice *choice)
     munmap(report, sizeof(*report));
 }
 
-/* ---- the choice ---- */
+/* ---- choosing ---- */
 
-/* Returns the number of a library with the kernels that it reports, or as they are
- * without a choice. */
+/* Returns the candidate with the kernels that a loaded library reports, or
+ * `number` if it names none of the candidates' kernels. */
 static int find_loaded(int number, void *library)
 {
     const char *core = call_for_text(library, "openblas_get_corename");
@@ -457,7 +459,7 @@ static int find_loaded(int number, void *library)
     return number;
 }
 
-/* Returns the candidate that the process has loaded; -1: none. */
+/* Returns the candidate that is loaded in the process; -1: none. */
 static int find_own(void)
 {
     if (dlsym(RTLD_DEFAULT, "cblas_sgemm") != NULL)
@@ -479,7 +481,7 @@ static int find_own(void)
     return -1;
 }
 
-/* Returns the first library that can be loaded into this process; -1: none. */
+/* Returns the first library that loads in this process; -1: none. */
 static int find_loadable(void)
 {
     for (int i = 0; i < OWN; i++) {

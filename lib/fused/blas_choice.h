@@ -20,10 +20,11 @@ typedef void (*symc_sgemm_fn)(int order, int trans_a, int trans_b, int m, int n,
     int k, float alpha, const float *a, int lda, const float *b, int ldb,
     float beta, float *c, int ldc);
 
-/* A library and the kernels that it is to use. */
+/* A library, and the kernels that it has to use. */
 struct symc_blas_candidate {
-    const char *library; /* for dlopen(); NULL: the program's own BLAS */
-    const char *core;    /* for OPENBLAS_CORETYPE; NULL: as without a choice */
+    /* path or name for dlopen(); NULL: the program's own BLAS */
+    const char *library;
+    const char *core; /* value of OPENBLAS_CORETYPE; NULL: unchanged */
 };
 
 #define SYMC_BLAS_TRIALS_MAX 16
@@ -33,22 +34,22 @@ struct symc_blas_trial {
     int candidate;
     char name[96];     /* as symc_blas_name() has it */
     double rate;       /* 1e9 operations per second; 0: not measured */
-    char rejected[64]; /* why there is no rate; "": there is one */
+    char rejected[64]; /* reason why there is no rate; "": there is one */
 };
 
 struct symc_blas_choice {
     int candidate;      /* a number for symc_blas_candidate(); -1: none found */
     const char *reason; /* static; "measured", or why nothing was measured */
-    int ntrials;        /* of installed candidates, in the order of measuring */
+    int ntrials; /* trials of installed candidates, in the order of measuring */
     struct symc_blas_trial trials[SYMC_BLAS_TRIALS_MAX];
 };
 
-/* Returns a candidate; the numbers are the same in every process with this build
- * of the library; any that is no candidate's is the program's own BLAS. */
+/* Returns a candidate. A number means the same in every process with this build
+ * of the library; an invalid one means the program's own BLAS. */
 struct symc_blas_candidate symc_blas_candidate(int number);
 
-/* Reads "LIBRARY" or "LIBRARY:KERNELS"; the candidate's texts are in `memory`.  Returns
- * false if that is too small. */
+/* Parses "LIBRARY" or "LIBRARY:KERNELS"; the strings of the candidate are in
+ * `memory`. Returns false if that is too small. */
 bool symc_blas_parse(const char *text, char *memory, size_t nbytes,
     struct symc_blas_candidate *candidate);
 
@@ -66,16 +67,18 @@ bool symc_blas_parse(const char *text, char *memory, size_t nbytes,
  */
 void symc_blas_choose(struct symc_blas_choice *choice, const char *core);
 
-/* Loads a candidate, for good.  Threads that read the environment meanwhile may see
- * the candidate's OPENBLAS_CORETYPE.  Returns a handle for dlsym(), or NULL. */
+/* Loads a candidate for good. Other threads that read the environment during
+ * the call may see the candidate's OPENBLAS_CORETYPE. Returns a handle for
+ * dlsym(), or NULL. */
 void *symc_blas_open(const struct symc_blas_candidate *candidate);
 
-/* Writes the name that a library reports, as "OpenBLAS 0.3.21, kernels for Zen", or
- * where it reports none the name of its file. */
+/* Writes the name that a library reports, such as "OpenBLAS 0.3.21, kernels for
+ * Zen", or the name of its file if it reports none. */
 void symc_blas_name(void *library, char *name, size_t nbytes);
 
-/* Writes the candidates that were measured and not chosen, with their rates or why they
- * have none: "BLIS 0.9.0 (80.1); OpenBLAS 0.3.21, kernels for Prescott (30.2)". */
+/* Writes the candidates that were measured and not chosen, with their rates or
+ * the reasons of their rejection: "BLIS 0.9.0 (80.1); OpenBLAS 0.3.21, kernels
+ * for Prescott (30.2)". */
 void symc_blas_describe_rejected(
     const struct symc_blas_choice *choice, char *text, size_t nbytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of chunks for callers with functions of their own.
+ * Exchange of chunks for functions of the caller.
  */
 #include "fused/fused.h"
 #include "group/site.h"
@@ -14,7 +14,8 @@ static void describe(const void *context, struct symc_fused_args *args)
     symc_fused_describe(args, "%zu bytes", *nbytes);
 }
 
-/* each: bytes of a chunk, the caller's until the call ends. */
+/* Checks the arguments of both calls. each: bytes of a chunk; the caller keeps
+ * it until the call ends. */
 static symmcoll_status_t check(
     struct symc_fused_call *begun, bool given, const size_t *each)
 {
@@ -36,7 +37,7 @@ static symmcoll_status_t check(
     return SYMMCOLL_OK;
 }
 
-/* Checks that a buffer is in host memory, which the host reads or writes. */
+/* Checks that a buffer is in host memory, since the host accesses it. */
 static symmcoll_status_t check_host(
     const struct symc_fused_call *begun, const void *at, size_t nbytes)
 {
@@ -49,7 +50,7 @@ static symmcoll_status_t check_host(
                : symc_site_check(begun->args.name, begun->fused->group, &bytes);
 }
 
-/* In place is where this rank's shard is in the result. */
+/* Checks that the shard is at its place in out, or does not overlap out. */
 static symmcoll_status_t check_place(const struct symc_fused_call *begun,
     const char *shard, size_t nbytes, const char *out)
 {
@@ -66,7 +67,7 @@ static symmcoll_status_t check_place(const struct symc_fused_call *begun,
         begun->args.name, rank * nbytes, shard - out);
 }
 
-/* A caller's function for shards. */
+/* A caller's function that consumes shards. */
 struct consumed {
     symmcoll_consume_fn consume;
     void *context;
@@ -118,7 +119,7 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     return symc_fused_end(&begun, status);
 }
 
-/* Chunks of a caller's function; the own one is made where it is to be. */
+/* A caller's function that makes chunks; this rank's own is made in place. */
 struct made {
     struct symc_fused *fused;
     symmcoll_produce_fn produce;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shards of few rows and a great depth: what is gathered of a block of the depth is
- * multiplied while it is in the cache, instead of written to memory and read again.
+ * Shards of few rows and great depth: one block of the depth is gathered and
+ * multiplied while it is in the cache, instead of being written to memory and
+ * read again.
  */
 #include "fused/gather_matmul.h"
 
 #include <string.h>
 
-#define DEPTH 768 /* of a block: two of those in which OpenBLAS adds up */
-#define CACHED \
-    ((size_t)1 << 20) /* bytes that a processor's cache has room for */
+#define DEPTH 768 /* depth of a block: two blocks of OpenBLAS's own */
+/* bytes that fit in the cache of a processor */
+#define CACHED \ ((size_t)1 << 20)
 #define ALIGN ((size_t)64)
 
 bool symc_fused_is_in_blocks(const struct gather_matmul *it)
@@ -37,12 +38,12 @@ symmcoll_status_t symc_fused_take_blocks(struct gather_matmul *it)
         return SYMMCOLL_ERR_NO_MEMORY;
     it->shards = (const void **)(void *)room;
     it->room = room + head;
-    it->first = false; /* not by a copy of all */
+    it->first = false; /* no copy of the whole A */
     return SYMMCOLL_OK;
 }
 
-/* Multiply the rows of all shards, a block of the depth at a time: what is copied of
- * a block is still in the cache when it is multiplied. */
+/* Multiplies the rows of all shards, one block of the depth at a time, so that
+ * the copied block is still in the cache when it is multiplied. */
 static symmcoll_status_t multiply_blocks(struct gather_matmul *it)
 {
     int64_t all = it->rows * it->fused->group->size;

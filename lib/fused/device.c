@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused operations on a device: their memory, which all ranks map and agree on, and
- * enqueuing.
+ * Fused operations on a device: their memory, which all ranks map and agree on,
+ * and enqueuing.
  */
 #include "fused/device.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a call ---- */
+/* ---- beginning a call ---- */
 
 static symmcoll_status_t check_device(
     const struct symc_fused *fused, const char *name, int index)
@@ -96,7 +96,8 @@ size_t symc_fused_room_add(
     return at;
 }
 
-/* A call may need more on another rank: then that is what all would have. */
+/* Checks a size against fused.device_memory. nbytes is the most that any rank
+ * needs. */
 static symmcoll_status_t check_limit(
     const struct symc_fused *fused, const char *name, size_t nbytes)
 {
@@ -110,7 +111,8 @@ static symmcoll_status_t check_limit(
         name, nbytes, most);
 }
 
-/* All ranks call it, and all are told which of them has no memory. */
+/* Allocates memory on all ranks, and joins it. If one has none, every rank
+ * returns its error. */
 static symmcoll_status_t grow(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     size_t nbytes)
@@ -146,9 +148,10 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     return SYMMCOLL_OK;
 }
 
-/* Nobody enqueues a kernel that waits before all have loaded what they multiply with:
- * loading may wait for what runs, which ranks of one process and device share, and the
- * others' calls meanwhile. */
+/* Loads the plans of the call on every rank before a rank enqueues a kernel
+ * that waits. Loading may wait for running kernels; ranks that are threads
+ * share a process and a device, so it might wait for a kernel that waits for
+ * this rank. */
 static symmcoll_status_t load(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     enum symc_fused_form form)
@@ -159,13 +162,15 @@ static symmcoll_status_t load(struct symc_fused *fused,
     return symc_fused_confirm(fused, args, &on->words, status);
 }
 
-/* Kernels of a graph would wait for those of a stream, or these for the graph,
- * until someone starts it. */
+/* Checks that either all streams are captured or none. Else kernels of a graph
+ * and kernels of a stream would wait for each other until the graph is
+ * launched. */
 static symmcoll_status_t check_captured(
     const struct symc_fused *fused, const struct symc_fused_args *args)
 {
     const struct symmcoll_group *group = fused->group;
-    int found[2] = {-1, -1}; /* the first rank whose stream is not, and is */
+    /* first rank with a stream that is not captured, and first with one that is */
+    int found[2] = {-1, -1};
     char who[2][SYMC_RANK_TEXT];
 
     for (int r = group->size - 1; r >= 0; r--)
@@ -275,17 +280,18 @@ struct symc_product_matrix symc_fused_device_rows(
 
 /* ---- the operation ---- */
 
-/* What a rank shows the others when it enqueues. */
+/* Data that each rank publishes when it enqueues. */
 struct payload {
-    uint64_t memory; /* the number of that which all have joined */
-    uint64_t digest; /* of the call's arguments */
-    int64_t status;  /* why it cannot enqueue, or OK */
+    uint64_t memory; /* number of the memory that all have joined */
+    uint64_t digest; /* digest of the arguments */
+    int64_t status;  /* error that keeps this rank from enqueuing, or OK */
     uint64_t zero;
 };
 
 _Static_assert(sizeof(struct payload) == SYMC_MOVER_PAYLOAD, "all of it");
 
-/* All have the same memory, and what they pass has been compared. */
+/* Checks that all ranks use the same memory, and passed arguments that were
+ * compared. */
 static symmcoll_status_t check_payloads(struct symc_mover *mover,
     const struct symc_moving *moving, const void *const *payloads)
 {
@@ -340,8 +346,8 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.direct = true;
     made.checked = true;
     made.captured = on->captured;
-    /* The group may be on the device only since this call has made memory there,
-     * and the others, who would wait for this rank, are told what is found. */
+    /* The group may be on the device only since this call has allocated memory
+     * there. The others wait for this rank, so the error is published. */
     found = on->checked ? SYMMCOLL_OK : symc_slot_check(fused->group, &made);
     if (found != SYMMCOLL_OK)
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());

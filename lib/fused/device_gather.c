@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul on a device: its arguments, plans of its products, and what
- * the ranks tell each other before they enqueue it (gather_moves.c).
+ * all_gather and matmul on a device: its arguments, the plans of its products,
+ * and the agreement of the ranks before the operation is enqueued
+ * (gather_moves.c).
  */
 #include "fused/device_gather.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* ---- before the others are waited for ---- */
+/* ---- preparation, before the other ranks are waited for ---- */
 
 static int64_t depth_of(const struct device_gather *op)
 {
@@ -113,7 +114,8 @@ static symmcoll_status_t check_scaled(const struct device_gather *op)
     return status;
 }
 
-/* Where scales of one matrix are of rows or columns there is one for each line. */
+/* Adds the scales. If either matrix has a scale per row or column, both have
+ * one for each. */
 static void lay_out_scales(
     struct device_gather *op, struct symc_fused_room *room)
 {
@@ -159,7 +161,7 @@ static symmcoll_status_t prepare(
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         lay_out_b(op, i, room);
         status = plan_whole(op, i);
-        /* Another rank may want all rows at once. */
+        /* another rank may need all rows at once */
         if (status == SYMMCOLL_OK && op->in_parts)
             status = plan_part(op, i);
     }

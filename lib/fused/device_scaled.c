@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of 8-bit floats on a device, as cuBLASLt has them: each matrix with the
- * depth contiguous, in lines of 16 bytes; one scale of each, or one of each row of A
- * and of each column of b, in memory of the device.
+ * Products of 8-bit floats on a device, as cuBLASLt supports them: in each
+ * matrix the depth is contiguous, in lines of 16 bytes; scales are in device
+ * memory, either one per matrix, or one per row of A and one per column of b.
  */
 #include "fused/device_scaled.h"
 
 #include "group/site.h"
 
-/* ---- what is refused ---- */
+/* ---- unsupported forms ---- */
 
 static bool is_multiplied(enum symmcoll_dtype dtype)
 {
@@ -44,7 +44,7 @@ static symmcoll_status_t check_length(
         name, index, SYMC_FUSED_LINE, what, (long long)length);
 }
 
-/* What belongs to a matrix beside its scales. */
+/* Refuses a bias, a result_scale, and results of 8 bits. */
 static symmcoll_status_t check_result(
     const struct symc_fused_eighths *it, const struct symc_fused_scaled *scaled)
 {
@@ -128,7 +128,7 @@ size_t symc_fused_scales_pitch(int64_t rows)
     return nbytes / SYMC_FUSED_ALIGN * SYMC_FUSED_ALIGN;
 }
 
-/* Each copy has what is there by then, or what is left: few copies for many. */
+/* Each copy doubles what has been written, so that few copies are needed. */
 void symc_fused_spread_scale(
     const struct symc_moving *moving, const void *from, int64_t count, char *to)
 {

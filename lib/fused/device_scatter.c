@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter on a device: its arguments, plans of its products, and what
- * the ranks tell each other before they enqueue it (scatter_moves.c).
+ * matmul and reduce_scatter on a device: its arguments, the plans of its
+ * products, and the agreement of the ranks before the operation is enqueued
+ * (scatter_moves.c).
  */
 #include "fused/device_scatter.h"
 
@@ -9,21 +10,21 @@
 #include "fused/device_scaled.h"
 #include "fused/scatter_moves.h"
 
-/* ---- before the others are waited for ---- */
+/* ---- preparation, before the other ranks are waited for ---- */
 
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-/* One rank's part. */
+/* Plans the product for one rank's part. */
 static symmcoll_status_t plan_part(struct device_scatter *op, enum place place)
 {
     struct matmul_scatter *it = op->it;
     int64_t depth = it->b.shape[0];
     size_t line = (size_t)depth * op->elem;
-    /* From one rank's rows to those of the next, which is not where the former end where
-     * a rank has one of that dimension. */
+    /* Distance between the rows of two ranks. It differs from the length of a
+     * rank's rows if that rank has one row of the dimension. */
     int64_t apart = (const char *)symc_fused_scatter_rows(op, 1).data -
                     (const char *)it->a.data;
     struct symc_product product = {
@@ -73,7 +74,7 @@ static symmcoll_status_t plan_whole(struct device_scatter *op)
         &product, &op->whole_plan, &op->workspace);
 }
 
-/* 8-bit floats: whether each rank's rows begin where a line may. */
+/* Returns whether each rank's rows begin at a line, which 8-bit floats need. */
 static bool rows_are_at_lines(const struct device_scatter *op)
 {
     const struct matmul_scatter *it = op->it;
@@ -95,7 +96,8 @@ static symmcoll_status_t check_scaled(const struct device_scatter *op)
                                  : status;
 }
 
-/* Where scales of one matrix are of rows or columns there is one for each line. */
+/* Adds the scales. If either matrix has a scale per row or column, both have
+ * one for each. */
 static void lay_out_scales(
     struct device_scatter *op, struct symc_fused_room *room)
 {
@@ -172,7 +174,7 @@ static symmcoll_status_t prepare(
     if (it->is_scaled)
         lay_out_scales(op, room);
     status = plan_whole(op);
-    /* Another rank may want all at once. */
+    /* Another rank may need all parts at once. */
     for (int i = 0; i < PLACES && status == SYMMCOLL_OK && op->in_parts; i++)
         if (i != ADDS || op->size > 2)
             status = plan_part(op, (enum place)i);

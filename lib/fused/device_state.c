@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a group keeps for fused operations on a device from call to call: what
- * multiplies, plans of products, and memory.
+ * State that a group keeps for fused operations on a device: the compute
+ * library, plans of products, and memory.
  */
 #include "fused/device.h"
 
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#define PLANS_MOST 64 /* kept from call to call */
+#define PLANS_MOST 64 /* plans kept between calls */
 
 struct symc_fused_plan {
     struct symc_fused_plan *next;
@@ -20,7 +20,7 @@ struct symc_fused_plan {
     void *plan;
     size_t workspace;
     bool loaded;
-    bool wanted[SYMC_FUSED_FORMS]; /* by the call in hand */
+    bool wanted[SYMC_FUSED_FORMS]; /* used by the current call */
 };
 
 static void free_plan(
@@ -44,7 +44,7 @@ static void forget_old(struct symc_fused_device *device)
     }
 }
 
-/* Plans are those of a call again that asks for them. */
+/* Clears the marks that the last call has left on plans. */
 static void begin_call(struct symc_fused_device *device)
 {
     for (int i = 0; i < SYMC_FUSED_FORMS; i++)
@@ -54,7 +54,7 @@ static void begin_call(struct symc_fused_device *device)
             at->wanted[i] = false;
 }
 
-/* idle: nothing is on its streams. */
+/* Frees the device state. idle: no operation runs on its streams. */
 static void free_device(struct symc_fused *fused, bool idle)
 {
     struct symc_fused_device *device = fused->device;
@@ -86,8 +86,8 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     struct symc_fused_device *made;
     symmcoll_status_t status;
 
-    /* A call on another device, or in another context there, was refused before the
-     * group had one. */
+    /* A call on another device, or in another context there, was refused while
+     * the group had no device. */
     if (old != NULL && !symc_members_failed(&fused->group->members) &&
         (old->index != index || !old->ops->serves(old->compute, &request))) {
         symc_fused_device_shrink(fused);
@@ -118,7 +118,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     return status;
 }
 
-/* In a group that has failed what is kept may be of another context. */
+/* In a failed group the site that is kept may belong to another context. */
 symmcoll_status_t symc_fused_device_site(struct symc_fused *fused,
     const char *name, int index, void *stream, const void *memory,
     struct symc_site **site)
@@ -132,7 +132,7 @@ symmcoll_status_t symc_fused_device_site(struct symc_fused *fused,
                      name, fused->group, index, stream, memory, false, site);
 }
 
-/* False: there is no memory to remember it by. */
+/* Keeps memory until the group ends; false: no memory for the entry. */
 static bool keep(struct symc_fused_device *device, struct symmcoll_symm *handle)
 {
     struct symmcoll_symm **kept = realloc(
@@ -149,7 +149,7 @@ void symc_fused_device_replace(
     struct symc_fused_device *device, struct symc_fused_memory memory)
 {
     if (device->memory.handle != NULL && device->captured) {
-        /* What cannot be remembered is released with the world. */
+        /* without an entry the memory stays until the world ends */
         (void)keep(device, device->memory.handle);
     } else if (device->memory.handle != NULL) {
         symc_symm_drop(device->memory.handle);
@@ -205,7 +205,7 @@ static bool is_same(const struct symc_product *a, const struct symc_product *b)
            a->workspace == b->workspace;
 }
 
-/* The one used latest comes first.  NULL: there is none. */
+/* Finds a plan, and moves it to the front; NULL: none. */
 static struct symc_fused_plan *find_plan(
     struct symc_fused_device *device, const struct symc_product *product)
 {
@@ -250,7 +250,8 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
         device->plans = at;
     }
     at->wanted[form] = true;
-    /* What a process loads keeps no other one waiting. */
+    /* Loading matters only for ranks that are threads: another process does not
+     * wait for it. */
     device->cold[form] |= fused->group->world->threads && !at->loaded;
     *plan = at->plan;
     if (at->workspace > *workspace)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of chunks that fused operations are made of.  Chunks are read
- * where the rank that has them, or has made them, keeps them, in memory that all
- * ranks map; the word that it publishes when they are there is the one
- * synchronisation, and until the others' words are there the rank works on its
- * own chunk.
+ * Exchange of chunks, on which fused operations are built. Chunks are read
+ * where their rank keeps them, in memory that all ranks map. The word that a
+ * rank publishes when its chunks are there is the only synchronisation; until
+ * the others' words arrive, the rank works on its own chunk.
  */
 #include "fused/fused.h"
 
@@ -15,8 +14,8 @@
 
 /* ---- memory for chunks ---- */
 
-/* Have halves of so many bytes.  All ranks call it, and all are told which of them
- * has no memory: a rendezvous takes no rank that has none. */
+/* Allocates halves of nbytes. Collective: if a rank has no memory, every rank
+ * returns its error, since the rendezvous needs all of them. */
 static symmcoll_status_t grow(struct symc_fused *fused, size_t nbytes,
     const struct symc_fused_args *args, const struct symmcoll_call *call)
 {
@@ -36,29 +35,30 @@ static symmcoll_status_t grow(struct symc_fused *fused, size_t nbytes,
 
 /* ---- gathering ---- */
 
-/* Bytes of chunks below which they are copied by both sides: that takes less time
- * than the barrier after reading them in place. */
+/* Chunks of fewer bytes are copied by both sides, which takes less time than
+ * reading in place and the barrier after it. */
 #define SMALL ((size_t)8 << 10)
 
-/* A gathering under way. */
+/* A gather in progress. */
 struct gathering {
     struct symc_fused *fused;
     const struct symc_fused_gather *what;
-    const void *own;          /* this rank's chunk, contiguous; NULL: not yet */
-    bool consumed;            /* that */
-    bool has_tails;           /* of all ranks */
-    symmcoll_status_t status; /* of the caller's function */
+    /* this rank's chunk, contiguous; NULL: not available yet */
+    const void *own;
+    bool consumed;            /* this rank's chunk has been consumed */
+    bool has_tails;           /* the tails of all ranks are in `tails` */
+    symmcoll_status_t status; /* result of the caller's function */
 };
 
-#define TAIL_ALIGN ((size_t)64) /* of the tail after a chunk */
+#define TAIL_ALIGN ((size_t)64) /* alignment of the tail after a chunk */
 
-/* Where the tail is after a chunk. */
+/* Returns the offset of the tail after a chunk. */
 static size_t tail_at(const struct symc_fused_gather *what)
 {
     return (what->nbytes + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN;
 }
 
-/* Of a chunk with its tail. */
+/* Returns the bytes of a chunk with its tail. */
 static size_t whole_nbytes(const struct symc_fused_gather *what)
 {
     return what->tail != NULL ? tail_at(what) + what->tail_nbytes
@@ -80,8 +80,8 @@ static void copy_own(const struct symc_fused_gather *what, void *to)
         memcpy(to, what->data, what->nbytes);
 }
 
-/* The tail of a rank, of which the chunk is where the others see it or, this
- * rank's, where the caller has it. */
+/* Copies the tail of a rank from its place after the chunk; this rank's from
+ * the caller. */
 static void take_tail(struct gathering *going, int rank, const void *chunk)
 {
     const struct symc_fused_gather *what = going->what;
@@ -110,7 +110,7 @@ static void consume(struct gathering *going, int rank, const void *chunk)
         going->status = what->consume(what->context, rank, chunk);
 }
 
-/* This rank's chunk, where it is not to wait for those before it. */
+/* Consumes this rank's chunk, unless the order of ranks is required. */
 static void consume_own(struct gathering *going)
 {
     if (going->consumed || going->what->in_order || going->own == NULL)
@@ -131,7 +131,8 @@ static void consume_all(struct gathering *going, const void *const *chunks)
     }
 }
 
-/* Have this rank's chunk in memory of all: where it is, or in a half. */
+/* Places this rank's chunk in shared memory: where it is, if that is shared, or
+ * in a half. */
 static void make_ready(struct gathering *going, bool in_place)
 {
     struct symc_fused *fused = going->fused;
@@ -160,7 +161,7 @@ static void make_ready(struct gathering *going, bool in_place)
         fused->mine.state = SYMC_FUSED_READY;
 }
 
-/* By all_gather, then from its result. */
+/* Gathers with all_gather, and consumes its result. */
 static symmcoll_status_t gather_plain(struct gathering *going)
 {
     struct symc_fused *fused = going->fused;
@@ -175,7 +176,8 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     }
     if (all == NULL)
         all = symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
-    /* Also of a rank that needs none: it cannot know which one does. */
+    /* Collective: a rank that needs no memory does not know whether another one
+     * does. */
     status = symc_fused_confirm(fused, what->args, what->call,
         all != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY);
     if (status != SYMMCOLL_OK)
@@ -196,14 +198,14 @@ static symmcoll_status_t gather_plain(struct gathering *going)
     return going->status;
 }
 
-/* Small chunks that are gathered only: nothing to be done while others are waited
- * for. */
+/* Returns whether chunks are small and only gathered, so that there is no work
+ * to overlap with the wait. */
 static bool is_small(const struct symc_fused_gather *what)
 {
     return what->consume == NULL && whole_nbytes(what) < SMALL;
 }
 
-/* Publish whether this rank is ready, and collect the others' words. */
+/* Publishes whether this rank is ready, and collects the others' words. */
 static symmcoll_status_t exchange_words(struct gathering *going, bool *plain)
 {
     const struct symc_fused_gather *what = going->what;
@@ -238,7 +240,7 @@ symmcoll_status_t symc_fused_all_gather(
         return gather_plain(&going);
     if (status == SYMMCOLL_OK)
         found = symc_fused_find_sources(fused, 0, nbytes);
-    /* Not the same on all ranks, or no room yet: all copy. */
+    /* no common kind of memory, or no room yet: all copy */
     if (status == SYMMCOLL_OK && !found) {
         status = grow(fused, nbytes, gather->args, gather->call);
         if (status == SYMMCOLL_OK) {
@@ -257,13 +259,13 @@ symmcoll_status_t symc_fused_all_gather(
     if (status != SYMMCOLL_OK)
         return status;
     consume_all(&going, fused->sources);
-    /* The others may still read what belongs to the caller. */
+    /* The other ranks may still read the caller's memory. */
     if (fused->mine.state == SYMC_FUSED_IN_PLACE)
         status = symmcoll_barrier(fused->group, gather->call, NULL);
     return status != SYMMCOLL_OK ? status : going.status;
 }
 
-/* ---- made for all ranks ---- */
+/* ---- chunks made for all ranks ---- */
 
 static symmcoll_status_t produce(const struct symc_fused *fused,
     const struct symc_fused_scatter *what, char *chunks, bool own)
@@ -285,16 +287,16 @@ static symmcoll_status_t produce(const struct symc_fused *fused,
     return status;
 }
 
-/* An exchange under way. */
+/* An exchange in progress. */
 struct scattering {
     struct symc_fused *fused;
     const struct symc_fused_scatter *what;
-    char *chunks;           /* where they have been made; NULL: they have not */
-    symmcoll_status_t made; /* of the caller's function */
+    char *chunks;           /* the chunks; NULL: not made yet */
+    symmcoll_status_t made; /* result of the caller's function */
 };
 
-/* Make the chunks of others, publish that, make the own one, and collect the
- * words.  chunks: NULL: there is no memory for them yet. */
+/* Makes the chunks for other ranks, publishes that, makes the own chunk, and
+ * collects the words. chunks NULL: there is no memory for them yet. */
 static symmcoll_status_t make_chunks(
     struct scattering *going, char *chunks, bool *plain)
 {
@@ -321,7 +323,8 @@ static symmcoll_status_t make_chunks(
     return symc_fused_collect(fused, what->args, what->call, work, plain);
 }
 
-/* By all_to_all, of chunks that have been made, or are made now: each once. */
+/* Exchanges with all_to_all. Makes the chunks that have not been made; each is
+ * made once. */
 static symmcoll_status_t exchange_plain(struct scattering *going)
 {
     struct symc_fused *fused = going->fused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The arguments of all_gather and matmul: what they are checked for and compared
- * by, and the shapes of results, which get their memory here.
+ * Arguments of all_gather and matmul: their checks and comparison, and the
+ * shapes and memory of results.
  */
 #include "base/tensor.h"
 #include "fused/gather_matmul.h"
@@ -69,7 +69,7 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* On a device it was asked before the device was opened. */
+    /* On a device a was checked before the device was opened. */
     if (it->a.device == SYMMCOLL_HOST)
         status = symc_fused_check_memory(
             it->name, group, &(struct symc_fused_named){"a_shard", -1, &it->a});
@@ -101,7 +101,7 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     return status;
 }
 
-/* One result, with all that is read and the results before it. */
+/* Checks that a result overlaps no operand and no earlier result. */
 static symmcoll_status_t check_result(
     const struct gather_matmul *it, const struct symc_fused_named *result)
 {
@@ -152,7 +152,7 @@ static void describe(const void *context, struct symc_fused_args *args)
         it->a.device == SYMMCOLL_CUDA ? " in device memory" : "", it->dim);
 }
 
-/* Each result is stored in a struct of its own. */
+/* Checks that the results are stored in different structs of the caller. */
 static symmcoll_status_t check_places(const struct gather_matmul *it,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *outs)
 {

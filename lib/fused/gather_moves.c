@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul on a device.  Each rank copies its shard to memory that
- * all ranks map and multiplies it at once; beside that it copies the shards of the
- * ranks after it, one by one, and multiplies each when it has arrived.  Few rows,
- * and those of the last dimension, are gathered first, since each product reads
- * the whole of b.
+ * all_gather and matmul on a device. Each rank copies its shard to memory that
+ * all ranks map, and multiplies it at once. At the same time, on another stream, it
+ * copies the shards of the ranks after it, one by one, and multiplies each when
+ * it has arrived. Small shards, and those of the last dimension, are gathered
+ * first, since each product reads the whole of b.
  *
- * What others read is written before a barrier; a second one is after the last
- * copy, so that nobody writes to what is still read.
+ * Data that others read is written before a barrier; a second barrier follows
+ * the last copy, so that no rank writes to memory that is still read.
  *
- * Scales of the rows of a shard are copied beside these.
+ * Scales of the rows of a shard are copied together with the rows.
  */
 #include "fused/gather_moves.h"
 
 #include "fused/device_scaled.h"
 
-#define BY_KERNEL \
-    ((size_t)4 << 20) /* bytes of a shard that one gathers, at most */
+/* most bytes of a shard that a kernel gathers */
+#define BY_KERNEL \ ((size_t)4 << 20)
 
 static char *own_at(const struct device_gather *op, size_t offset)
 {
     return symc_fused_device_at(op->it->fused, op->rank, offset);
 }
 
-/* Shards of all ranks, contiguous. */
+/* Returns the place of the shards of all ranks, contiguous. */
 static char *room_of(const struct device_gather *op)
 {
     return op->it->wanted && !op->it->last ? op->it->gathered.tensor.data
@@ -57,7 +57,7 @@ static void pack_all_b(
     }
 }
 
-/* To where the others read it. */
+/* Copies this rank's shard to where the others read it. */
 static void copy_shard(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -74,15 +74,15 @@ static void copy_shard(
 
 /* ---- scales ---- */
 
-/* Bytes from the scales of a rank's rows to those of the next one's. */
+/* Returns the bytes between the scales of two ranks' rows. */
 static size_t pitch_of(const struct device_gather *op)
 {
     return op->in_parts ? symc_fused_scales_pitch(op->it->rows)
                         : (size_t)op->it->rows * sizeof(float);
 }
 
-/* Those of this rank's, which others read; before anything is written to memory of
- * the caller's. */
+/* Copies this rank's scales to where the others read them, before anything is
+ * written to memory of the caller. */
 static void copy_scales(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -113,7 +113,7 @@ static void copy_scales(
     }
 }
 
-/* Rows of a rank, and their scales. */
+/* Copies the rows of a rank, and their scales. */
 static void copy_from(const struct device_gather *op,
     const struct symc_moving *moving, int from, char *to)
 {
@@ -129,7 +129,7 @@ static void copy_from(const struct device_gather *op,
             (size_t)it->rows * sizeof(float));
 }
 
-/* Of the rows from one on. */
+/* Returns the scales of the rows from `first` on. */
 static const float *scales_of(const struct device_gather *op, int64_t first)
 {
     size_t at = op->scales_at;
@@ -143,7 +143,7 @@ static const float *scales_of(const struct device_gather *op, int64_t first)
 
 /* ---- products ---- */
 
-/* Rows of all results, from one on. */
+/* Multiplies rows of A into the rows of all results from `first` on. */
 static void multiply(const struct device_gather *op,
     const struct symc_moving *moving, bool part, int64_t first,
     const void *rows)
@@ -184,7 +184,8 @@ static void move_in_parts(
 
     if (it->scaled)
         copy_scales(op, moving);
-    /* One that is packed is read from there by the own product, too. */
+    /* The rank's own product reads a packed shard, so the packing precedes it
+     * on its stream. */
     enqueue->set_stream(moving->state, op->contiguous);
     copy_shard(op, moving);
     enqueue->set_stream(moving->state, true);
@@ -209,7 +210,7 @@ static void move_in_parts(
             own_at(op, op->shard_at), it->nbytes);
 }
 
-/* Of shards one after the other, rows that are whole. */
+/* Joins shards, stored one after the other, to whole rows. */
 static void join_columns(const struct device_gather *op,
     const struct symc_moving *moving, const void *room, void *whole)
 {
@@ -226,8 +227,9 @@ static void join_columns(const struct device_gather *op,
     moving->enqueue->strided(moving->state, &copy);
 }
 
-/* A kernel reads small shards, and begins with the own one; what copies large ones
- * needs no multiprocessors, but a call of the driver for each. */
+/* Gathers small shards with a kernel, which also reads this rank's. Large
+ * shards are copied instead: copies occupy no multiprocessors, but each is a
+ * driver call. */
 static void gather_by_kernel(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -260,7 +262,8 @@ static void gather_by_copies(
     enqueue->synchronise(moving->state);
 }
 
-/* Scales that are gathered are copied beside the rows. */
+/* Returns whether a kernel gathers the shards. Scales per row are copied with
+ * the rows. */
 static bool is_by_kernel(const struct device_gather *op)
 {
     const struct gather_matmul *it = op->it;

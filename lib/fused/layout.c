@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Layouts: one dimension first in memory, whatever the order of dimensions.
+ * Layouts: one dimension first in memory, whatever the order of the dimensions.
  */
 #include "base/tensor.h"
 #include "fused/fused.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_ROWS 16 /* of a product that is not worth a call */
+#define FEW_ROWS 16 /* a product of fewer rows is not worth a call */
 
 struct symc_f_view symc_fused_view_first(
     const struct symmcoll_tensor *tensor, int dim)
@@ -79,7 +79,7 @@ const char *symc_fused_format_shape(
         tensor->shape, tensor->ndim, text, SYMC_FUSED_SHAPE_TEXT);
 }
 
-/* Whether all elements are where those of another tensor of that shape are. */
+/* Returns whether the strides that matter equal those wanted. */
 static bool has_strides(
     const struct symmcoll_tensor *tensor, const struct symmcoll_tensor *wanted)
 {
@@ -154,8 +154,9 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
 
 void symc_fused_result_release(struct symc_fused_result *result)
 {
-    /* What was given up may still write there, and the program need not keep the
-     * stream of a call that has failed: the world's end releases it. */
+    /* An aborted operation may still write to the memory, and the program need
+     * not keep the stream of a failed call: the memory is released when the
+     * world ends. */
     if (result->made && result->site != NULL &&
         symc_slot_owned(&result->fused->group->slots[SYMC_MEMORY_DEVICE]) > 0) {
         symc_f_leave(result->fused->group->world, result->tensor.data);
@@ -170,8 +171,8 @@ void symc_fused_result_release(struct symc_fused_result *result)
 
 /* ---- products of tensors ---- */
 
-/* Leading dimensions as far as they are different: those of which rows follow
- * each other like rows of one are one. */
+/* The leading dimensions of a tensor, merged where rows of two dimensions are
+ * equally spaced. */
 struct rows {
     int ndim;
     int64_t shape[SYMMCOLL_MAX_DIMS];
@@ -212,11 +213,11 @@ static int longest(const struct rows *rows)
     return dim;
 }
 
-/* One product for each index of the other dimensions. */
+/* A loop over the other dimensions, with one product for each index. */
 struct loop {
     struct symc_fused *fused;
     const struct rows *rows;
-    int dim; /* whose rows a product has */
+    int dim; /* the dimension that provides the rows of a product */
     struct symc_matrix a, c;
     const struct symc_matrix *b;
 };

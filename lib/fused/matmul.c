@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One product: what BLAS takes as it is goes to BLAS, operands in another order
- * are packed first, and narrow types are multiplied in panels of floats.
+ * A product in host memory. BLAS multiplies operands that it can take as they
+ * are; others are packed first. Narrow types are multiplied in panels of
+ * floats.
  */
 #include "fused/matmul.h"
 
@@ -11,15 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 128 /* of a panel of floats */
+#define ROWS 128 /* rows of a panel of floats */
 #define COLS 512
-#define STEPS 64 /* of the plain kernel: rows of b that stay in cache */
+#define STEPS 64 /* of the plain kernel: rows of b that stay in the cache */
 
+/* values of CBLAS's enumerations */
 enum {
     ROW_MAJOR = 101,
     NO_TRANS = 111,
     TRANS = 112
-}; /* of CBLAS */
+};
 
 void *symc_scratch_take(struct symc_scratch *scratch, size_t nbytes)
 {
@@ -72,14 +74,15 @@ enum symmcoll_dtype symc_matmul_sum_dtype(enum symmcoll_dtype dtype)
     return dtype == SYMMCOLL_FLOAT64 ? dtype : SYMMCOLL_FLOAT32;
 }
 
-/* ---- the order of operands ---- */
+/* ---- order of operands ---- */
 
 static int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Whether rows are contiguous and apart; then how far. */
+/* Returns whether rows are contiguous and do not overlap; distance (out):
+ * between rows. */
 static bool is_row_major(const struct symc_matrix *m, int64_t *distance)
 {
     *distance = m->rows > 1 ? m->row_stride : most(m->cols, 1);
@@ -100,7 +103,7 @@ struct operand {
     int trans;
 };
 
-/* Copy to contiguous rows. */
+/* Packs a matrix to contiguous rows. */
 static void *pack(struct symc_scratch *scratch, const struct symc_matrix *m)
 {
     size_t elem = symmcoll_dtype_size(m->dtype);
@@ -141,7 +144,8 @@ static bool prepare(struct symc_scratch *scratch, const struct symc_matrix *m,
 
 /* ---- without BLAS ---- */
 
-/* c += a @ b, for some rows of b that stay in cache; b has contiguous rows. */
+/* Computes c += a @ b for a number of rows of b that stay in the cache; b has
+ * contiguous rows. */
 #define DEFINE_PLAIN(name, type)                                              \
     static void name(const struct symc_matrix *a, const struct operand *b,    \
         const struct symc_matrix *c, bool add)                                \
@@ -192,7 +196,7 @@ static bool fits(int64_t number)
     return number <= INT_MAX;
 }
 
-/* Of floats, or of doubles; no dimension is 0. */
+/* Multiplies matrices of floats or doubles; no dimension is 0. */
 static symmcoll_status_t multiply(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_matrix *c, bool add)
@@ -227,7 +231,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A part of c: as floats where it is, or in a panel. */
+/* Returns a part of c: in place if c has floats, else in a panel. */
 static struct symc_matrix part_of(const struct symc_matrix *c, int64_t row,
     int64_t col, int64_t rows, int64_t cols, float *panel)
 {
@@ -249,8 +253,8 @@ static void clear(const struct symc_matrix *c)
             (size_t)c->cols * elem);
 }
 
-/* For parts of both operands and of the result.  Depths are bounded by elements
- * alone, which may be one in memory: with strides of 0. */
+/* Allocates panels for parts of the operands and of the result. With strides of
+ * 0 the depth can exceed what memory holds, so its product may overflow. */
 static bool take_panels(
     struct symc_matmul *matmul, size_t depth, float *panels[3])
 {
@@ -272,7 +276,7 @@ static bool take_panels(
     return true;
 }
 
-/* scaling: NULL: none. */
+/* Multiplies matrices of narrow types. scaling NULL: none. */
 static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_scaling *scaling, const struct symc_matrix *c, bool add)
@@ -321,7 +325,7 @@ static symmcoll_status_t multiply_narrow(struct symc_matmul *matmul,
     return status;
 }
 
-/* A product in the current mode of floating-point arithmetic. */
+/* Multiplies in the current floating-point mode. */
 static symmcoll_status_t multiply_any(struct symc_matmul *matmul,
     const struct symc_matrix *a, const struct symc_matrix *b,
     const struct symc_matrix *c, bool add)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter.  Each rank makes a chunk for every rank, the
- * product of the rows that this one is to have, the own one last; then it adds
- * up the chunks that all have made for it, as float32 or float64, in the order
- * of ranks.  Few rows are multiplied at once.  Many are exchanged in blocks one
- * after the other, so that sums are read from the cache and memory for chunks
- * is that of two blocks.
+ * matmul and reduce_scatter. Each rank makes a chunk for every rank, the
+ * product of that rank's rows, and its own chunk last. Then it adds the chunks
+ * that all ranks have made for it, as float32 or float64, in the order of
+ * ranks. Small products are made at once. Large ones are exchanged in blocks,
+ * one after the other, so that sums are read from the cache and only two blocks
+ * of chunks need memory.
  */
 #include "base/reduce.h"
 #include "base/tensor.h"
@@ -15,16 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROWS_APART 512 /* of a chunk, from which on it is made alone */
-#define ROUNDED 2048   /* floats at a time, which stay in cache */
-#define BLOCKS_FROM \
-    ((size_t)4 << 20) /* bytes of a chunk that is made so, and */
-#define BLOCK_NBYTES ((size_t)512 << 10) /* of a block of it */
+#define ROWS_APART 512 /* rows of a chunk from which on it is made alone */
+#define ROUNDED 2048   /* floats rounded at a time, which stay in the cache */
+/* bytes of a chunk from which on it is made in blocks */
+#define BLOCKS_FROM \ ((size_t)4 << 20)
+#define BLOCK_NBYTES ((size_t)512 << 10) /* bytes of a block */
 
 /* ---- products ---- */
 
-/* Factors as floats: of rows, the parts of all ranks one after the other where a
- * dimension of rows is cut, and of columns. */
+/* Allocates factors as floats: those of rows, with the ranks' parts one after
+ * the other if a dimension of rows is divided, and those of columns. */
 static symmcoll_status_t take_factors(struct matmul_scatter *it)
 {
     bool one = it->scale.mode == SYMC_FUSED_SCALE_ONE;
@@ -50,7 +50,7 @@ static symmcoll_status_t take_factors(struct matmul_scatter *it)
     return SYMMCOLL_OK;
 }
 
-/* Scale the sums of a rank's chunk, or of all. */
+/* Scales the sums of a rank's chunk, or of all chunks. */
 static void scale_chunks(
     const struct matmul_scatter *it, int rank, int ranks, void *chunks)
 {
@@ -70,9 +70,10 @@ static void scale_chunks(
         it->last ? rank * cols : 0, &c);
 }
 
-/* Products are what is sent: those of other ranks' chunks.  All are in the plain
- * sequence, where reduce_scatter logs what it finds and may not find an error: it
- * is too late to publish that. */
+/* Checks the products that are sent to other ranks for NaN. In the plain
+ * sequence all are checked unless errors.nan_check is `warn`: reduce_scatter
+ * warns itself, but cannot return an error, since it is too late to publish
+ * it. */
 static symmcoll_status_t inspect(
     const struct matmul_scatter *it, int rank, const void *chunk)
 {
@@ -89,12 +90,12 @@ static symmcoll_status_t inspect(
 }
 
 /*
- * The chunk for a rank, contiguous in the order of the result.
+ * Makes the chunk for a rank, contiguous in the order of the result.
  *
- * INVARIANT: this rank's own, which is made when the others have been told that
- * it will be, does not fail: a failure would leave them waiting in the next block.
- * It has the shapes and strides of the chunks made before it, so the scratch
- * memory that these needed is there, and inspect() passes over it.
+ * INVARIANT: making this rank's own chunk does not fail, since it happens after
+ * the rank has published that it goes on; a failure would leave the others
+ * waiting in the next block. The chunk has the shapes and strides of those made
+ * before, so their scratch memory exists, and inspect() skips it.
  */
 static symmcoll_status_t produce(void *context, int rank, void *chunk)
 {
@@ -120,7 +121,8 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
     return inspect(it, rank, chunk);
 }
 
-/* All chunks: the dimension that is cut in two comes first. */
+/* Makes all chunks in one product: the divided dimension is split in two, and
+ * its first half comes first. */
 static symmcoll_status_t produce_all(void *context, void *chunks)
 {
     struct matmul_scatter *it = context;
@@ -199,7 +201,7 @@ static void set_block(struct matmul_scatter *it, int64_t first, int64_t part)
         part == whole ? it->total : it->total / (size_t)whole * (size_t)part;
 }
 
-/* The product, then reduce_scatter, of everything. */
+/* The plain sequence: the whole product, then reduce_scatter. */
 static symmcoll_status_t multiply_and_scatter(void *context)
 {
     struct matmul_scatter *it = context;
@@ -234,10 +236,10 @@ static symmcoll_status_t multiply_and_scatter(void *context)
 /* ---- the operation ---- */
 
 /*
- * How much of dim a block has.  Without blocks the sums of all ranks' rows are
- * written to memory and read again; with them they stay in the cache, but each
- * block of R rows reads, and BLAS packs, the K rows of b.  So blocks are for
- * sums that no cache has room for, of products where R is not less than K.
+ * Returns how much of dim a block has. Without blocks the sums of all ranks'
+ * rows are written to memory and read again. With blocks they stay in the
+ * cache, but each block of R rows reads, and BLAS packs, the K rows of b. So
+ * blocks are used if the sums exceed the cache and R is at least K.
  */
 static int64_t find_block(const struct matmul_scatter *it)
 {
@@ -245,7 +247,7 @@ static int64_t find_block(const struct matmul_scatter *it)
     int64_t whole = out->shape[it->dim], rows, block;
     size_t nbytes = it->total * symmcoll_dtype_size(it->sum);
 
-    /* A block is contiguous in the result. */
+    /* A block has to be contiguous in the result. */
     if (it->last || nbytes < BLOCKS_FROM || symc_fused_count(out, it->dim) != 1)
         return whole;
     block = (int64_t)(BLOCK_NBYTES / (nbytes / (size_t)whole));
@@ -279,7 +281,7 @@ static symmcoll_status_t run(struct matmul_scatter *it)
     return status;
 }
 
-/* Everything that can fail before the others are waited for. */
+/* Does everything that can fail, before this rank waits for the others. */
 static symmcoll_status_t prepare(struct matmul_scatter *it,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
     const struct symmcoll_scaled_matrix *scaled_b,
@@ -301,7 +303,7 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
     return status == SYMMCOLL_OK && it->is_scaled ? take_factors(it) : status;
 }
 
-/* b or scaled_b. */
+/* Runs a call; one of b and scaled_b is NULL. */
 static symmcoll_status_t call_with(struct matmul_scatter *it,
     struct symmcoll_group *group, const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *b,

@@ -10,21 +10,21 @@
 struct matmul_scatter {
     const char *name;
     struct symc_fused *fused;
-    struct symc_fused_on on; /* of a device */
+    struct symc_fused_on on; /* set on a device */
     struct symmcoll_tensor a, b;
     symmcoll_op_t op;
     int dim;
-    bool last; /* dim is the last dimension: of b */
+    bool last; /* dim is the last dimension, that of b */
     struct symc_fused_result out;
-    size_t total;             /* elements of that */
-    int64_t first, part;      /* of dim of each chunk: the block in hand */
-    size_t count;             /* elements of that */
-    enum symmcoll_dtype sum;  /* type of products and sums, and */
-    enum symmcoll_dtype sent; /* of those that go from device to device */
+    size_t total;            /* elements of the result */
+    int64_t first, part;     /* range of dim in each chunk: the current block */
+    size_t count;            /* elements of the current block */
+    enum symmcoll_dtype sum; /* type of products and sums */
+    enum symmcoll_dtype sent; /* type of the sums sent between devices */
     struct symc_fused_call begun;
     bool in_plain; /* the plain sequence has begun */
 
-    bool is_scaled; /* and then: */
+    bool is_scaled; /* the members below are set */
     const struct symmcoll_tensor *a_scale;
     struct symc_fused_scale scale;
     struct symc_fused_scaled scaled;
@@ -32,9 +32,9 @@ struct matmul_scatter {
 
 /* ---- scatter_args.c ---- */
 
-/* Check the arguments of a call, whose a has been read, and have memory for its
- * result; it->begun (out): what is compared.  scaled_b: of a scaled product, in
- * the place of b.  Errors: those of the call. */
+/* Checks the arguments of a call after a has been read, and allocates its
+ * result; it->begun (out): the arguments to compare. scaled_b replaces b in a
+ * scaled product. Errors: those of the call. */
 symmcoll_status_t symc_fused_scatter_read(struct matmul_scatter *it,
     const struct symmcoll_tensor *b,
     const struct symmcoll_scaled_matrix *scaled_b,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chunks in memory that all ranks map: that of the caller, where it is symmetric
- * memory of the group, or memory that the group has for this.
+ * Chunks in memory that all ranks map: the caller's, if it is symmetric memory
+ * of the group, or memory that the group allocates for them.
  */
 #include "fused/fused.h"
 #include "group/call.h"
@@ -32,14 +32,15 @@ void symc_fused_use_half(struct symc_fused *fused)
         fused->memory.half = 1 - fused->memory.half;
 }
 
-/* The group's symmetric memory is changed under its ticket only. */
+/* Finds symmetric memory of the group. Its table changes only under the
+ * ticket. */
 static const struct symc_shared *find_shared(struct symmcoll_group *group,
     const void *address, size_t nbytes, size_t *offset)
 {
     const struct symc_shared *found;
     uint64_t ticket;
 
-    /* What comes next has the error. */
+    /* The operation that follows returns the error. */
     if (symc_group_take_ticket(group, SYMC_ALL_GATHER, &ticket) != SYMMCOLL_OK)
         return NULL;
     found = symc_shared_find(&group->shared, address, nbytes, offset);
@@ -74,7 +75,7 @@ bool symc_fused_find_sources(
             word->state != fused->mine.state ||
             word->number != fused->mine.number || shared == NULL)
             return false;
-        /* A stray store of a peer must not lead out of its memory. */
+        /* A stray store of a peer must not lead outside of its memory. */
         if (word->offset > shared->nbytes ||
             shift > shared->nbytes - word->offset ||
             nbytes > shared->nbytes - word->offset - shift)

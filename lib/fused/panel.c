@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Floats from narrower types, and back, rounded to nearest; and scaled; in the default
- * mode of floating-point arithmetic.
+ * Conversions between floats and narrower types, rounding to nearest, and
+ * scaling. All assume the default floating-point mode.
  */
 #include "base/float8.h"
 #include "base/floating.h"
@@ -19,8 +19,8 @@ static void widen_halves(
         to[i] = symc_half_to_float(from[i * stride]);
 }
 
-/* As symc_bfloat16_to_float(), but for the payload of a NaN, so that compilers
- * make vectors of it. */
+/* Converts like symc_bfloat16_to_float(), except for the payload of a NaN, so
+ * that compilers can vectorise it. */
 static void widen_bfloats(
     const uint16_t *from, int64_t stride, int64_t count, float *to)
 {
@@ -126,7 +126,8 @@ int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth)
     return tiles * SYMC_BLOCK_ROWS * symc_panel_blocks(depth);
 }
 
-/* Where the scale of a row and a block is, of rows of so many blocks. */
+/* Returns the place of a row's scale for a block, where rows have `blocks`
+ * blocks. */
 static int64_t place_of(int64_t row, int64_t block, int64_t blocks)
 {
     int64_t tile =

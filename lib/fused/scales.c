@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What products of 8-bit floats are scaled by: the checks, and all factors as
- * contiguous floats in the order of rows and columns.
+ * Scales of products of 8-bit floats: their checks, and the conversion of all
+ * factors to contiguous floats in the order of rows and columns.
  */
 #include "base/tensor.h"
 #include "fused/fused.h"
 
 #include <string.h>
 
-/* Members that a caller's struct lacks are none: no bias, a result_scale of 1 and
- * results of float32; without b or b_scale it is refused. */
+/* Defaults of members that a caller's shorter struct lacks: no bias, a
+ * result_scale of 1, and results of float32. A matrix without b or b_scale is
+ * refused. */
 static const struct symmcoll_scaled_matrix no_matrix =
     SYMMCOLL_SCALED_MATRIX_INIT;
 static const struct symc_sized scaled_matrix_kind = {.name = "scaled matrix",
@@ -20,8 +21,8 @@ static const struct symc_sized scaled_matrix_kind = {.name = "scaled matrix",
 
 /* ---- reading ---- */
 
-/* A tensor of factors; without memory where those of the call are, and on the
- * device where a is on one. */
+/* Reads a tensor of factors. It has no memory if the tensors of the call have
+ * none, and is on the device of a if a is on one. */
 static symmcoll_status_t read_factors(const char *where, const char *name,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
     struct symmcoll_tensor *copy)
@@ -66,7 +67,8 @@ static symmcoll_status_t read_floats(const char *where, const char *name,
         symmcoll_dtype_name(copy->dtype));
 }
 
-/* Whether there is a factor for each row of a tensor, in a dimension of 1. */
+/* Returns whether the scales have one factor per row of a tensor, with a last
+ * dimension of 1. */
 static bool has_rows_of(
     const struct symmcoll_tensor *scale, const struct symmcoll_tensor *a)
 {
@@ -99,14 +101,14 @@ bool symc_fused_has_blocks(const struct symmcoll_tensor *given)
 {
     struct symmcoll_tensor copy;
 
-    /* A tensor that is not valid is refused by symc_fused_read_a_scale(). */
+    /* symc_fused_read_a_scale() refuses an invalid tensor. */
     return given != NULL &&
            symc_tensor_read("scale", given, 0, &copy) == SYMMCOLL_OK &&
            copy.dtype == SYMMCOLL_FLOAT8_E8M0FNU;
 }
 
-/* One for each 32 elements of so many rows, or columns, of which the caller has
- * filled the last tile up. */
+/* Reads scales of blocks: one per 32 elements of a row or column. The caller
+ * has padded the last tile. */
 static symmcoll_status_t read_blocks(const char *where, const char *name,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
     int64_t rows, struct symmcoll_tensor *copy)
@@ -128,7 +130,8 @@ static symmcoll_status_t read_blocks(const char *where, const char *name,
         where, name, (long long)wanted, symc_fused_format_shape(copy, text));
 }
 
-/* Tiles of ranks are those of the gathered A if no rank has filled one up. */
+/* Reads the scales of blocks of A. The ranks' tiles are those of the gathered A
+ * only if no rank has padded one. */
 static symmcoll_status_t read_a_blocks(const char *where,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,
     int dim, struct symc_fused_scale *scale)
@@ -148,7 +151,7 @@ static symmcoll_status_t read_a_blocks(const char *where,
     return read_blocks(where, "a_scale", given, a, rows, &scale->tensor);
 }
 
-/* ---- reading, of A and of a matrix ---- */
+/* ---- reading the scales of A and of a matrix ---- */
 
 symmcoll_status_t symc_fused_read_a_scale(const char *where,
     const struct symmcoll_tensor *given, const struct symmcoll_tensor *a,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The arguments of matmul and reduce_scatter: what they are checked for and
- * compared by, and the shape of the result, which gets its memory here.
+ * Arguments of matmul and reduce_scatter: their checks and comparison, and the
+ * shape and memory of the result.
  */
 #include "base/tensor.h"
 #include "config/config.h"
@@ -17,7 +17,8 @@ static symmcoll_status_t check_op(const char *name, symmcoll_op_t op)
         name, found != NULL ? found : "another operation");
 }
 
-/* Half as many bytes go, and each rank rounds. */
+/* Returns the type of the sums sent between devices: narrow types halve the
+ * bytes, but each rank rounds. */
 static enum symmcoll_dtype find_sent(const struct matmul_scatter *it)
 {
     enum symmcoll_dtype out = it->out.tensor.dtype;
@@ -59,7 +60,7 @@ static symmcoll_status_t shape_result(
     return SYMMCOLL_OK;
 }
 
-/* The matrix: b, or in a scaled product, scaled_b. */
+/* Reads the matrix: b, or scaled_b in a scaled product. */
 static symmcoll_status_t read_matrix(struct matmul_scatter *it,
     const struct symmcoll_tensor *b,
     const struct symmcoll_scaled_matrix *scaled_b)
@@ -87,7 +88,7 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     symmcoll_status_t status = symc_fused_check_dim(name, &it->a, it->dim);
 
     it->last = it->dim == it->a.ndim - 1;
-    /* On a device it was asked before the device was opened. */
+    /* On a device a was checked before the device was opened. */
     if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
         status = symc_fused_check_memory(
             name, group, &(struct symc_fused_named){"a", -1, &it->a});

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter on a device.  The sum that a rank is to have goes from rank
- * to rank: the one after it writes its product to the memory of the next one, and each
- * adds its own to what has come and writes the sum on to the next, until the rank
- * itself adds the last.  All do so at once, each for another rank: so what is sent is
- * written by the product that makes it, and sums are made in it.  Few rows are one
- * product, of which each rank reads its part from all others.
+ * matmul and reduce_scatter on a device. The sum of a rank's part passes from
+ * rank to rank: the rank after it writes its product to the memory of the next
+ * rank; each rank adds its product to the sum that it has received and writes
+ * the result to the next; the rank itself adds the last product. All ranks do
+ * this at once, each for another part, so the product kernels both add and
+ * send. Small products are made at once, and each rank reads its part from all
+ * others.
  *
- * Sums come to two places in turn.  A barrier is between a product that writes to the
- * next rank's and that which reads there; the same keep a rank from writing where a sum
- * is still read: that was read before the barrier in between.  One more is before all,
- * for what the operation before has left.
+ * Sums arrive at two places in turn. A barrier separates a product that writes
+ * to the next rank from the product that reads there. The same barriers keep a
+ * rank from overwriting a sum that is still read: it was read before the
+ * barrier in between. One more barrier comes first, for what the operation
+ * before has left.
  */
 #include "fused/scatter_moves.h"
 
@@ -33,7 +35,8 @@ static void pack(const struct device_scatter *op,
     moving->enqueue->strided(moving->state, &copy);
 }
 
-/* Scales of rows, those of ranks' parts one after the other or apart, and of b. */
+/* Copies the scales of rows, with the ranks' parts one after the other or
+ * apart, and those of b. */
 static void copy_scales(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
@@ -73,7 +76,7 @@ static const char *prepare_b(
     return own_at(op, op->b_at);
 }
 
-/* operands: without what is the same for all. */
+/* Enqueues a product. operands lacks the workspace. */
 static void multiply(const struct device_scatter *op,
     const struct symc_moving *moving, void *plan,
     struct symc_product_operands operands, size_t nbytes)
@@ -85,7 +88,7 @@ static void multiply(const struct device_scatter *op,
         moving->enqueue->clear(moving->state, operands.c, nbytes);
 }
 
-/* Those of a rank's part. */
+/* Sets the scales for a rank's part. */
 static void find_scales(const struct device_scatter *op, int rank,
     struct symc_product_operands *operands)
 {
@@ -102,7 +105,8 @@ static void find_scales(const struct device_scatter *op, int rank,
     operands->b_scale = (const float *)(const void *)own_at(op, b_at);
 }
 
-/* This rank's product for another one, or for itself; added: what has come. */
+/* Makes this rank's product for another rank's part, or its own, added to the
+ * received sum. */
 static void make_part(const struct device_scatter *op,
     const struct symc_moving *moving, int step, const char *b,
     struct symc_product_operands operands)
@@ -115,7 +119,7 @@ static void make_part(const struct device_scatter *op,
 
     operands.a = a.data;
     operands.b = b;
-    /* Where all ranks' rows are the same they are packed once. */
+    /* If all ranks have the same rows of a, these are packed once. */
     if (op->parts_packed) {
         operands.a = own_at(op, op->a_at);
         if (!op->it->last || step == 1)
@@ -135,7 +139,8 @@ static void *sums_of(const struct device_scatter *op)
                                               : own_at(op, op->sums_at);
 }
 
-/* Where what a rank has written in a step is read in the next one. */
+/* Returns the place that receives the sums of a step, which the next step
+ * reads. */
 static size_t inbox_at(const struct device_scatter *op, int step)
 {
     return op->slots_at + (size_t)(step % INBOXES) * op->pitch;
@@ -164,7 +169,7 @@ static void move_in_parts(
     }
 }
 
-/* One product, of which each rank reads its part where it is. */
+/* Makes the whole product, of which each rank reads its part in place. */
 static void move_whole(
     const struct device_scatter *op, const struct symc_moving *moving)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter on a device, once its arguments have been read: where its
- * parts are in memory that all ranks map, and what is enqueued.
+ * matmul and reduce_scatter on a device, after its arguments have been read:
+ * the layout of the memory that all ranks map, and the operations to enqueue.
  */
 #ifndef SYMC_FUSED_SCATTER_MOVES_H
 #define SYMC_FUSED_SCATTER_MOVES_H
@@ -10,9 +10,10 @@
 #include "fused/device_scaled.h"
 #include "fused/matmul_scatter.h"
 
-#define INBOXES 2 /* where sums come, in turn */
+#define INBOXES 2 /* places that receive sums, used in turn */
 
-/* Products of a part: what begins a sum, adds to it, and ends it. */
+/* Products of a part, by position in its sum: the first, one in the middle, the
+ * last. */
 enum place {
     BEGINS,
     ADDS,
@@ -24,25 +25,26 @@ struct device_scatter {
     struct symc_mover mover; /* first */
     struct matmul_scatter *it;
     int rank, size;
-    bool in_parts;      /* products are of one rank's part each */
+    bool in_parts;      /* one product per rank's part */
     int64_t rows, cols; /* of a part */
-    size_t elem, sum;   /* bytes of an element of a, and of what goes round */
+    size_t elem, sum;   /* bytes of an element of a, and of a sum */
     size_t part, pitch; /* bytes of a part's sums, and from slot to slot */
-    bool packed, parts_packed; /* a is copied first, to: */
+    /* a is copied to a_at first: as a whole, or by parts */
+    bool packed, parts_packed;
     size_t a_at;
     bool b_packed;
     size_t b_at;
-    struct symc_product_matrix b; /* the whole */
-    bool outer;                   /* scales are of rows and columns */
+    struct symc_product_matrix b; /* all of b */
+    bool outer;                   /* one scale per row and column */
     size_t scales_at, b_scales_at;
-    /* Sums for all ranks; the first places are where sums come. */
+    /* Sums for all ranks; the first INBOXES places receive sums. */
     size_t slots_at;
-    size_t sums_at; /* before they are rounded, or copied to the result */
+    size_t sums_at; /* sums before they are rounded, or copied to the result */
     size_t workspace_at, workspace;
     void *plans[PLACES], *whole_plan; /* NULL: none */
 };
 
-/* The rows of a that belong to a rank's part; all, where b is cut. */
+/* Returns the rows of a for a rank's part; all rows if b is divided. */
 static inline struct symmcoll_tensor symc_fused_scatter_rows(
     const struct device_scatter *op, int rank)
 {
@@ -58,7 +60,7 @@ static inline struct symmcoll_tensor symc_fused_scatter_rows(
     return a;
 }
 
-/* All of a, in the order of parts. */
+/* Returns a view of all of a, in the order of the parts. */
 static inline struct symc_f_view symc_fused_scatter_view(
     const struct device_scatter *op)
 {
@@ -67,14 +69,15 @@ static inline struct symc_f_view symc_fused_scatter_view(
     return op->it->last ? view : symc_f_view_cut(&view, op->it->dim, op->size);
 }
 
-/* Sums are results; else they are rounded at the end. */
+/* Returns whether sums have the type of the result; else they are rounded at
+ * the end. */
 static inline bool symc_fused_scatter_is_result(const struct device_scatter *op)
 {
     return op->it->sent == op->it->out.tensor.dtype;
 }
 
-/* The last product writes to the result, which the caller may have where no line of
- * 8-bit floats' products begins; else in memory of the group. */
+/* Returns whether the last product writes to the result. It does not if the
+ * result is not aligned for products of 8-bit floats. */
 static inline bool symc_fused_scatter_ends_in_out(
     const struct device_scatter *op)
 {
@@ -89,7 +92,7 @@ static inline bool symc_fused_scatter_has_one_scale(
     return op->it->scale.mode == SYMC_FUSED_SCALE_ONE;
 }
 
-/* That of a struct device_scatter. */
+/* The mover of a struct device_scatter: enqueues the operation. */
 void symc_fused_scatter_move(
     struct symc_mover *mover, const struct symc_moving *moving);
 

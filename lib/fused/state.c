@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What groups keep for fused operations.  Memory is kept for the next call,
- * which probably is of the same shapes, until the group is released or the world
+ * State of groups for fused operations. Memory is kept for the next call, which
+ * probably has the same shapes, until the group is released or the world is
  * finalized.
  */
 #include "base/cancel.h"
@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of a world. */
+/* The states of a world's groups. */
 struct symc_fused_states {
     struct symc_extension extension; /* first */
-    pthread_mutex_t lock;            /* of what follows */
+    pthread_mutex_t lock;            /* protects what follows */
     struct symc_fused *first;
-    bool loaded; /* the library of fused.blas */
+    bool loaded; /* blas has the library of fused.blas */
     struct symc_blas blas;
 };
 
@@ -37,14 +37,15 @@ static void free_state(struct symc_fused *fused)
     free(fused);
 }
 
-/* ---- the world's ---- */
+/* ---- worlds ---- */
 
-/* Before symmetric memory ends, the groups after it. */
+/* Ends the states of all groups, before symmetric memory and the groups end. */
 static void end_states(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
     struct symc_fused_states *states = (struct symc_fused_states *)extension;
-    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS; /* of all groups */
+    /* limit for all groups together */
+    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
 
     (void)world;
     for (struct symc_fused *at = states->first; at != NULL; at = at->next) {
@@ -56,7 +57,7 @@ static void end_states(
     free(states);
 }
 
-static const char key; /* its address is that of this module's extensions */
+static const char key; /* its address identifies this module's extensions */
 
 static struct symc_extension *make_states(void)
 {
@@ -69,7 +70,7 @@ static struct symc_extension *make_states(void)
     return &states->extension;
 }
 
-/* ---- a group's ---- */
+/* ---- groups ---- */
 
 static void end_state(
     struct symc_group_extension *extension, struct symmcoll_group *group)
@@ -87,7 +88,7 @@ static void end_state(
         *at = fused->next;
         pthread_mutex_unlock(&states->lock);
         symc_fused_shrink(fused);
-        /* Its group has waited. */
+        /* The group's release has waited for its operations. */
         symc_fused_device_end(fused, 0);
     }
     free_state(fused);
@@ -100,7 +101,8 @@ static struct symc_group_extension *make_state(void)
 
     if (made == NULL)
         return NULL;
-    /* Whether this thread has it is asked where a call is refused. */
+    /* The mutex detects a call from a function of a call of this thread, for
+     * enter(). */
     pthread_mutexattr_init(&checked);
     pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&made->lock, &checked);
@@ -110,8 +112,8 @@ static struct symc_group_extension *make_state(void)
     return &made->extension;
 }
 
-/* Under the lock: enter a new one into the world's; one that lacks memory has it
- * now. */
+/* Lists a new state in the world's, under the lock, and allocates the memory
+ * that it lacks. */
 static symmcoll_status_t begin(struct symc_fused_states *states,
     struct symc_fused *fused, struct symmcoll_group *group)
 {
@@ -132,7 +134,7 @@ static symmcoll_status_t begin(struct symc_fused_states *states,
                : SYMMCOLL_ERR_NO_MEMORY;
 }
 
-/* The state of a group, which is made where there is none. */
+/* Returns the state of a group; makes it if there is none. */
 static symmcoll_status_t find(
     struct symmcoll_group *group, struct symc_fused **fused)
 {
@@ -140,7 +142,8 @@ static symmcoll_status_t find(
     struct symc_fused *found;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    /* What a world keeps ends newest first: this before that. */
+    /* Extensions of a world end in reverse order of creation: this one before
+     * symmetric memory. */
     if (symc_symm_of(group->world) == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     states = (struct symc_fused_states *)symc_world_extension(
@@ -158,8 +161,8 @@ static symmcoll_status_t find(
     return status;
 }
 
-/* Loads the BLAS whose number is in rank 0's block, which the other ranks have mapped; in
- * a world of which only this rank is there, in its own. */
+/* Loads the BLAS whose number is in rank 0's block, which all ranks have
+ * mapped, or in this rank's own block if the world has no other rank. */
 static symmcoll_status_t load_agreed(
     struct symc_blas *blas, const struct symmcoll_world *world)
 {
@@ -192,11 +195,11 @@ symmcoll_status_t symc_fused_load(struct symc_fused *fused)
     return status;
 }
 
-#define REFUSAL_RANKS 64 /* of whose words the stack has room */
+#define REFUSAL_RANKS 64 /* ranks of which words fit on the stack */
 
-/* Publish that this rank cannot go on and why, as symc_fused_publish() would:
- * there is no memory for its state, so the others' words are dropped.  Returns
- * status, with its detail. */
+/* Publishes that this rank cannot go on, like symc_fused_publish(). It has no
+ * memory for its state, so the others' words are dropped. Returns status, with
+ * its detail. */
 static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
     const struct symmcoll_call *call, symmcoll_status_t status)
 {
@@ -211,7 +214,7 @@ static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
     return symc_fail(status, "%s", detail);
 }
 
-/* One call at a time. */
+/* Enters a call; one at a time in a group. */
 static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
 {
     struct symc_queue *queue = fused->group->queue;
@@ -223,15 +226,15 @@ static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
             "%s: expected no call in a function that a call of the same group "
             "has called",
             name);
-    /* A rank that published another answer than it acts by would have the others
-     * make their chunks twice. */
+    /* Read once: a rank that published another value than the one it follows
+     * would make the other ranks produce their chunks twice. */
     fused->in_plain = atomic_load(&fused->plain) != 0;
     symc_group_set_caller(fused->group, true);
     return SYMMCOLL_OK;
 }
 
-/* Read the options of a call, before anything else; it has the operation's name
- * for its label where it has none. */
+/* Reads the options of a call before anything else. The operation's name
+ * becomes the label if there is none. */
 static symmcoll_status_t read_call(const char *name,
     const struct symmcoll_call *call, struct symmcoll_call *copy)
 {
@@ -263,7 +266,8 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
     status = find(group, &begun->fused);
     if (status == SYMMCOLL_OK)
         status = enter(begun->fused, name);
-    else if (kind != SYMC_SYMM_WAIT_VALUE) /* others call it too */
+    /* collectives only: the other ranks make the call, too */
+    else if (kind != SYMC_SYMM_WAIT_VALUE)
         status = publish_refusal(group, &begun->options, status);
     if (status != SYMMCOLL_OK) {
         symc_group_leave(group);
