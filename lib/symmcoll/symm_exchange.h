@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on symmetric memory that move elements only: exchanges of pieces
- * whose sizes are in symmetric memory, too, and simpler ones.  What symm_ops.h
- * says of all operations holds here.
+ * Operations on symmetric memory that only move elements: exchanges of pieces
+ * with sizes in symmetric memory, and simpler ones.  symm_ops.h describes their
+ * common arguments and errors.
  * Manual: symmcoll_symm_all_to_all_v(3), symmcoll_symm_broadcast(3).
  */
 #ifndef SYMMCOLL_SYMM_EXCHANGE_H
@@ -17,25 +17,23 @@ struct symmcoll_symm_plan;
 #define SYMMCOLL_SYMM_EXPERTS_MAX 1024 /* of each rank */
 
 /*
- * What is exchanged: rows, divided into pieces, as many as there are ranks times
- * experts.  All four places are in the handle's buffers, apart from each other,
- * and the same on all ranks; all members but in_offset and out_offset describe
- * one exchange, which a plan can repeat.  Initialise it with
- * SYMMCOLL_SYMM_EXCHANGE_INIT.
+ * An exchange of rows, which are divided into one piece for each expert of each
+ * rank.  The four places are in the handle's buffers, do not overlap, and are
+ * the same on all ranks.  Initialise it with SYMMCOLL_SYMM_EXCHANGE_INIT.
  */
 struct symmcoll_symm_exchange {
     size_t size;              /* sizeof(struct symmcoll_symm_exchange) */
     size_t in_offset;         /* bytes: the rows that this rank sends */
-    size_t out_offset;        /* bytes: those that it receives */
-    size_t in_rows;           /* room for so many */
-    size_t out_rows;          /* likewise */
+    size_t out_offset;        /* bytes: the rows that it receives */
+    size_t in_rows;           /* room for rows at in_offset */
+    size_t out_rows;          /* room for rows at out_offset */
     size_t row;               /* elements of a row */
     size_t in_splits_offset;  /* bytes, a multiple of 8: see below */
-    size_t out_splits_offset; /* likewise */
-    size_t major_align; /* an expert's rows begin on a multiple of so many, and
-                           take as many at least; 0: one after another */
+    size_t out_splits_offset; /* bytes, a multiple of 8: see below */
+    size_t major_align; /* each expert's rows begin at a multiple of it and
+                           occupy at least as many; 0: without gaps */
     enum symmcoll_dtype dtype;
-    int32_t experts; /* of each rank */
+    int32_t experts; /* of each rank; 1 to SYMMCOLL_SYMM_EXPERTS_MAX */
 };
 #define SYMMCOLL_SYMM_EXCHANGE_INIT                                    \
     {                                                                  \
@@ -44,20 +42,21 @@ struct symmcoll_symm_exchange {
     }
 
 /*
- * Send each piece to the rank of its expert.
+ * Sends each piece to the rank of its expert.
  *
- * The splits of in are int64_t, the rows of each piece: those for the experts of
- * rank 0, then those for the experts of rank 1, and so on; the pieces are in that
- * order, one after another.  The result has the pieces for this rank's first
- * expert in the order of the ranks that sent them, then those for its second one.
- * The splits of out are filled in: the rows of each piece of the result, then as
- * many numbers more, the row at which each begins.
+ * The splits of in are int64_t, the number of rows of each piece: those for the
+ * experts of rank 0, then those for the experts of rank 1, and so on; the
+ * pieces are in the same order, without gaps.  The result has the pieces for
+ * this rank's first expert in the order of the ranks that sent them, then those
+ * for its second one, and so on.  The splits of out are filled in: the number
+ * of rows of each piece of the result, then the row at which each begins.
  *
  * With one expert of each rank this is all_to_all_vdev.
- * Errors besides: INVALID on all ranks where the splits of any rank are negative,
- * more rows than in_rows or than another one's out_rows: names it.  On a device
- * that is found when it runs: it fails the group, and nothing is moved.
- * UNSUPPORTED on all ranks, there: cuda.staging has no room for the splits of all.
+ * Errors besides: INVALID on all ranks, if the splits of a rank are negative,
+ * or add up to more than in_rows or than a receiver's out_rows: the detail
+ * names it.  On a device that is found when the operation runs: it fails the
+ * group, and nothing is moved.  UNSUPPORTED on all ranks, on devices: the
+ * splits of all do not fit in cuda.staging.
  * Source: torch.ops.symm_mem.all_to_all_vdev, all_to_all_vdev_2d.
  */
 SYMMCOLL_CHECKED
@@ -66,10 +65,10 @@ symmcoll_status_t symmcoll_symm_all_to_all_v(struct symmcoll_symm *handle,
     const struct symmcoll_call *call);
 
 /*
- * The way back: the input and its splits are as that leaves its result and the
- * splits of that (sizes, then places); the result is in the order of that one's
- * input, without gaps, and so are its splits, with their places.  major_align is
- * not read.
+ * Reverses symmcoll_symm_all_to_all_v().  Input and splits of in are the result
+ * and the splits of out of that call (sizes, then rows).  The result has the
+ * order of its input, without gaps; so have the splits of out, with the rows at
+ * which pieces begin.  major_align is not read.
  * Source: torch.ops.symm_mem.all_to_all_vdev_2d_offset.
  */
 SYMMCOLL_CHECKED
@@ -78,24 +77,29 @@ symmcoll_status_t symmcoll_symm_all_to_all_v_back(struct symmcoll_symm *handle,
     const struct symmcoll_call *call);
 
 /*
- * A plan: read and check the splits of all ranks once, and move rows with them as
- * often as wanted.  Collective, as symmcoll_symm_all_to_all_v() but without
- * moving rows.  It keeps the handle, which can be released before.
+ * Creates a plan: reads and checks the splits of all ranks once, for any number
+ * of exchanges.  Collective, as symmcoll_symm_all_to_all_v(), but moves no
+ * rows.  The plan holds a reference to the handle, which can be released
+ * before.
  *
- * symmcoll_symm_plan_run()    move: as symmcoll_symm_all_to_all_v(), which reads
- *                             the splits; all ranks run the same plan
- * symmcoll_symm_plan_place()  where a piece of this rank's input goes: which rank
- *                             (out), and the first row there (out)
- * symmcoll_symm_plan_free()   NULL is valid; once for each plan, also after the
- *                             group's release or finalize; of a device waits as
- *                             symmcoll_symm_release() of the last handle, and no
- *                             graph that runs the plan is started any more
+ * symmcoll_symm_plan_run()    moves rows as symmcoll_symm_all_to_all_v() does,
+ *                             without reading the splits; all ranks run the
+ *                             same plan
+ * symmcoll_symm_plan_place()  returns the destination of a piece of this rank's
+ *                             input: the rank (out), and the first row there
+ *                             (out)
+ * symmcoll_symm_plan_free()   releases a plan, also after the group's release
+ *                             or finalize; NULL is valid.  On a device it waits
+ *                             as symmcoll_symm_release() of the last handle,
+ *                             and no graph that runs the plan may be launched
+ *                             after it
  *
- * Errors besides: NO_MEMORY; of plan_run INVALID (the group has been released); of
- * plan_place UNSUPPORTED (a plan of a device, whose splits the host does not read:
- * the detail has rank and byte where the row is).
- * Source: torch.ops.symm_mem._make_a2a_exchange_plan, _make_a2a_2d_exchange_plan,
- * _all_to_all_get.
+ * Errors besides: NO_MEMORY; of plan_run: INVALID (the group has been
+ * released); of plan_place: UNSUPPORTED (a plan of a device, whose splits the
+ * host does not read: the detail has the rank, and the byte at which it stores
+ * the row).
+ * Source: torch.ops.symm_mem._make_a2a_exchange_plan,
+ * _make_a2a_2d_exchange_plan, _all_to_all_get.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
@@ -115,15 +119,16 @@ SYMMCOLL_API
 void symmcoll_symm_plan_free(struct symmcoll_symm_plan *plan);
 
 /*
- * Write rows, each to a place of its own: row i of in to row rows[i] of what is
- * at out_offset in the buffer of rank ranks[i].
+ * Writes rows to arbitrary places: row i of in to row rows[i] of the matrix at
+ * out_offset in the buffer of rank ranks[i].
  *
- * out_rows  room for so many in each buffer, the same on all ranks
- * in        count rows of `row` elements; count is this rank's own
- * ranks,    count of each; no two rows of any ranks go to the same place
+ * out_rows  number of rows of that matrix, the same on all ranks
+ * in        count rows of `row` elements; count may differ between ranks
+ * ranks,    count destinations; no two rows of any ranks go to the same place
  * rows
  *
- * Errors besides: INVALID on all ranks where those of any rank are not there.
+ * Errors besides: INVALID on all ranks, if a destination of any rank does not
+ * exist.
  * Source: torch.ops.symm_mem._all_to_all_v_2d_index_push.
  */
 SYMMCOLL_CHECKED
@@ -133,18 +138,21 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
     const struct symmcoll_call *call);
 
 /*
- * broadcast         copy count elements of the root's buffer to all others
- * all_to_all        count elements for each rank, in the order of ranks, from
- *                   in_offset; those of each to out_offset, in the same order
- * all_gather_offset each rank writes its elements into all buffers; ends[r] is
- *                   the element before which those of rank r end.  In place: in
- *                   is where this rank's belong
- * permute           each rank r sends count elements at in_offset to rank to[r],
- *                   which receives them at out_offset; to has each rank once
- * reshard           each rank has rows * columns elements of a matrix of which
- *                   one dimension is divided between the ranks: `from`, 0 rows, 1
- *                   columns; out receives as many of the matrix whose other one,
- *                   `to`, is: a multiple of the number of ranks here
+ * broadcast          copies count elements of the root's buffer to all others
+ * all_to_all         sends count elements from in_offset to each rank, in the
+ *                    order of ranks, and receives those of each rank at
+ *                    out_offset, in the same order
+ * all_gather_offset  writes each rank's elements to all buffers; ends[r] is the
+ *                    element at which those of rank r end (exclusive).  In
+ *                    place: in is the address of this rank's part in its buffer
+ * permute            sends count elements at in_offset of each rank r to rank
+ *                    to[r], which receives them at out_offset; to is a
+ *                    permutation
+ * reshard            changes the dimension in which a matrix is divided between
+ *                    the ranks: `from`, 0 for rows, 1 for columns, becomes
+ *                    `to`, the other one.  Each rank has rows * columns
+ *                    elements, and out receives as many; the length of `to`
+ *                    here is a multiple of the number of ranks
  *
  * Source: torch.ops.symm_mem.nvshmem_broadcast, nvshmem_all_to_all,
  * nccl_all_to_all_nd (reshard) and the functions of these names.

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory: a buffer of the same size on every rank of a group, which all
- * of them read and write where it lies, and signals between them.  Memory of one
- * machine: the host's, or that of its devices.  Manual: symmcoll_symm_alloc(3),
- * symmcoll_symm_rendezvous(3), symmcoll_symm_put_signal(3).
+ * Symmetric memory: a buffer of the same size on every rank of a group, which
+ * all ranks read and write in place, and signals between the ranks.  The memory
+ * is on one machine: that of the host, or of its devices.
+ * Manual: symmcoll_symm_alloc(3), symmcoll_symm_rendezvous(3),
+ * symmcoll_symm_put_signal(3).
  *
- * Order of memory: what a rank has done before symmcoll_symm_put_signal() is
- * seen by the rank whose symmcoll_symm_wait_signal() takes that signal; and what
- * the taking rank has done before that, by the source after its next put on the
- * same channel.  What each rank has done before symmcoll_symm_barrier() is seen
- * by all after it; where that has expired, before the call that has, since it
- * counts as arrived from then on: what it does before it repeats the call need
- * not be seen.  Nothing else here orders anything.
+ * Memory ordering: accesses of a rank before symmcoll_symm_put_signal() are
+ * visible to the rank that takes the signal by symmcoll_symm_wait_signal();
+ * accesses of that rank before the wait are visible to the source after its
+ * next put on the same channel.  Accesses of each rank before
+ * symmcoll_symm_barrier() are visible to all ranks after it.  A rank counts as
+ * arrived from the first call of a barrier: if that call expires and is
+ * repeated, accesses between the two need not be visible.  Nothing else here
+ * orders anything.
  *
- * Memory of devices: signals, barriers and what symm_ops.h has for one rank are
- * enqueued on the group's current stream (symmcoll_group_set_stream()) and return.
- * They are ordered by that stream alone; a timeout of 0 is INVALID; and a wait in
- * vain fails the group, with the call, both ranks and the channel.
+ * Device memory: signals, barriers and the one-sided operations of symm_ops.h
+ * are enqueued on the group's current stream (symmcoll_group_set_stream()) and
+ * return.  Only that stream orders them; a timeout of 0 is INVALID.  A wait
+ * that expires on the device fails the group, with a detail that names the
+ * call, both ranks and the channel.
  */
 #ifndef SYMMCOLL_SYMM_MEM_H
 #define SYMMCOLL_SYMM_MEM_H
@@ -33,19 +36,20 @@ struct
 struct symmcoll_symm_pool;
 struct symmcoll_world;
 
-/* ---- memory of a rank ---- */
+/* ---- allocation ---- */
 
-/* How to allocate.  Initialise it with SYMMCOLL_SYMM_ARGS_INIT. */
+/* The options of an allocation.  Initialise it with SYMMCOLL_SYMM_ARGS_INIT. */
 struct symmcoll_symm_args {
     size_t size; /* sizeof(struct symmcoll_symm_args) */
     size_t pad;  /* bytes of the signal pad, a multiple of 16, the same on all
                     ranks; 0: symm_mem.pad */
-    int64_t id; /* not 0: what was freed with this id is allocated again, at the
-                    same address, with its bytes and its handles; it is positive,
-                    and its memory stays this rank's until finalize.  Of a device
-                    it is waited for as by symmcoll_symm_free() */
+    int64_t id;  /* positive: a persistent allocation.  Memory that was freed
+                    with this id is allocated again, at the same address, with
+                    its bytes and its handles, and is kept until finalize.  On
+                    a device, the call waits as symmcoll_symm_free() does.
+                    0: none */
     enum symmcoll_device device; /* SYMMCOLL_HOST or SYMMCOLL_CUDA */
-    int device_index;            /* which of its kind; 0 for the host */
+    int device_index;            /* of its kind; 0 for the host */
 };
 #define SYMMCOLL_SYMM_ARGS_INIT                                   \
     {                                                             \
@@ -53,19 +57,19 @@ struct symmcoll_symm_args {
     }
 
 /*
- * Allocate symmetric memory.  Local: the ranks allocate each their own, and join
- * them by symmcoll_symm_rendezvous().
+ * Allocates symmetric memory.  Local: each rank allocates its own, and
+ * symmcoll_symm_rendezvous() joins the allocations of the ranks.
  *
- * nbytes  0 is valid: signals alone
+ * nbytes  0 is valid: signals only
  * args    NULL for the defaults
- * data    out: begins on a page, reads as zeros, is backed by memory; release
- *         with symmcoll_symm_free().  symmcoll_finalize() releases what is left.
- *         Of a device: an address there, which the host does not read
+ * data    out: page-aligned, zeroed, backed by memory; release with
+ *         symmcoll_symm_free().  symmcoll_finalize() releases what remains.
+ *         Device memory has a device address, which the host cannot read
  *
- * Errors: INVALID (an id whose memory has not been freed, or had another size or
- * place; no such device), NO_MEMORY (what was asked, what there is), SYSTEM,
- * UNSUPPORTED (no driver, no module for the device: what is missing), DEVICE,
- * TIMEOUT (something still runs in the memory of an id).
+ * Errors: INVALID (memory of this id has not been freed, or had another size or
+ * place; no such device), NO_MEMORY (the detail has the requested and the
+ * available size), SYSTEM, UNSUPPORTED (no driver, no module for the device),
+ * DEVICE, TIMEOUT (an operation still uses the memory of this id).
  * Source: torch.distributed._symmetric_memory.empty, and
  * _SymmetricMemory.empty_strided_p2p.         Manual: symmcoll_symm_alloc(3).
  */
@@ -74,26 +78,28 @@ symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
     size_t nbytes, const struct symmcoll_symm_args *args, void **data);
 
 /*
- * The same for a tensor, in the memory that its device and device_index name.  Its
- * type, dimensions, lengths and strides are read, and data is set; strides that
- * are all 0 are set to those of a contiguous one.
- * Errors: as above; INVALID (shape, strides; args that name another device).
+ * Allocates symmetric memory for a tensor, on its device and device_index, as
+ * symmcoll_symm_alloc() does.  Reads its type, dimensions, lengths and strides,
+ * and sets data.  Strides that are all 0 are set to those of a contiguous
+ * tensor.
+ * Errors: those of symmcoll_symm_alloc(); INVALID (shape, strides; args that
+ * name another device).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_alloc_tensor(struct symmcoll_world *world,
     const struct symmcoll_symm_args *args, struct symmcoll_tensor *tensor);
 
 /*
- * Use memory of the program's own, without a copy: so many bytes of a memfd.
+ * Makes memory of the program symmetric without a copy: nbytes of a memfd.
  *
  * fd      sealed against shrinking (F_SEAL_SHRINK) and not against writing;
  *         borrowed for the call
- * offset  in it; on a page, a huge one where the memfd is made of those
+ * offset  in the memfd; a multiple of the page size, that of a huge page if the
+ *         memfd has those
  * args    without an id, and of host memory
- * data    out: where this rank sees it; release with symmcoll_symm_free()
+ * data    out: the address in this rank; release with symmcoll_symm_free()
  *
- * Errors: INVALID (no memfd, seals, fewer bytes: expected and found),
- * NO_MEMORY, SYSTEM.
+ * Errors: INVALID (not a memfd, wrong seals, too short), NO_MEMORY, SYSTEM.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
@@ -101,27 +107,27 @@ symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     void **data);
 
 /*
- * Make device memory of the program's own symmetric, without a copy: so many bytes
- * of what cuMemAlloc() or cudaMalloc() has returned, or of what cuMemMap() has
- * mapped.  Local, as symmcoll_symm_alloc().  The address is then as one of that:
- * symmcoll_symm_rendezvous() joins it, with every operation.
+ * Makes device memory of the program symmetric without a copy: nbytes of an
+ * allocation of cuMemAlloc() or cudaMalloc(), or of a mapping of cuMemMap().
+ * Local.  symmcoll_symm_rendezvous() joins the address as one of
+ * symmcoll_symm_alloc(), and all operations work on it.
  *
- * data    borrowed until symmcoll_symm_deregister(), see there; at a multiple of
- *         16 bytes, anywhere in an allocation: peers map all of that.  Its bytes
- *         are as they were
+ * data    borrowed until symmcoll_symm_deregister(); a multiple of 16 bytes,
+ *         anywhere in an allocation, all of which peers map.  Its bytes are
+ *         kept
  * nbytes  1 or more, within that allocation
- * args    without an id; SYMMCOLL_HOST, as in NULL, stands for the device that
+ * args    without an id; SYMMCOLL_HOST, the default, stands for the device that
  *         the memory is on
  *
- * All ranks of a group pass memory of cuMemAlloc(), or all mapped memory, which
- * symmcoll_symm_alloc() counts as; the rendezvous returns UNSUPPORTED otherwise.
- * Mapped memory has been created with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
- * unless all ranks are of one process.
+ * All ranks of a group pass memory of cuMemAlloc(), or all pass mapped memory,
+ * which includes that of symmcoll_symm_alloc(); otherwise the rendezvous
+ * returns UNSUPPORTED.  Unless all ranks are threads of one process, mapped
+ * memory has to be created with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
  *
- * Errors: INVALID (freed, of another device, fewer bytes: expected and found;
- * bytes that are symmetric, or were and are still in use, or that these take
- * besides), UNSUPPORTED (host memory; memory that other processes cannot map; no
- * module for the device), NO_MEMORY, DEVICE.
+ * Errors: INVALID (memory that was freed, is on another device or too short;
+ * bytes that are symmetric, or were and are still in use, or share a piece of
+ * device memory with such bytes), UNSUPPORTED (host memory; memory that other
+ * processes cannot map; no module for the device), NO_MEMORY, DEVICE.
  * Source: ncclCommWindowRegister of NCCL 2.27, which is collective.
  * Manual: symmcoll_symm_alloc(3).
  */
@@ -130,11 +136,13 @@ symmcoll_status_t symmcoll_symm_register(struct symmcoll_world *world,
     void *data, size_t nbytes, const struct symmcoll_symm_args *args);
 
 /*
- * The opposite; NULL is fine.  Waits as symmcoll_symm_free(), and frees nothing.
- * The program may free memory of cuMemAlloc() when all ranks have deregistered
- * theirs and released their handles on it, or finalized; and unmap what cuMemMap()
- * has mapped when this rank has, for peers keep that.
- * Errors: those of symmcoll_symm_free(); INVALID (no address that has been
+ * Ends the registration of memory by symmcoll_symm_register(); NULL is valid.
+ * Waits as symmcoll_symm_free() does; the memory remains the program's.  The
+ * program may free memory of cuMemAlloc() when all ranks have deregistered
+ * theirs and released their handles on it, or have finalized.  It may unmap
+ * memory of cuMemMap() when this rank has deregistered it, since peers keep
+ * their mappings.
+ * Errors: those of symmcoll_symm_free(); INVALID (not an address that has been
  * registered).
  */
 SYMMCOLL_API
@@ -142,27 +150,27 @@ symmcoll_status_t symmcoll_symm_deregister(
     struct symmcoll_world *world, void *data);
 
 /*
- * Release an allocation; NULL is fine.  Local: what peers still read remains until
- * they have released their handles or ended, and on this rank until it has released
- * its own.  What is of a pool returns to it.
+ * Frees an allocation; NULL is valid.  Local: peers can access its bytes until
+ * they have released their handles or ended, this rank until it has released
+ * its own.  An allocation of a pool returns to the pool.
  *
- * Of host memory it waits for nobody.  Of a device it waits until all that this rank
- * had enqueued by then in groups that have joined the memory has ended, also what
- * waits for peers itself: for its timeout, of calls that have none the group's, and
- * 1.5 s to end what has failed.  It may be called while a stream is captured; a graph
- * that uses the memory is not started after that.
+ * For host memory the call does not wait.  For device memory it waits until all
+ * operations that this rank has enqueued in the groups that have joined the
+ * memory have ended, including those that wait for peers.  The limit is their
+ * timeout (the group's, for calls without one), and 1.5 s more to end a failed
+ * operation.  It may be called while a stream is captured; do not launch a
+ * graph that uses the memory after that.
  *
- * Errors, after which nothing has been released: INVALID (no address that an
- * allocation begins with; a workspace; memory that has been registered), TIMEOUT
- * (what still runs, on which stream: the call can be repeated), DEVICE (the group was
- * released before a device had let go of the memory, which remains until the process
- * ends).
+ * Errors, with nothing released: INVALID (not the address of an allocation; a
+ * workspace; registered memory), TIMEOUT (the detail names the operation that
+ * still runs and its stream: call again later), DEVICE (the group was released
+ * while a device still used the memory, which remains until the process ends).
  */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_free(struct symmcoll_world *world, void *data);
 
-/* 1 where an address is in memory that this rank has allocated, imported or
- * registered and not freed, else 0. */
+/* Returns 1 if an address is in memory that this rank has allocated, imported
+ * or registered and not freed or deregistered, else 0. */
 SYMMCOLL_API
 int symmcoll_symm_is_symmetric(
     struct symmcoll_world *world, const void *address);
@@ -170,103 +178,104 @@ int symmcoll_symm_is_symmetric(
 /* ---- pools ---- */
 
 /*
- * A pool keeps what is freed, for the next allocation of that size: temporary
- * tensors cost no system calls, and no new rendezvous.  Nothing is
- * split and nothing is lent to other pools: each allocation begins on a page and
- * has a signal pad of its own.
+ * Creates a pool, which keeps freed allocations for later ones of the same
+ * size: temporary tensors need no system calls and no new rendezvous.
+ * Allocations are neither split nor shared with other pools: each is
+ * page-aligned and has a signal pad of its own.
  *
  * args  the pad and the device of each allocation; without an id.  NULL for the
  *       defaults
- * pool  out: release with symmcoll_symm_pool_free(), or by symmcoll_finalize()
+ * pool  out: released by symmcoll_symm_pool_free(), or by symmcoll_finalize()
  *
- * Errors: INVALID (no such device), NO_MEMORY, and as of symmcoll_symm_alloc()
- * UNSUPPORTED, DEVICE.
- * Source: torch.cuda.MemPool of torch.distributed._symmetric_memory.get_mem_pool.
+ * Errors: INVALID (no such device), NO_MEMORY, and, as for
+ * symmcoll_symm_alloc(), UNSUPPORTED and DEVICE.
+ * Source: torch.cuda.MemPool of
+ * torch.distributed._symmetric_memory.get_mem_pool.
  * Manual: symmcoll_symm_pool_create(3).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_pool_create(struct symmcoll_world *world,
     const struct symmcoll_symm_args *args, struct symmcoll_symm_pool **pool);
 
-/* The pool that every world has, for those that need none of their own; borrowed.
- * Errors: INVALID, NO_MEMORY. */
+/* Returns the world's default pool, borrowed.  Errors: INVALID, NO_MEMORY. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_default_pool(
     struct symmcoll_world *world, struct symmcoll_symm_pool **pool);
 
 /*
- * Allocate from a pool.  Local.  Of what has been freed the oldest allocation of
- * exactly nbytes is used, with the bytes that it has, unless this rank has a
- * handle on it; else a new one is made, as by symmcoll_symm_alloc().
+ * Allocates from a pool.  Local.  Takes the oldest freed allocation of exactly
+ * nbytes, with its bytes, on which this rank has no handle and which no
+ * operation uses; if there is none, makes a new one, as symmcoll_symm_alloc()
+ * does.
  *
  * data  out: release with symmcoll_symm_free(), which returns it to the pool.
- *       Peers that have handles on it see what it is used for next
+ *       Peers that have handles on it see its next contents
  *
  * symmcoll_symm_rendezvous() is collective once after each such call, on all
- * ranks, also where the memory has been joined before: then, if it was with the
- * same memory of all others, nothing is exchanged and the former handle is
- * returned.
+ * ranks, even if the memory has been joined before.  If it was joined with the
+ * same memory of all other ranks, the former handle is returned.
  *
- * Errors: as of symmcoll_symm_alloc().
+ * Errors: those of symmcoll_symm_alloc().
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_pool_alloc(
     struct symmcoll_symm_pool *pool, size_t nbytes, void **data);
 
-/* The same for a tensor, as by symmcoll_symm_alloc_tensor(). */
+/* Allocates from a pool for a tensor, as symmcoll_symm_alloc_tensor() does. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
     struct symmcoll_symm_pool *pool, struct symmcoll_tensor *tensor);
 
-/* What a pool has.  Begins as SYMMCOLL_SYMM_POOL_INFO_INIT. */
+/* The contents of a pool.  Initialise it with SYMMCOLL_SYMM_POOL_INFO_INIT. */
 struct symmcoll_symm_pool_info {
     size_t size;         /* sizeof(struct symmcoll_symm_pool_info) */
     size_t used;         /* allocations that have not been freed */
-    size_t used_nbytes;  /* as asked for */
+    size_t used_nbytes;  /* as requested */
     size_t freed;        /* allocations that can be used again */
-    size_t freed_nbytes; /* as asked for */
+    size_t freed_nbytes; /* as requested */
 };
 #define SYMMCOLL_SYMM_POOL_INFO_INIT                       \
     {                                                      \
         sizeof(struct symmcoll_symm_pool_info), 0, 0, 0, 0 \
     }
 
-/* Errors: INVALID. */
+/* Fills in the contents of a pool.  Errors: INVALID. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_pool_get_info(
     struct symmcoll_symm_pool *pool, struct symmcoll_symm_pool_info *info);
 
-/* Release what has been freed.  Local; memory of a device as by symmcoll_symm_free().
- * Errors: INVALID; TIMEOUT, DEVICE (as there; some of it is left). */
+/* Releases the freed allocations of a pool.  Local; for device memory it waits
+ * as symmcoll_symm_free() does.  Errors: INVALID; TIMEOUT, DEVICE (some
+ * allocations are still in use, and remain). */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_pool_trim(struct symmcoll_symm_pool *pool);
 
-/* Release a pool; NULL is fine.  What has not been freed remains, as what
- * symmcoll_symm_alloc() returns.  Errors: INVALID (the default pool); those of
- * symmcoll_symm_pool_trim(), after which the pool is still there. */
+/* Releases a pool; NULL is valid.  Allocations that have not been freed remain,
+ * as those of symmcoll_symm_alloc().  Errors: INVALID (the default pool); those
+ * of symmcoll_symm_pool_trim(), after which the pool still exists. */
 SYMMCOLL_API
 symmcoll_status_t symmcoll_symm_pool_free(struct symmcoll_symm_pool *pool);
 
 /* ---- handles ---- */
 
 /*
- * Join the allocations of all members of a group.  Collective, once for an
- * allocation and a group, in the order of their other operations; calls after
- * that are local and return the same handle for the same address.  An allocation
- * may be joined in several groups.
+ * Joins the allocations of all members of a group.  Collective, once for each
+ * allocation and group, in the order of the group's other operations; later
+ * calls are local and return the same handle for the same address.  An
+ * allocation may be joined in several groups.
  *
- * data    an address in an allocation: equally far from its start on all ranks
+ * data    an address in an allocation, at the same offset on all ranks
  * call    timeout; NULL for the default
- * handle  out: for what there is from data on; release with
+ * handle  out: on the memory from data on; release with
  *         symmcoll_symm_release(), as often as it was returned
  *
- * Every rank passes memory of the same size, with a signal pad of the same size:
- * all in host memory, or each in that of its device of the group.
- * Errors, on all ranks: MISMATCH (sizes, addresses or kinds of memory that differ:
- * names each rank's), NOT_SYMMETRIC (no such memory: names the rank), NO_MEMORY,
- * SYSTEM, INVALID (a pad too small for a group of so many; another device than the
- * group's), UNSUPPORTED (ranks on
- * several machines), and those of collectives, of which the group fails.
+ * Every rank passes memory of the same size, with a signal pad of the same
+ * size: all in host memory, or each on its device of the group.  Errors, on all
+ * ranks: MISMATCH (sizes, offsets or kinds of memory differ: the detail has
+ * each rank's), NOT_SYMMETRIC (the address is in no allocation: the detail
+ * names the rank), NO_MEMORY, SYSTEM, INVALID (the pad is too small for the
+ * size of the group; another device than the group's), UNSUPPORTED (ranks on
+ * several machines), and those of collectives that fail the group.
  * Source: torch.distributed._symmetric_memory.rendezvous.
  * Manual: symmcoll_symm_rendezvous(3).
  */
@@ -276,8 +285,8 @@ symmcoll_status_t symmcoll_symm_rendezvous(struct symmcoll_group *group,
     struct symmcoll_symm **handle);
 
 /*
- * The handle for an address, of an allocation that has been joined in the group.
- * handle (out) is borrowed: valid until the allocation is freed.
+ * Finds the handle for an address whose allocation has been joined in the
+ * group.  handle (out) is borrowed: valid until the allocation is freed.
  * Errors: INVALID (before the rendezvous), NOT_SYMMETRIC.
  * Source: torch._C._distributed_c10d._SymmetricMemory.get_symmetric_memory.
  */
@@ -285,37 +294,41 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
     const void *data, struct symmcoll_symm **handle);
 
-/* Release a handle; NULL is fine.  Waits for nobody; the last one on memory of a
- * device that has been freed, as symmcoll_symm_free(): what does not end by then keeps
- * the memory until a later release, rendezvous or finalize finds that it has.  A handle
- * keeps the memory of all members for this rank, also where the allocation has been
- * freed or the group released, until finalize; it can be released after that. */
+/*
+ * Releases a handle; NULL is valid.  Until then this rank can access the memory
+ * of all members, also if the allocation has been freed or the group released,
+ * but not after symmcoll_finalize().  A handle may be released after finalize.
+ *
+ * The call does not wait, except for the last handle on device memory that has
+ * been freed: then it waits as symmcoll_symm_free() does.  Memory that is still
+ * in use after that is released by a later release, rendezvous or finalize.
+ */
 SYMMCOLL_API
 void symmcoll_symm_release(struct symmcoll_symm *handle);
 
-/* What is known of a handle.  Begins as SYMMCOLL_SYMM_INFO_INIT. */
+/* The properties of a handle.  Initialise it with SYMMCOLL_SYMM_INFO_INIT. */
 struct symmcoll_symm_info {
     size_t size;                  /* sizeof(struct symmcoll_symm_info) */
-    struct symmcoll_group *group; /* borrowed; NULL: it has been released */
-    int rank;                     /* this rank's, in the group */
+    struct symmcoll_group *group; /* borrowed; NULL if it has been released */
+    int rank;                     /* this rank's number in the group */
     int nranks;
-    size_t nbytes;         /* of each rank's buffer, from the address on */
-    size_t offset;         /* bytes from the start of the allocation to it */
+    size_t nbytes;         /* of each rank's buffer, from data on */
+    size_t offset;         /* of the handle's address in the allocation */
     size_t pad;            /* bytes of each rank's signal pad */
-    int channels;          /* of signals: 0 to channels - 1 */
-    void *const *buffers;  /* each rank's buffer, where this rank sees it;
+    int channels;          /* number of signal channels: 0 to channels - 1 */
+    void *const *buffers;  /* each rank's buffer, at its address in this rank;
                               borrowed from the handle, as are the pads */
     uint32_t *const *pads; /* each rank's signal pad */
-    enum symmcoll_device device; /* the memory of all */
-    int device_index;            /* this rank's of that kind */
+    enum symmcoll_device device; /* of all ranks' memory */
+    int device_index;            /* of this rank's memory */
 
-    /* For kernels of the program's; NULL in host memory. */
-    void *multicast; /* from the address on: what multimem instructions store
-                        there every rank has, what they load is the sum; NULL
+    /* For kernels of the program; NULL in host memory. */
+    void *multicast; /* of the buffers: multimem stores write to every rank,
+                        multimem loads return the sum; NULL
                         without multicast, or with cuda.multicast = off */
-    void *const *device_starts;   /* in memory of the device: each rank's
-                                     allocation, whose buffer begins at offset */
-    uint32_t *const *device_pads; /* likewise, each rank's signal pad */
+    void *const *device_starts;   /* in device memory: each rank's allocation,
+                                     where its buffer is at offset */
+    uint32_t *const *device_pads; /* in device memory: each rank's signal pad */
 };
 #define SYMMCOLL_SYMM_INFO_INIT                                                \
     {                                                                          \
@@ -323,36 +336,38 @@ struct symmcoll_symm_info {
             SYMMCOLL_HOST, 0, NULL, NULL, NULL                                 \
     }
 
-/* Errors: INVALID. */
+/* Fills in the properties of a handle.  Errors: INVALID. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_get_info(
     const struct symmcoll_symm *handle, struct symmcoll_symm_info *info);
 
 /*
- * Bytes of a rank's buffer, where this rank sees them.
+ * Returns the address, in this rank, of nbytes of a rank's buffer.
  *
- * rank    of the group; this one's own, too
+ * rank    of the group; may be this rank
  * offset  in bytes, from the handle's address on
  * buffer  out: valid as long as the handle
  *
- * Errors: INVALID (past the end: both numbers of bytes).
+ * Errors: INVALID (past the end of the buffer).
  * Source: torch._C._distributed_c10d._SymmetricMemory.get_buffer.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_buffer(struct symmcoll_symm *handle, int rank,
     size_t offset, size_t nbytes, void **buffer);
 
-/* The same as a contiguous tensor, whose type, dimensions and lengths are read,
- * and whose data and strides are set; offset is in elements. */
+/* Sets data, device and strides of a contiguous tensor in a rank's buffer.
+ * Reads its type, dimensions and lengths; offset is in elements.  Otherwise as
+ * symmcoll_symm_buffer(). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
     int64_t offset, struct symmcoll_tensor *tensor);
 
 /*
- * Words of a rank's signal pad, from word number `offset` on.  Slot nranks *
- * channel + source is of the signals of that rank on that channel: 0 but between
- * a put and its wait.  A program may use words as it likes, and puts them back to
- * 0.  Errors: INVALID (past the end).
+ * Returns the address, in this rank, of count words of a rank's signal pad,
+ * from word `offset` on.  Slot nranks * channel + source holds the signals of
+ * that rank on that channel: 1 from a put to its wait, else 0.  A program may
+ * use words for itself, and resets them to 0.  Errors: INVALID (past the end of
+ * the pad).
  * Source: torch._C._distributed_c10d._SymmetricMemory.get_signal_pad.
  */
 SYMMCOLL_CHECKED
@@ -362,20 +377,19 @@ symmcoll_status_t symmcoll_symm_pad(struct symmcoll_symm *handle, int rank,
 /* ---- signals ---- */
 
 /*
- * Put a signal for a rank: its slot for this rank goes from 0 to 1.  Waits while
- * the signal before has not been taken.  Release order, see above.
+ * Puts a signal for a rank: its slot for this rank changes from 0 to 1.  Waits
+ * until the previous signal has been taken.  Release order, see above.
  *
- * channel  0 to channels - 1, see struct symmcoll_symm_info; signals of different
- *          channels are independent.  One thread of a rank at a time puts to a
- *          rank on a channel.  Groups that an allocation in host memory is
- *          joined in have one pad in common: they use channels whose words are
- *          apart.  On a device each group has pads of its own, zeroed when it
- *          joins the allocation
+ * channel  0 to channels - 1, see struct symmcoll_symm_info.  Channels are
+ *          independent.  One thread of a rank at a time puts to a rank on a
+ *          channel.  In host memory, all groups that an allocation is joined in
+ *          share its pad, and use channels with different words.  On a device
+ *          each group has its own pads, zeroed when it joins the allocation
  * timeout  seconds; negative: the group's; 0: does not block
  *
- * Errors: INVALID, TIMEOUT (names both ranks and the channel; the group does not
- * fail), PEER (the rank has died, finalized or released the group), and those of
- * a group that has failed.
+ * Errors: INVALID, TIMEOUT (the detail names both ranks and the channel; the
+ * group remains usable), PEER (the rank has died, finalized or released the
+ * group), and those of a group that has failed.
  * Source: torch._C._distributed_c10d._SymmetricMemory.put_signal, whose timeout
  * is in milliseconds and ends the device's work.
  * Manual: symmcoll_symm_put_signal(3).
@@ -385,10 +399,10 @@ symmcoll_status_t symmcoll_symm_put_signal(
     struct symmcoll_symm *handle, int dst, int channel, double timeout);
 
 /*
- * Wait for the signal of a rank, and take it: this rank's slot for it goes from
- * 1 to 0.  Acquire order.  One thread of a rank at a time waits for a rank on a
- * channel.  A signal that is there is taken, whatever has become of its source.
- * Otherwise as symmcoll_symm_put_signal().
+ * Waits for the signal of a rank and takes it: this rank's slot for it changes
+ * from 1 to 0.  Acquire order.  One thread of a rank at a time waits for a rank
+ * on a channel.  A signal that has been put is taken even if its source has
+ * died or left.  Otherwise as symmcoll_symm_put_signal().
  * Source: torch._C._distributed_c10d._SymmetricMemory.wait_signal.
  */
 SYMMCOLL_CHECKED
@@ -396,11 +410,11 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     struct symmcoll_symm *handle, int src, int channel, double timeout);
 
 /*
- * Wait until all ranks of the handle have arrived at a barrier on this channel;
- * acquire and release order.  Uses no slot of the signal pads.  One thread of a
- * rank at a time is at a barrier of a channel.  After TIMEOUT this rank has
- * arrived, as far as the others know; the next call on this channel waits for the
- * same barrier again.
+ * Waits until all ranks of the handle have arrived at a barrier on this
+ * channel; acquire and release order.  Uses no slot of the signal pads.  One
+ * thread of a rank at a time is in a barrier of a channel.  After TIMEOUT this
+ * rank counts as arrived; its next call on this channel waits for the same
+ * barrier.
  * Source: torch._C._distributed_c10d._SymmetricMemory.barrier.
  */
 SYMMCOLL_CHECKED
@@ -410,16 +424,18 @@ symmcoll_status_t symmcoll_symm_barrier(
 /* ---- workspaces ---- */
 
 /*
- * The group's workspace, of so many bytes or more.  Collective: every rank passes
- * the same nbytes.  Where that is more than any call before has asked for it is
- * allocated anew, as zeros, and who has a handle on the former keeps that.  The
- * group's operations use it where it lies; the group frees it.  It is in the memory
- * of the group's device once an operation has been there, else in host memory.
+ * Returns a handle on the group's workspace, of at least nbytes.  Collective:
+ * every rank passes the same nbytes.  If the workspace is smaller, or in the
+ * wrong memory, it is replaced by a new one, zeroed; handles on the former one
+ * keep that.  The group's operations use it in place, and the group frees it.
+ * It is in the memory of the group's device after the group's first operation
+ * there, else in host memory.
  *
- * handle  out: release with symmcoll_symm_release(), as often as it was returned
+ * handle  out: release with symmcoll_symm_release(), as often as it was
+ *         returned
  *
- * Errors: MISMATCH (names each rank's nbytes), and those of symmcoll_symm_alloc()
- * and symmcoll_symm_rendezvous().
+ * Errors: MISMATCH (the detail has each rank's nbytes), and those of
+ * symmcoll_symm_alloc() and symmcoll_symm_rendezvous().
  * Source: torch.distributed._symmetric_memory.get_symm_mem_workspace.
  */
 SYMMCOLL_CHECKED
