@@ -20,10 +20,10 @@ static const struct entry entries[] = {SYMC_CUBLASLT_FUNCTIONS(ENTRY)};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The process's: the library is loaded once, and never unloaded. */
+/* State of the process: the library is loaded once, and never unloaded. */
 static struct {
     pthread_mutex_t lock;
-    bool loaded; /* the table is whole */
+    bool loaded; /* the table is complete */
     struct symc_cublaslt table;
     struct symc_library self;
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -33,13 +33,13 @@ static struct {
 
 const char *symc_cublaslt_format_version(size_t version, char *buffer)
 {
-    /* 12.9.1 was 120901 as 13.1.0 is 130100; 10.2 and before had less. */
+    /* 120901 is 12.9.1, and 130100 is 13.1.0; up to 10.2 the factors were smaller. */
     (void)snprintf(buffer, 32, "%zu.%zu.%zu", version / 10000,
         version % 10000 / 100, version % 100);
     return buffer;
 }
 
-/* Fill in one member; false where there is no such function. */
+/* Fills in one member; returns false if the library lacks the function. */
 static bool find_entry(
     void *handle, const struct entry *entry, struct symc_cublaslt *table)
 {
@@ -68,7 +68,7 @@ static symmcoll_status_t fill_table(void *handle, struct symc_cublaslt *table)
     return SYMMCOLL_OK;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t load(const char *path, struct symc_cublaslt *table)
 {
     void *handle = symc_library_open(&library.self, path);

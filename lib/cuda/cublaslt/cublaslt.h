@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLASLt: libcublasLt.so.13, opened when a product is first wanted and never
- * linked with; it has half a gigabyte.  What it passes and returns is declared
- * here, as its binary interface has it in 13, so that this is built without its
- * header, and without CUDA's.
+ * cuBLASLt: libcublasLt.so.13, opened at the first product and never linked with, as it
+ * has half a gigabyte.  Its types are declared here after its binary interface of 13, so
+ * that the library is built without cuBLASLt's header, and without CUDA's.
  *
- * Loading is once in a process: the copy that the process has already, else the
- * one that cuda.cublaslt names.  It is never unloaded.
+ * cuBLASLt is loaded once per process: the copy that the process has loaded already,
+ * else the one that cuda.cublaslt names.  It is never unloaded.
  */
 #ifndef SYMC_CUDA_CUBLASLT_CUBLASLT_H
 #define SYMC_CUDA_CUBLASLT_CUBLASLT_H
@@ -19,7 +18,7 @@
 #define SYMC_CUBLASLT_LIBRARY "libcublasLt.so.13"
 #define SYMC_CUBLASLT_MAJOR 13
 
-/* ---- what cuBLASLt declares ---- */
+/* ---- declarations of cuBLASLt ---- */
 
 struct CUstream_st;
 struct symc_lt_context;
@@ -57,7 +56,7 @@ enum symc_lt_desc_attribute {
     SYMC_LT_DESC_TRANS_A = 3, /* int32_t: 1: transposed */
     SYMC_LT_DESC_TRANS_B = 4,
     SYMC_LT_DESC_SM_COUNT_TARGET = 15, /* int32_t; 0: all */
-    SYMC_LT_DESC_A_SCALE = 17,         /* const void *, of the device */
+    SYMC_LT_DESC_A_SCALE = 17,         /* const void *, a device address */
     SYMC_LT_DESC_B_SCALE = 18,
     SYMC_LT_DESC_FAST_ACCUM = 25,   /* int8_t */
     SYMC_LT_DESC_A_SCALE_MODE = 31, /* int32_t: enum symc_lt_scale_mode */
@@ -65,29 +64,29 @@ enum symc_lt_desc_attribute {
 };
 
 enum symc_lt_scale_mode {
-    SYMC_LT_SCALE_ONE = 0,  /* a float32 for the matrix */
-    SYMC_LT_SCALE_OUTER = 3 /* one for each row of a, each column of b */
+    SYMC_LT_SCALE_ONE = 0,  /* one float32 for the matrix */
+    SYMC_LT_SCALE_OUTER = 3 /* one per row of a, one per column of b */
 };
 
 enum symc_lt_preference_attribute {
     SYMC_LT_PREFERENCE_WORKSPACE = 1,   /* size_t */
     SYMC_LT_PREFERENCE_REDUCTIONS = 3,  /* uint32_t, the bits below */
-    SYMC_LT_PREFERENCE_ALIGNMENT_A = 5, /* uint32_t, of bytes; and of b, c, d */
+    SYMC_LT_PREFERENCE_ALIGNMENT_A = 5, /* uint32_t, bytes; of b, c, d below */
     SYMC_LT_PREFERENCE_ALIGNMENT_B = 6,
     SYMC_LT_PREFERENCE_ALIGNMENT_C = 7,
     SYMC_LT_PREFERENCE_ALIGNMENT_D = 8
 };
 
-/* In what the sums of a product's parts may be added up. */
+/* The types in which partial sums of a product may be added up. */
 enum symc_lt_reduction {
-    SYMC_LT_REDUCTION_COMPUTE_TYPE = 2 /* in the type that it computes in */
+    SYMC_LT_REDUCTION_COMPUTE_TYPE = 2 /* the type of the computation */
 };
 
 struct symc_lt_algo {
     uint64_t data[8];
 };
 
-/* What the heuristic answers. */
+/* The heuristic's result. */
 struct symc_lt_result {
     struct symc_lt_algo algo;
     size_t workspace; /* bytes that it needs */
@@ -98,7 +97,7 @@ struct symc_lt_result {
 
 /* ---- the library ---- */
 
-/* As core->fail: keep the detail of an error, return the status. */
+/* As core->fail: keeps the detail of an error and returns the status. */
 typedef symmcoll_status_t (*symc_cublaslt_fail_fn)(
     symmcoll_status_t status, const char *format, ...) SYMC_PRINTF(2, 3);
 
@@ -139,18 +138,18 @@ struct symc_cublaslt {
 #undef MEMBER
 
 /*
- * The table, static; the first call that succeeds opens the library and fills
- * it.  Any thread may call it.
- * path  of the library, as the setting cuda.cublaslt has it; "": there is to be
- *       none.  Not looked at where the process has libcublasLt.so.13 already
- * fail  NULL if nobody wants the detail
- * Errors: UNSUPPORTED, with the reason: no library and what the loader said, one
- * of another major version, a function that it lacks.
+ * Returns the table (out), which is static.  The first call that succeeds has opened the
+ * library and filled the table.  Any thread may call it.
+ * path  of the library, from the setting cuda.cublaslt; "": cuBLASLt is not to be
+ *       used.  Ignored if the process has loaded libcublasLt.so.13 already
+ * fail  may be NULL: then no detail is kept
+ * Errors: UNSUPPORTED, with the reason: the loader's error, another major version,
+ * a function that the library lacks.
  */
 symmcoll_status_t symc_cublaslt_load(symc_cublaslt_fail_fn fail,
     const char *path, const struct symc_cublaslt **cublaslt);
 
-/* "13.1.0"; into a buffer of 32. */
+/* Formats "13.1.0" into a buffer of 32 bytes. */
 const char *symc_cublaslt_format_version(size_t version, char *buffer);
 
 #endif

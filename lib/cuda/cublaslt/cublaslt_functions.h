@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of cuBLASLt that the library calls, each with the member of struct
- * symc_cublaslt that it is, its name, the type that it returns and its parameters.
- * Whoever uses the list says what STATUS, HANDLE, DESC, LAYOUT, PREFERENCE, ALGO,
- * RESULT, COMPUTE, TYPE, DESC_ATTRIBUTE, PREFERENCE_ATTRIBUTE and STREAM are: the library its own declarations, a test those of cublasLt.h,
- * with which it compares them.
+ * The functions of cuBLASLt that the library calls: the member of struct symc_cublaslt,
+ * the name, the return type and the parameters.  The user of the list defines STATUS,
+ * HANDLE, DESC, LAYOUT, PREFERENCE, ALGO, RESULT, COMPUTE, TYPE, DESC_ATTRIBUTE,
+ * PREFERENCE_ATTRIBUTE and STREAM: the library as its own declarations, a test as those
+ * of cublasLt.h, to compare both.
  */
 #ifndef SYMC_CUDA_CUBLASLT_CUBLASLT_FUNCTIONS_H
 #define SYMC_CUDA_CUBLASLT_CUBLASLT_FUNCTIONS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLASLt has matrices by columns, and 8-bit floats in no other way: so what is
- * computed is the product of the transposed matrices in the other order, whose
- * columns are the rows of c.  Its a is b here, and its b is a.
+ * cuBLASLt's matrices are stored by columns, for 8-bit floats without exception.  The
+ * product is therefore computed as that of the transposed matrices in the opposite order:
+ * its columns are the rows of c.  cuBLASLt's a is b here, and its b is a.
  */
 #include "cuda/cublaslt/cublaslt_matmul.h"
 
@@ -21,7 +21,7 @@ static const struct type types[] = {{SYMMCOLL_FLOAT32, SYMC_LT_F32, "float32"},
     {SYMMCOLL_FLOAT8_E4M3FN, SYMC_LT_E4M3, "float8_e4m3fn"},
     {SYMMCOLL_FLOAT8_E5M2, SYMC_LT_E5M2, "float8_e5m2"}};
 
-/* NULL: cuBLASLt has no such type. */
+/* Returns NULL if cuBLASLt has no such type. */
 static const struct type *find_type(enum symmcoll_dtype dtype)
 {
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -53,7 +53,7 @@ static symmcoll_status_t check(
                                           lt->table->get_status_name(found));
 }
 
-/* With what was to be multiplied. */
+/* check() with the operands of the product in the detail. */
 static symmcoll_status_t check_product(const struct symc_lt *lt,
     const struct symc_product *product, enum symc_lt_status found,
     const char *call)
@@ -108,7 +108,7 @@ static symmcoll_status_t make_layout(const struct symc_lt *lt,
             "cuBLASLt: expected float32, float64, float16, bfloat16, "
             "float8_e4m3fn or float8_e5m2, found element type %d",
             (int)matrix->dtype);
-    /* What is by rows here has rows for columns there. */
+    /* Rows of a matrix stored by rows are columns for cuBLASLt. */
     return check(lt,
         lt->table->matrix_layout_create(layout, type->type,
             (uint64_t)(by_columns ? matrix->rows : matrix->cols),
@@ -117,7 +117,7 @@ static symmcoll_status_t make_layout(const struct symc_lt *lt,
         "cublasLtMatrixLayoutCreate");
 }
 
-/* An attribute, of so many bytes, unless something has failed before. */
+/* Sets an attribute of nbytes bytes, unless an earlier call failed (status). */
 static void set(const struct symc_lt_plan *plan,
     enum symc_lt_desc_attribute attribute, const void *value, size_t nbytes,
     symmcoll_status_t *status)
@@ -149,7 +149,7 @@ static symmcoll_status_t make_desc(struct symc_lt_plan *plan)
     bool is_double = product->a.dtype == SYMMCOLL_FLOAT64;
     bool tf32 = product->tf32 && product->a.dtype == SYMMCOLL_FLOAT32;
     const int8_t fast = product->fast;
-    /* The heuristic looks at whether there are scales, and not at these. */
+    /* The heuristic depends on whether there are scales, not on their address. */
     const void *some = (const void *)(uintptr_t)SYMC_PRODUCT_ALIGNMENT;
     symmcoll_status_t status = check(plan->lt,
         plan->lt->table->matmul_desc_create(&plan->desc,
@@ -196,8 +196,8 @@ static symmcoll_status_t set_preferences(
         prefer(plan, preference, SYMC_LT_PREFERENCE_WORKSPACE,
             &product->workspace, sizeof(product->workspace));
 
-    /* Else results of 16 bits could be rounded once for each part, and parts be added up
-     * in c, which may be another device's. */
+    /* Otherwise 16-bit results could be rounded once per part, and parts be added up in
+     * c, which may be in another device's memory. */
     if (status == SYMMCOLL_OK)
         status = prefer(plan, preference, SYMC_LT_PREFERENCE_REDUCTIONS,
             &reductions, sizeof(reductions));
@@ -209,7 +209,7 @@ static symmcoll_status_t set_preferences(
     return status;
 }
 
-/* Ask for the fastest. */
+/* Chooses the algorithm that the heuristic ranks first. */
 static symmcoll_status_t choose(struct symc_lt_plan *plan)
 {
     const struct symc_cublaslt *table = plan->lt->table;
@@ -272,7 +272,7 @@ void symc_lt_plan_free(struct symc_lt_plan *plan)
 
 /* ---- products ---- */
 
-/* A factor, of the type that sums have. */
+/* A factor, in the type of the sums. */
 union factor {
     float single;
     double twice;

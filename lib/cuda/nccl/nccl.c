@@ -23,10 +23,10 @@ static const struct entry optional[] = {SYMC_NCCL_OPTIONAL(ENTRY)};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The process's: NCCL is loaded once, and never unloaded. */
+/* State of the process: NCCL is loaded once, and never unloaded. */
 static struct {
     pthread_mutex_t lock;
-    _Atomic(const struct symc_nccl *) loaded; /* the table, once it is whole */
+    _Atomic(const struct symc_nccl *) loaded; /* the table, once complete */
     struct symc_nccl table;
     struct symc_library self;
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -35,7 +35,7 @@ static struct {
 
 const char *symc_nccl_format_version(int version, char *buffer)
 {
-    /* Up to 2.8 the major number counts a thousand. */
+    /* Up to 2.8 the major version is multiplied by 1000. */
     int major = version < 10000 ? 1000 : 10000;
 
     (void)snprintf(buffer, 32, "%d.%d.%d", version / major,
@@ -43,7 +43,7 @@ const char *symc_nccl_format_version(int version, char *buffer)
     return buffer;
 }
 
-/* Fill in one member; false where there is no such function. */
+/* Fills in one member; returns false if the library lacks the function. */
 static bool find_entry(
     void *handle, const struct entry *entry, struct symc_nccl *table)
 {
@@ -87,7 +87,7 @@ static symmcoll_status_t fill_table(void *handle, struct symc_nccl *table)
     return SYMMCOLL_OK;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t load(const char *path, struct symc_nccl *table)
 {
     void *handle = symc_library_open(&library.self, path);
@@ -141,7 +141,7 @@ bool symc_nccl_optional(const struct symc_nccl *nccl, int index,
 
 /* ---- configs ---- */
 
-/* Bytes that a library of such a version reads. */
+/* Returns the bytes of a config that a library of a version reads. */
 static size_t get_config_size(int version)
 {
     if (version >= SYMC_NCCL_CODE(2, 28, 0))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL: libnccl.so.2, opened when it is first needed and never linked with.  What
- * it passes and returns is declared here, as its binary interface has it from
- * 2.22 on, so that this is built without its header, and without CUDA's.
+ * NCCL: libnccl.so.2, opened at its first use and never linked with.  Its types are
+ * declared here after its binary interface from 2.22 on, so that the library is built
+ * without NCCL's header, and without CUDA's.
  *
- * Loading is once in a process: the copy that the process has already, so that
- * the caller's communicators and the library's are of one, else the one that
+ * NCCL is loaded once per process: the copy that the process has loaded already, so that
+ * the caller's communicators and the library's come from one copy, else the one that
  * cuda.nccl names.  It is never unloaded.
  */
 #ifndef SYMC_CUDA_NCCL_NCCL_H
@@ -17,9 +17,9 @@
 #include <limits.h>
 
 #define SYMC_NCCL_LIBRARY "libnccl.so.2"
-#define SYMC_NCCL_KNOWN SYMC_NCCL_CODE(2, 28, 9) /* what is declared here */
+#define SYMC_NCCL_KNOWN SYMC_NCCL_CODE(2, 28, 9) /* as declared here */
 
-/* ---- what NCCL declares ---- */
+/* ---- declarations of NCCL ---- */
 
 struct CUstream_st;
 struct symc_nccl_comm;
@@ -40,7 +40,7 @@ enum symc_nccl_result {
     SYMC_NCCL_IN_PROGRESS = 7
 };
 
-/* A reduction; those that are created have larger numbers. */
+/* A reduction; reductions that are created have larger numbers. */
 enum symc_nccl_op {
     SYMC_NCCL_SUM = 0,
     SYMC_NCCL_PROD = 1,
@@ -63,26 +63,26 @@ enum symc_nccl_type {
     SYMC_NCCL_BFLOAT16 = 9
 };
 
-/* Where a factor is: on the device, or on the host and read in the call. */
+/* The place of a factor: on the device, or on the host and read in the call. */
 enum symc_nccl_residence {
     SYMC_NCCL_ON_DEVICE = 0,
     SYMC_NCCL_ON_HOST = 1
 };
 
 enum {
-    SYMC_NCCL_UNDEFINED = INT_MIN,     /* a number of a config: the default */
+    SYMC_NCCL_UNDEFINED = INT_MIN,     /* in a config: the default */
     SYMC_NCCL_WINDOW_SYMMETRIC = 1,    /* a flag of a window */
     SYMC_NCCL_WINDOW_ALIGNMENT = 4096, /* of its address, in bytes */
     SYMC_NCCL_NO_COLOR = -1,           /* a rank that a split leaves out */
-    SYMC_NCCL_SHRINK_ABORT = 1,        /* a flag: stop what runs first */
+    SYMC_NCCL_SHRINK_ABORT = 1,        /* a flag: abort running work first */
     SYMC_NCCL_EFFICIENCY = 1,          /* policies of a config */
     SYMC_NCCL_ZERO = 2,
     SYMC_NCCL_CONFIG_MAGIC = (int)0xcafebeef,
     SYMC_NCCL_SIMULATED_MAGIC = 0x74685283
 };
 
-/* Of a communicator.  NCCL reads size bytes of it, or what it knows where that is
- * less. */
+/* The config of a communicator.  NCCL reads `size` bytes of it, or fewer if its own
+ * struct is smaller. */
 struct symc_nccl_config {
     size_t size;
     uint32_t magic;
@@ -93,17 +93,17 @@ struct symc_nccl_config {
     int max_ctas;
     const char *net_name;
     int split_share;
-    int traffic_class; /* up to here since 2.22 */
+    int traffic_class; /* the last member of 2.22 */
     const char *comm_name;
     int collnet_enable;
     int cta_policy;
     int shrink_share;
-    int nvls_ctas; /* up to here since 2.27 */
+    int nvls_ctas; /* the last member of 2.27 */
     int channels_per_net_peer;
-    int nvlink_centric_sched; /* since 2.28 */
+    int nvlink_centric_sched; /* the last member of 2.28 */
 };
 
-/* What a group of calls would cost. */
+/* The estimated cost of a group of calls. */
 struct symc_nccl_simulated {
     size_t size;
     uint32_t magic;
@@ -113,7 +113,7 @@ struct symc_nccl_simulated {
 
 /* ---- the library ---- */
 
-/* As core->fail: keep the detail of an error, return the status. */
+/* As core->fail: keeps the detail of an error and returns the status. */
 typedef symmcoll_status_t (*symc_nccl_fail_fn)(
     symmcoll_status_t status, const char *format, ...) SYMC_PRINTF(2, 3);
 
@@ -151,27 +151,28 @@ struct symc_nccl {
 #undef MEMBER
 
 /*
- * The table, static; the first call that succeeds opens the library and fills
- * it.  Any thread may call it.
- * path  of the library, as the setting cuda.nccl has it; "": there is to be none.
- *       Not looked at where the process has NCCL already
- * fail  NULL if nobody wants the detail
- * Errors: UNSUPPORTED, with the reason: no library and what the loader said, one
- * that is too old, a function that it lacks.
+ * Returns the table (out), which is static.  The first call that succeeds has opened the
+ * library and filled the table.  Any thread may call it.
+ * path  of the library, from the setting cuda.nccl; "": NCCL is not to be used.
+ *       Ignored if the process has loaded NCCL already
+ * fail  may be NULL: then no detail is kept
+ * Errors: UNSUPPORTED, with the reason: the loader's error, a library that is too
+ * old, a function that it lacks.
  */
 symmcoll_status_t symc_nccl_load(
     symc_nccl_fail_fn fail, const char *path, const struct symc_nccl **nccl);
 
-/* A variable of NCCL's, as it will find it. */
+/* A variable of NCCL with the value that NCCL will use. */
 struct symc_nccl_variable {
-    char value[32];      /* as far as it fits */
-    char path[PATH_MAX]; /* of the file that has it; "": the environment */
-    int line;            /* of it there */
+    char value[32];      /* cut to fit */
+    char path[PATH_MAX]; /* of the file that sets it; "": the environment */
+    int line;            /* in that file */
 };
 
 /*
- * Whether there is one (out): in the environment, or else in a file of which NCCL adds
- * to the environment what that lacks, when it is first used.
+ * Finds a variable (out) in the environment, or else in a file from which NCCL adds
+ * missing variables to the environment at its first use.  Returns false if it is not
+ * set.
  *
  * get  as symc_variable_get()
  */
@@ -179,32 +180,33 @@ bool symc_nccl_find_variable(const struct symc_nccl *nccl,
     const char *(*get)(const char *name), const char *name,
     struct symc_nccl_variable *found);
 
-/* Where it was found, for messages: "PATH:LINE: ", or nothing; into a buffer of
- * SYMC_NCCL_PLACE. */
+/* Formats the place of a variable for messages: "PATH:LINE: ", or "" for the environment.
+ * Into a buffer of SYMC_NCCL_PLACE. */
 #define SYMC_NCCL_PLACE (PATH_MAX + 16)
 const char *symc_nccl_format_place(
     const struct symc_nccl_variable *found, char *buffer);
 
 /*
- * Whether NCCL's own variables leave its communicators as the library makes them:
- * NCCL_COMM_BLOCKING has NCCL take no notice of a config that says that no call
- * blocks, and a call that blocks can be neither timed out nor aborted.
+ * Checks that NCCL's own variables do not change the library's communicators: with
+ * NCCL_COMM_BLOCKING=1 NCCL ignores that a config asks for calls that do not block, and a
+ * call that blocks can be neither timed out nor aborted.
  *
- * fail  NULL if nobody wants the detail
+ * fail  may be NULL: then no detail is kept
  * get   as symc_variable_get()
  * Errors: CONFIG.
  */
 symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
     const struct symc_nccl *nccl, const char *(*get)(const char *name));
 
-/* Whether this NCCL tells whether a thread is in a group of calls, which it notes as a
- * warning where its variable NCCL_DEBUG has it write those; and where it does so, whether
- * the calling thread is in one. */
+/* Returns whether this NCCL can be probed for a group of calls around the calling thread.
+ * If NCCL_DEBUG enables warnings, each probe writes one. */
 bool symc_nccl_tells_groups(const struct symc_nccl *nccl);
+/* Probes whether the calling thread is in a group of calls.  Requires that
+ * symc_nccl_tells_groups() returned true. */
 bool symc_nccl_is_grouped(const struct symc_nccl *nccl);
 
-/* What NCCL has said last of an error, other than of such a question; empty: nothing.
- * Into a buffer of SYMC_NCCL_TEXT. */
+/* Copies NCCL's text of its latest error, a probe's excepted, into a buffer of
+ * SYMC_NCCL_TEXT and returns it; "" if there is none. */
 #define SYMC_NCCL_TEXT 1024
 const char *symc_nccl_last_error(
     const struct symc_nccl *nccl, struct symc_nccl_comm *comm, char *buffer);
@@ -212,19 +214,19 @@ const char *symc_nccl_last_error(
 /* A function that a library may lack. */
 struct symc_nccl_function {
     const char *name;
-    int since; /* the version that has it */
+    int since; /* the first version that has it */
     bool found;
 };
 
-/* Which these are, one by one; false after the last. */
+/* Enumerates the optional functions by index; returns false after the last. */
 bool symc_nccl_optional(const struct symc_nccl *nccl, int index,
     struct symc_nccl_function *function);
 
-/* "2.28.9"; into a buffer of 32. */
+/* Formats "2.28.9" into a buffer of 32 bytes. */
 const char *symc_nccl_format_version(int version, char *buffer);
 
-/* Initialise a config with NCCL's defaults, as large and of such a version as
- * both the library and this file know it. */
+/* Sets a config to NCCL's defaults, with the size and version that both the library and
+ * this file know. */
 void symc_nccl_config_init(
     const struct symc_nccl *nccl, struct symc_nccl_config *config);
 

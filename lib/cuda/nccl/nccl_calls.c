@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of a group's communicator of NCCL: enqueuing them, which others may
- * have to come for, and looking at them while they run.
+ * Operations of a group's communicator of NCCL: enqueuing them, for which NCCL may need
+ * the other members, and watching them while they run.
  */
 #include "cuda/device_parts.h"
 #include "cuda/nccl/nccl_state.h"
 
 #include <sched.h>
 
-/* What NCCL enqueues a thread of its own does, mostly within that time: it is asked
- * again and again then, and after that less and less often. */
+/* A thread of NCCL enqueues, mostly within POLL_NS: its progress is polled for that long,
+ * and less and less often after it. */
 #define POLL_NS (INT64_C(100) * 1000)
 #define NAP_LEAST_NS (INT64_C(10) * 1000)
 
 /* ---- enqueuing ---- */
 
-/* Until NCCL has enqueued what it was told to. */
+/* Waits until NCCL has enqueued the latest call. */
 static symmcoll_status_t await_enqueued(
     struct symc_cuda_comm *comm, const struct symc_op *op)
 {
@@ -67,7 +67,7 @@ symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
     return status;
 }
 
-/* In a group of calls, which is ended even where one fails. */
+/* Sends and receives in a group of calls, which is ended even if one fails. */
 static enum symc_nccl_result send_all(const struct symc_cuda_comm *comm,
     const void *arg, struct CUstream_st *stream)
 {
@@ -78,7 +78,7 @@ static enum symc_nccl_result send_all(const struct symc_cuda_comm *comm,
     if (first != SYMC_NCCL_SUCCESS)
         return first;
     for (int i = 0; i < comm->size; i++) {
-        /* Each rank begins with another one, to spread the links. */
+        /* Each rank starts with a different peer, to spread the load of links. */
         int r = (comm->rank + i) % comm->size;
 
         if (r == comm->rank && parts[r].in == parts[r].out)
@@ -105,7 +105,7 @@ symmcoll_status_t symc_cuda_comm_exchange(struct symc_cuda_comm *comm,
 
 /* ---- while it runs ---- */
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t judge_running(struct symc_cuda_comm *comm)
 {
     enum symc_nccl_result found = SYMC_NCCL_SUCCESS, result;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which operations are NCCL's, where there is one: exchanges of parts whose sizes no
- * single member knows; and what is large, if the results have the bits that kernels
- * would leave, or are sums and cuda.nccl_sums allows others.  It depends on the
- * operation and on what the members have agreed on, so all of them choose the same.
+ * The choice of operations for NCCL: exchanges of parts whose sizes no single member
+ * knows, and large operations whose results have the same bits as those of kernels; also
+ * large sums of floats, whose bits may differ, if cuda.nccl_sums allows it.  The choice
+ * depends only on the operation and on values that all members have agreed on, so all
+ * members choose the same.
  */
 #include "cuda/device_choice.h"
 #include "cuda/nccl/nccl_run.h"
 
 /* ---- reductions ---- */
 
-/* False: NCCL has no such integers. */
+/* Returns false if NCCL has no such integer type. */
 static bool find_integer(enum symmcoll_dtype dtype, enum symc_nccl_type *type)
 {
     switch (dtype) {
@@ -38,7 +39,7 @@ static bool find_integer(enum symmcoll_dtype dtype, enum symc_nccl_type *type)
     }
 }
 
-/* Of integers; a bool is a number, of which the sum is the logical or. */
+/* Finds an operator for integers.  A bool is a number whose sum is the logical or. */
 static bool find_exact_op(const struct symc_op *op, enum symc_nccl_op *found)
 {
     const bool is_bool = op->dtype == SYMMCOLL_BOOL;
@@ -61,7 +62,7 @@ static bool find_exact_op(const struct symc_op *op, enum symc_nccl_op *found)
     }
 }
 
-/* A complex number is two floats. */
+/* Finds a float type; a complex number is two floats. */
 static bool find_float(
     enum symmcoll_dtype dtype, struct symc_cuda_elements *elements)
 {
@@ -87,8 +88,8 @@ static bool find_float(
     }
 }
 
-/* Sums alone: NCCL may lose NaN in its least and largest ones.  It has a factor in
- * the type of the elements, which with 16 bits would be another one. */
+/* Only sums: NCCL's minimum and maximum may lose NaN.  NCCL takes a factor in the type of
+ * the elements, which would round it to 16 bits. */
 static bool find_sum(const struct symc_op *op,
     const struct symc_cuda_elements *elements, enum symc_nccl_op *found)
 {
@@ -124,7 +125,7 @@ bool symc_cuda_nccl_need(const struct symc_cuda_limits *limits, int size,
         size < 2)
         return false;
     nbytes = symc_cuda_find_part(info, op, size);
-    /* Without elements ranks wait for each other all the same. */
+    /* Ranks synchronise even if there are no elements; NCCL would not. */
     if (nbytes == 0 || nbytes < limits->nccl_min)
         return false;
     return (info->traits & SYMC_REDUCES) == 0 ||

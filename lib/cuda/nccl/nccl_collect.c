@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of NCCL: which call is which, and how many elements each has.  Parts
- * in buffers of their own, and several buffers, take a call each, in one group.
+ * Collectives of NCCL: the call for an operation and its count of elements.  Parts in
+ * separate buffers, and several buffers, take a call each, in one group of calls.
  */
 #include "cuda/nccl/nccl_state.h"
 
-/* A collective, while it is enqueued. */
+/* A collective that is being enqueued. */
 struct collective {
     const struct symc_op *op;
     struct symc_cuda_elements elements;
     struct symc_cuda_routine routine;
-    /* Of several buffers: what routine does with each. */
+    /* For several buffers: the call for each of them. */
     enum symc_nccl_result (*each)(const struct symc_cuda_comm *comm,
         const void *arg, struct CUstream_st *stream);
 };
 
-/* What symc_cuda_routine.call gets. */
+/* The parameters of symc_cuda_routine.call. */
 #define ARGUMENTS                                       \
     const struct symc_cuda_comm *comm, const void *arg, \
         struct CUstream_st *stream
 
-/* Elements of so many of the operation's. */
+/* Converts a count of the operation's elements to NCCL's. */
 static size_t convert(const struct collective *it, size_t count)
 {
     return count * it->op->elem / it->elements.nbytes;
@@ -84,8 +84,8 @@ static enum symc_nccl_result all_to_all(ARGUMENTS)
 
 /* ---- a buffer for each rank ---- */
 
-/* The part of a rank: of its sum, to which all contribute; of what it has for
- * all. */
+/* The call for a rank's part: reduce_part() reduces it over all ranks to that rank,
+ * broadcast_part() sends it from that rank to all. */
 static enum symc_nccl_result reduce_part(const struct symc_cuda_comm *comm,
     const struct collective *it, int rank, struct CUstream_st *stream)
 {
@@ -108,7 +108,7 @@ static enum symc_nccl_result broadcast_part(const struct symc_cuda_comm *comm,
                      count, it->elements.type, rank, comm->made, stream);
 }
 
-/* In a group of calls, which is ended even where one fails. */
+/* Makes one call per part in a group of calls, which is ended even if one fails. */
 static enum symc_nccl_result each_part(const struct symc_cuda_comm *comm,
     const struct collective *it, struct CUstream_st *stream,
     enum symc_nccl_result (*part)(const struct symc_cuda_comm *comm,
@@ -136,7 +136,7 @@ static enum symc_nccl_result broadcast_parts(ARGUMENTS)
 
 /* ---- several buffers ---- */
 
-/* In a group of calls, as parts are. */
+/* Makes one call per buffer in a group of calls, which is ended even if one fails. */
 static enum symc_nccl_result each_buffer(ARGUMENTS)
 {
     struct collective it = *(const struct collective *)arg;
@@ -156,9 +156,9 @@ static enum symc_nccl_result each_buffer(ARGUMENTS)
     return first != SYMC_NCCL_SUCCESS ? first : result;
 }
 
-/* ---- which ---- */
+/* ---- choice ---- */
 
-/* Whether parts are in buffers of their own. */
+/* Returns whether parts are in separate buffers. */
 static bool has_list(
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -177,10 +177,10 @@ static struct symc_cuda_routine choose_reduction(
     return (struct symc_cuda_routine){"ncclReduceScatter", reduce_scatter};
 }
 
-/* Parts for a root, from it, or for all.  Lists of a root are on no other rank, so
- * gather and scatter are sends and receives whatever the call had: all members are
- * to choose alike.  An older NCCL lacks the call, which all of them know, for they
- * have one version. */
+/* Chooses for parts to a root, from a root, or for all.  The root's lists are unknown to
+ * the other ranks, so gather and scatter always are sends and receives, for all members
+ * to choose alike.  An NCCL without ncclAlltoAll is known to all members, as all have
+ * the same version. */
 static struct symc_cuda_routine choose_parts(const struct symc_nccl *nccl,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -190,7 +190,7 @@ static struct symc_cuda_routine choose_parts(const struct symc_nccl *nccl,
         "ncclAlltoAll", nccl->all_to_all != NULL ? all_to_all : NULL};
 }
 
-/* call NULL: there is none, but sends and receives do it. */
+/* Chooses the collective; call: NULL if sends and receives have to do. */
 static struct symc_cuda_routine choose(const struct symc_nccl *nccl,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -205,8 +205,8 @@ static struct symc_cuda_routine choose(const struct symc_nccl *nccl,
     return (struct symc_cuda_routine){"ncclAllGather", all_gather};
 }
 
-/* With a reduction of this call's own, which NCCL needs no more when that has been
- * made. */
+/* Makes the call with a reduction created for it; NCCL does not need the reduction after
+ * the call. */
 static enum symc_nccl_result make_scaled(ARGUMENTS)
 {
     const struct symc_nccl *nccl = comm->nccl;

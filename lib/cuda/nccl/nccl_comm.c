@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAP_NS SYMC_CUDA_COMM_NAP_NS /* at first */
+#define NAP_NS SYMC_CUDA_COMM_NAP_NS /* the first one */
 #define NAP_MOST_NS (INT64_C(5000) * 1000)
-#define TEXT 192 /* of what NCCL says */
+#define TEXT 192 /* bytes of a text of NCCL */
 
 /* ---- errors ---- */
 
@@ -39,7 +39,7 @@ symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result)
     }
 }
 
-/* In one line. */
+/* Copies a text as one line. */
 static const char *copy_text(const char *text, char *buffer)
 {
     size_t n = 0;
@@ -74,9 +74,9 @@ symmcoll_status_t symc_cuda_comm_judge(
 
     if (status >= 0)
         return status;
-    /* What it is made with is the library's, the settings' and the machine's, as devices
-     * that members share or versions that differ, which NCCL calls usage, and the same the
-     * next time: no mistake in a member's call. */
+    /* A communicator is made from values of the library, the settings and the machine.
+     * NCCL reports problems with them, such as a shared device, as invalid usage; they
+     * are no mistake in a member's call, and last. */
     if (status == SYMMCOLL_ERR_INVALID && !comm->ready)
         status = SYMMCOLL_ERR_DEVICE;
     symc_cuda_comm_describe(comm, result, text);
@@ -96,7 +96,7 @@ bool symc_cuda_comm_is_grouped(const struct symc_cuda_comm *comm)
     return comm->tells && symc_nccl_is_grouped(comm->nccl);
 }
 
-/* ---- what is in progress ---- */
+/* ---- work in progress ---- */
 
 symmcoll_status_t symc_cuda_comm_test(struct symc_cuda_comm *comm)
 {
@@ -155,7 +155,7 @@ void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns)
 
 /* ---- opening ---- */
 
-/* Whether all have one NCCL, for others do not understand each other. */
+/* Checks that all members have the same version: different versions are incompatible. */
 static symmcoll_status_t compare_versions(const struct symc_cuda_comm *comm)
 {
     const struct symc_core *core = comm->core;
@@ -181,8 +181,8 @@ static symmcoll_status_t compare_versions(const struct symc_cuda_comm *comm)
     return status;
 }
 
-/* The id that rank 0 draws, on all members (out).  NCCL opens a socket for each, and
- * a thread that serves it. */
+/* Gets the id that rank 0 draws (out).  For each id NCCL opens a socket and starts a
+ * thread that serves it. */
 static symmcoll_status_t draw_id(
     struct symc_cuda_comm *comm, struct symc_nccl_id *id)
 {
@@ -223,7 +223,7 @@ static symmcoll_status_t begin(struct symc_cuda_comm *comm,
     return status;
 }
 
-/* Which members it is not over for, after the deadline. */
+/* Fails because the deadline has passed, with the members that are still busy. */
 static symmcoll_status_t expire(
     const struct symc_cuda_comm *comm, const uint32_t *busy, int64_t timeout_ns)
 {
@@ -352,8 +352,9 @@ struct symc_cuda_comm *symc_cuda_comm_wrap(const struct symc_nccl *nccl,
     made->rank = rank;
     made->size = size;
     pthread_mutex_init(&made->lock, NULL);
-    /* From here on, for the first call that may hang is that which makes it; and
-     * until it is released, for a group that fails aborts it before the dump. */
+    /* Dumps of failures query NCCL while any communicator is counted.  It is counted
+     * before the call that makes it, which may hang already, until it is freed: a group
+     * that fails aborts it before the dump. */
     core->count_nccl(core->group, 1);
     return made;
 }
@@ -415,7 +416,8 @@ bool symc_cuda_comm_find_broken(const struct symc_cuda_comm *comm, int *member)
     return false;
 }
 
-/* Until what this member has enqueued has ended; whether it has. */
+/* Waits until the work that this member has enqueued has ended; returns whether
+ * it has. */
 static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
 {
     const struct symc_core *core = comm->core;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the settings say of NCCL's communicators. */
+/* Settings of NCCL's communicators. */
 #include "cuda/nccl/nccl_run.h"
 
-/* A value of the setting that is one of NCCL's. */
+/* Sets the policy of NCCL that cuda.nccl_cta_policy names. */
 static symmcoll_status_t set_policy(const struct symc_core *core,
     const struct symc_nccl *nccl, struct symc_nccl_config *config)
 {
@@ -26,8 +26,8 @@ static symmcoll_status_t set_policy(const struct symc_core *core,
         symc_nccl_format_version(nccl->version, found), nccl->path);
 }
 
-/* NCCL compares the two before it replaces what it has not been told. */
-#define MOST_CTAS 64 /* as of the setting */
+/* NCCL compares the two limits before it replaces an undefined one by its default. */
+#define MOST_CTAS 64 /* the maximum of the setting */
 
 static int get(const struct symc_core *core, const char *key, int none)
 {
@@ -51,7 +51,7 @@ symmcoll_status_t symc_cuda_nccl_configure(const struct symc_core *core,
     config->min_ctas = get(core, "cuda.nccl_min_ctas", 0);
     config->max_ctas = get(core, "cuda.nccl_max_ctas", 0);
     config->cga_cluster_size = get(core, "cuda.nccl_cga", -1);
-    /* Who shared would be aborted with the other. */
+    /* A communicator that shares resources is aborted together with the other. */
     config->split_share = 0;
     config->net_name = net[0] != '\0' ? net : NULL;
     if (config->max_ctas != SYMC_NCCL_UNDEFINED &&

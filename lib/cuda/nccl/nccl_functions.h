@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The functions of NCCL that the library calls, each with the member of struct
- * symc_nccl that it is, its name, the version that has it, the type that it
- * returns and its parameters.  Whoever uses a list says what RESULT, COMM, ID,
- * CONFIG, SIMULATED, DATATYPE, OP, RESIDENCE, WINDOW and STREAM are: the library
- * its own declarations, a test those of NCCL's header, with which it compares
- * them.
+ * The functions of NCCL that the library calls: the member of struct symc_nccl, the
+ * name, the first version that has it, the return type and the parameters.  The user of
+ * a list defines RESULT, COMM, ID, CONFIG, SIMULATED, DATATYPE, OP, RESIDENCE, WINDOW
+ * and STREAM: the library as its own declarations, a test as those of NCCL's header, to
+ * compare both.
  */
 #ifndef SYMC_CUDA_NCCL_NCCL_FUNCTIONS_H
 #define SYMC_CUDA_NCCL_NCCL_FUNCTIONS_H
 
-/* A version as NCCL has it in one number. */
+/* A version in NCCL's encoding. */
 #define SYMC_NCCL_CODE(major, minor, patch) \
     ((major)*10000 + (minor)*100 + (patch))
 
 #define SYMC_NCCL_LEAST SYMC_NCCL_CODE(2, 22, 0)
 
-/* Without these it is of no use. */
+/* Functions without which NCCL is not used. */
 #define SYMC_NCCL_NEEDED(F)                                                 \
     F(get_version, ncclGetVersion, 22200, RESULT, (int *version))           \
     F(get_unique_id, ncclGetUniqueId, 22200, RESULT, (ID * id))             \
@@ -58,7 +57,7 @@
         (void *out, size_t count, DATATYPE type, int peer, COMM comm,       \
             STREAM stream))
 
-/* NULL where a library is too old for them. */
+/* Functions that are NULL if the library is too old for them. */
 #define SYMC_NCCL_OPTIONAL(F)                                               \
     F(group_simulate_end, ncclGroupSimulateEnd, 22200, RESULT,              \
         (SIMULATED * simulated))                                            \

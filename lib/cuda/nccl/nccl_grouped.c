@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a thread is in a group of calls of the program's, between ncclGroupStart() and
- * ncclGroupEnd(): NCCL then returns success for what it does when that ends.
+ * A probe for whether a thread is in a group of calls by the program, between
+ * ncclGroupStart() and ncclGroupEnd(): there NCCL's calls return success for work that
+ * is done at the end of the group.
  *
- * No function of NCCL tells.  But the end of a group reads what it is to simulate only
- * where no group is around it: with something that is not that it returns an error there,
- * and success in an outer group, of which neither changes anything.  A thread that is in
- * no group for certain tries both first, for NCCL promises neither.  Before 2.27 the
- * error would end what the thread has in progress.
+ * NCCL has no function for this.  But ncclGroupSimulateEnd() reads its argument only at
+ * the end of the outermost group: with an invalid argument it returns an error there,
+ * and success in an inner group; neither changes anything.  NCCL promises neither
+ * result, so both are tried first on a thread that certainly is in no group.  Before
+ * 2.27 the error would end work in progress of the thread.
  *
- * Of that error NCCL writes a text over that of the error before, which it has one of in a
- * process: so that is kept here.
+ * The probe's error overwrites the text of NCCL's latest error, of which a process has
+ * one; the earlier text is therefore kept here.
  */
 #include "cuda/nccl/nccl.h"
 
@@ -20,13 +21,13 @@
 #include <string.h>
 
 #define SINCE SYMC_NCCL_CODE(2, 27, 0)
-#define QUESTION "ncclSimInfo_t" /* how the text of its error begins */
+#define QUESTION "ncclSimInfo_t" /* the beginning of the probe's error text */
 
-/* ---- what NCCL says of errors ---- */
+/* ---- texts of errors ---- */
 
 static struct {
     pthread_mutex_t lock;
-    char text[SYMC_NCCL_TEXT]; /* of the latest error before a question */
+    char text[SYMC_NCCL_TEXT]; /* of the latest error before a probe */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_of_error(const char *text)
@@ -57,7 +58,7 @@ const char *symc_nccl_last_error(
     return buffer;
 }
 
-/* ---- the question ---- */
+/* ---- the probe ---- */
 
 static enum symc_nccl_result probe(const struct symc_nccl *nccl)
 {
@@ -103,7 +104,8 @@ static bool is_tried(const struct symc_nccl *nccl)
     return told != NULL;
 }
 
-/* Once, for each library: the end of an empty group keeps some memory in NCCL. */
+/* Tries the probe once for each library: the end of an empty group leaks memory
+ * in NCCL. */
 bool symc_nccl_tells_groups(const struct symc_nccl *nccl)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define QUIET_NS (SYMC_NS_PER_S / 2) /* of what is revoked, at most */
+#define QUIET_NS (SYMC_NS_PER_S / 2) /* for a revoked communicator, at most */
 #define QUIET_NAP_NS (SYMC_NS_PER_S / 1000)
 
 struct symc_cuda_keeper {
@@ -17,19 +17,19 @@ struct symc_cuda_keeper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm);
-    struct symc_nccl_comm *comm;     /* NULL: nothing is to end */
+    struct symc_nccl_comm *comm;     /* NULL: nothing to end */
     const struct symc_nccl *revokes; /* NULL: it is not revoked first */
-    struct symc_cuda_keeper *heir;   /* NULL: nothing is made of it */
-    struct symc_nccl_comm *made;     /* written by NCCL, of another one's */
-    struct symc_nccl_comm *nothing;  /* the same, where it makes none */
+    struct symc_cuda_keeper *heir; /* of what NCCL makes of it; NULL: nothing */
+    struct symc_nccl_comm *made;   /* written by NCCL, made of another's */
+    struct symc_nccl_comm *nothing; /* written by NCCL if it makes none */
     bool told;
-    bool keeps;   /* what is quiet stays, until the owner leaves */
-    bool quiet;   /* it stays */
-    bool claimed; /* and is another one's: the thread is told anew */
-    bool ends;    /* it is ended, or was */
+    bool keeps;   /* a quiet one is kept until the owner leaves */
+    bool quiet;   /* it is kept */
+    bool claimed; /* by another owner: the thread waits for a new request */
+    bool ends;    /* it is being ended, or was */
     bool left;    /* the owner has */
-    bool over;    /* the thread touches nothing but its use any more */
-    int uses;     /* the thread's, the owner's, and of what it is made of */
+    bool over;    /* the thread only has to drop its use */
+    int uses;     /* the thread's, the owner's, the parent's keeper's */
 };
 
 static void release(struct symc_cuda_keeper *keeper)
@@ -57,8 +57,9 @@ static int64_t now_ns(void)
     return now.tv_sec * SYMC_NS_PER_S + now.tv_nsec;
 }
 
-/* NCCL joins the threads that it has for the communicator, and then says that it is in
- * progress until nothing of it runs. */
+/* Revokes the communicator and waits until it is quiet; returns whether it is.  NCCL
+ * joins its threads of the communicator, and reports progress until none of its work
+ * runs. */
 static bool make_quiet(const struct symc_cuda_keeper *keeper)
 {
     const struct timespec nap = {.tv_nsec = QUIET_NAP_NS};
@@ -75,7 +76,7 @@ static bool make_quiet(const struct symc_cuda_keeper *keeper)
     return found == SYMC_NCCL_SUCCESS;
 }
 
-/* Whether it is claimed; else it is to end. */
+/* Waits until a quiet communicator is claimed.  Returns false if it is to be ended. */
 static bool await_claim(struct symc_cuda_keeper *keeper, bool quiet)
 {
     bool claimed;
@@ -132,8 +133,8 @@ static void *keep(void *arg)
     return NULL;
 }
 
-/* With a stack of the size that the system has, for NCCL needs it; signals are the
- * program's. */
+/* Starts the thread with the system's stack size, which NCCL needs, and with all signals
+ * blocked, which are the program's. */
 static int start_thread(struct symc_cuda_keeper *keeper)
 {
     sigset_t all, before;
@@ -149,7 +150,7 @@ static int start_thread(struct symc_cuda_keeper *keeper)
     return error;
 }
 
-/* ---- its owner ---- */
+/* ---- the owner's calls ---- */
 
 static struct symc_cuda_keeper *make(
     struct symc_cuda_where where, const char *name)
@@ -221,7 +222,7 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
     tell(keeper, call, comm, NULL);
 }
 
-/* While NCCL makes something of it nothing runs. */
+/* Does not revoke while NCCL makes a communicator of this one: no work runs then. */
 void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
     const struct symc_nccl *nccl, struct symc_nccl_comm *comm, bool keeps)
 {
@@ -257,7 +258,7 @@ struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper)
     return made;
 }
 
-/* In the clock of the keepers. */
+/* Returns the end of a timeout on the clock of the keepers' condition. */
 static struct timespec find_end(int64_t timeout_ns)
 {
     struct timespec until;

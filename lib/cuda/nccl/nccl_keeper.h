@@ -2,11 +2,11 @@
 /*
  * The thread that ends a communicator of NCCL.
  *
- * ncclCommDestroy() and ncclCommAbort() return when the other ranks of the machine
- * have called one of them, too, or have died, and when what is before the
- * communicator's work on its stream has ended.  No thread that others wait for may
- * do so: a thread of its own, which is started before there is anything to end, so
- * that the end cannot fail.
+ * ncclCommDestroy() and ncclCommAbort() return only when the other ranks of the machine
+ * have called one of them, too, or have died, and when earlier work on the communicator's
+ * stream has ended.  No thread that others wait for may block in them, so each
+ * communicator has a thread for it.  The thread is started before there is anything to
+ * end, so that the end cannot fail for lack of a thread.
  */
 #ifndef SYMC_CUDA_NCCL_NCCL_KEEPER_H
 #define SYMC_CUDA_NCCL_NCCL_KEEPER_H
@@ -15,8 +15,8 @@
 
 #include <stdint.h>
 
-/* The device's context in which NCCL is called, which it would else take for that
- * of device 0; zero: in none, as in tests. */
+/* The context in which NCCL is called; without one NCCL would use device 0.  Zero: none,
+ * as in tests. */
 struct symc_cuda_where {
     void *context;
     void (*inside)(void *context, void (*call)(void *arg), void *arg);
@@ -25,48 +25,49 @@ struct symc_cuda_where {
 
 struct symc_cuda_keeper;
 
-/* Start one (out) that waits; takes the context, in any case, and copies a name.
- * Returns 0 or an errno. */
+/* Starts a keeper (out), which waits for its task.  Takes the context in any case, and
+ * copies the name.  Returns 0 or an errno. */
 int symc_cuda_keeper_start(struct symc_cuda_where where, const char *name,
     struct symc_cuda_keeper **keeper);
 
-/* The name, which is there until the communicator has ended. */
+/* Returns the name, which is valid until the communicator has ended. */
 const char *symc_cuda_keeper_name(const struct symc_cuda_keeper *keeper);
 
-/* Have it call that with a communicator, once; the second call does nothing.  Waits
- * for nothing. */
+/* Makes the keeper call `call` with a communicator, once; a second request does nothing.
+ * Waits for nothing. */
 void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
     struct symc_nccl_comm *comm);
 
 /*
- * The same for one that may have something to do, which is stopped: where NCCL can
- * revoke it what runs on this rank's stream ends first, whatever the others do; half
- * a second later, or when it is quiet, it is aborted.  keeps: what is quiet stays
- * until its owner leaves.
+ * Makes the keeper abort a communicator that may have running work.  If NCCL can revoke
+ * it, that is done first: this rank's work ends then, independently of the other ranks.
+ * The abort follows when it is quiet, after half a second at most.
+ * keeps: a quiet communicator is kept, to be claimed, until the owner leaves
  */
 void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
     const struct symc_nccl *nccl, struct symc_nccl_comm *comm, bool keeps);
 
-/* What stays so: the caller's from now on, and the keeper can be told once more.  NULL:
- * it does not.  Waits for it to be quiet, for which it has a second at most. */
+/* Claims a kept communicator: it is the caller's then, and the keeper takes one further
+ * request.  Waits for it to be quiet, one second at most.  NULL: it is not kept. */
 struct symc_nccl_comm *symc_cuda_keeper_claim(struct symc_cuda_keeper *keeper);
 
-/* NCCL makes a communicator of this one's, for another keeper: where it is to write
- * it.  Where this one's is ended meanwhile that is ended after it, for NCCL has it
- * written by then.  Not after it has been told to end. */
+/* Returns where NCCL is to write a communicator that it makes from this keeper's, for
+ * the keeper heir.  If this keeper ends its communicator before
+ * symc_cuda_keeper_settle(), it ends the heir's after it, as NCCL has written it by
+ * then.  Not to be called after an end was requested. */
 struct symc_nccl_comm **symc_cuda_keeper_expect(
     struct symc_cuda_keeper *keeper, struct symc_cuda_keeper *heir);
-/* Where NCCL is to write that it has made none for this member, which it does when the
- * others have called it, too: as long as there is what it would be made of. */
+/* Returns where NCCL is to write that it made none for this member, which it may do when
+ * the other members call it; valid as long as the keeper. */
 struct symc_nccl_comm **symc_cuda_keeper_expect_none(
     struct symc_cuda_keeper *keeper);
 
-/* NCCL has made it: what it has written, the other's from now on. */
+/* Takes the communicator that NCCL has made for the heir. */
 struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper);
 
-/* The last call of the one that started it: where it has been told nothing, it has
- * nothing to end.  Whether it is over within that time; if not it ends later. */
+/* The owner's last call; without an earlier request there is nothing to end.  Returns
+ * whether the keeper ended within the timeout; otherwise it ends later. */
 bool symc_cuda_keeper_leave(
     struct symc_cuda_keeper *keeper, int64_t timeout_ns);
 

@@ -8,15 +8,16 @@
 
 /* ---- the communicator ---- */
 
-/* Where members share a device NCCL makes no communicator, which all of them know,
- * unless all say that theirs does. */
+/* Returns whether members share a device.  NCCL makes no communicator for them, unless
+ * cuda.nccl_shared says on all members that theirs does. */
 static bool has_none(const struct symc_cuda_group *group)
 {
     return group->shared && group->limits.nccl_shared == 0;
 }
 
-/* NCCL launches in the primary context of a device, whatever context is current, and
- * there a stream of another one is none.  All members know of it. */
+/* Fails because a member is in another context than its device's primary one, as all
+ * members know.  NCCL launches in the primary context, whatever context is current,
+ * where a stream of another context is invalid. */
 static symmcoll_status_t refuse(const struct symc_cuda_group *group)
 {
     const struct symc_core *core = group->core;
@@ -28,8 +29,8 @@ static symmcoll_status_t refuse(const struct symc_cuda_group *group)
         symc_cuda_world_rank(group, group->foreign));
 }
 
-/* What an operation on this group is to NCCL, whether there is a communicator or
- * not. */
+/* Returns whether NCCL would serve an operation of this group if there is a communicator,
+ * and the operation's elements (out). */
 static bool find_need(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_elements *elements)
 {
@@ -48,9 +49,10 @@ bool symc_cuda_needs(void *state, const struct symc_op *op)
            (group->comm == NULL || symc_cuda_windows_lack(group, op));
 }
 
-/* ---- groups of the program's ---- */
+/* ---- groups of calls by the program ---- */
 
-/* NCCL would return success, and do it when the program ends the group. */
+/* Fails because NCCL would return success and do the work when the program ends its
+ * group of calls. */
 static symmcoll_status_t refuse_grouped(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
@@ -64,8 +66,8 @@ static symmcoll_status_t refuse_grouped(
                                     : group->rank);
 }
 
-/* Once, for each group: NCCL writes a line for each question where it is to write
- * warnings. */
+/* Returns whether the probe works.  Called once per group; false if NCCL_DEBUG is set,
+ * since each probe could write a line. */
 static bool tells_groups(
     const struct symc_cuda_group *group, const struct symc_nccl *nccl)
 {
@@ -88,7 +90,7 @@ symmcoll_status_t symc_cuda_check_grouped(
                : SYMMCOLL_OK;
 }
 
-/* ---- making it ---- */
+/* ---- making the communicator ---- */
 
 static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     struct symc_cuda_until until, const struct symc_nccl *nccl,
@@ -114,7 +116,7 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     return SYMMCOLL_OK;
 }
 
-/* In the context. */
+/* The context must be current. */
 static symmcoll_status_t make_all(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_nccl *nccl,
     const struct symc_nccl_config *config)
@@ -160,7 +162,8 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     struct symc_cuda_group *group = state;
     const struct symc_core *core = group->core;
 
-    /* It is kernels' then; making one would disturb the capture. */
+    /* Kernels serve the operation then; making a communicator would disturb the
+     * capture. */
     if (core->captured(core->group))
         return SYMMCOLL_OK;
     if (group->foreign >= 0) {
@@ -170,7 +173,7 @@ symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
     return prepare(group, op);
 }
 
-/* None goes on with other windows than the others. */
+/* Stops the windows on all members, as they differ after a failure. */
 void symc_cuda_forgo(void *state)
 {
     struct symc_cuda_group *group = state;
@@ -214,7 +217,7 @@ static symmcoll_status_t enqueue(
 symmcoll_status_t symc_cuda_enqueue_nccl(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream)
 {
-    /* It may be another thread than that of the call. */
+    /* The thread may be another one than that of the call. */
     symmcoll_status_t status = symc_cuda_check_grouped(group, op);
 
     if (status != SYMMCOLL_OK)

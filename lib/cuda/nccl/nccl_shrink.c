@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators that NCCL shrinks to what is left of a group that has failed.  The old
- * one is revoked, and stays with its thread until the new group's first operation by
- * NCCL: then its members find out whether all have it, and if it fails all make one
- * without it.
+ * Communicators that NCCL shrinks to the surviving ranks of a group that has failed.
+ * The old one is revoked and kept by its thread until the new group's first operation by
+ * NCCL. Then the members find out whether all have it; if not, or if shrinking fails,
+ * they all make a new one.
  */
 #include "cuda/nccl/nccl_handed.h"
 
@@ -47,7 +47,7 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count)
     handed->keeper = take_keeper(comm);
     if (handed->keeper != NULL)
         return handed;
-    /* It was handed on before. */
+    /* It had been handed on before. */
     symc_cuda_context_close(&handed->context);
     free(handed);
     return NULL;
@@ -101,15 +101,16 @@ static symmcoll_status_t begin(
     return status;
 }
 
-/* What members tell each other until it is over. */
+/* The states that members gather until the call has ended. */
 enum told {
     OVER,
     BUSY,
     FAILED
 };
 
-/* Each asks for its own, and all learn of an error of any, or that its time has passed:
- * none is left alone with what it makes instead. */
+/* Waits until the call has ended on all members, or failed.  Each member polls its own
+ * call, and all see any member's error or timeout in the gather, so that they agree on
+ * making a new communicator instead. */
 static symmcoll_status_t await_all(const struct symc_cuda_group *group,
     struct symc_cuda_comm *old, symmcoll_status_t own, int64_t deadline_ns,
     enum told *worst)

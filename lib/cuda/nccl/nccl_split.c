@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators that NCCL splits from the one of the group that a group was made of,
- * and their adoption by that, on all its members or on none.
+ * Communicators that NCCL splits from the one of the parent group, and their adoption by
+ * the new group, on all its members or on none.
  */
 #include "cuda/nccl/nccl_handed.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define DROP_NS SYMC_NS_PER_S /* for the others to drop theirs, too */
+#define DROP_NS SYMC_NS_PER_S /* for the other members to drop theirs, too */
 
 /* ---- splitting ---- */
 
@@ -19,7 +19,7 @@ bool symc_cuda_can_split(void *state)
     return group->limits.nccl_split != 0 && group->comm != NULL;
 }
 
-/* With the lock: where NCCL writes what it makes of it. */
+/* Calls ncclCommSplit with the lock held; the child's keeper receives the result. */
 static symmcoll_status_t call_split(struct symc_cuda_comm *parent,
     struct symc_cuda_comm *child, const struct symc_heir *heir,
     struct symc_nccl_config *config)
@@ -39,7 +39,8 @@ static symmcoll_status_t call_split(struct symc_cuda_comm *parent,
                                             color, heir->rank, made, config));
 }
 
-/* Once a member has called it all have to: they first say that they will. */
+/* Splits the parent.  Once a member has called NCCL all have to, so the members gather
+ * first to state that they will. */
 static symmcoll_status_t split(struct symc_cuda_comm *parent,
     struct symc_cuda_comm *child, const struct symc_heir *heir,
     struct symc_cuda_until until, struct symc_nccl_config *config, bool *begun)
@@ -65,7 +66,8 @@ static symmcoll_status_t split(struct symc_cuda_comm *parent,
                                  : status;
 }
 
-/* NCCL takes it before what the config has: then an abort of the one aborts the other. */
+/* Checks NCCL_COMM_SPLIT_SHARE_RESOURCES, which overrides the config: communicators that
+ * share resources are aborted together. */
 static symmcoll_status_t check_shares(
     const struct symc_core *core, const struct symc_nccl *nccl)
 {
@@ -83,7 +85,7 @@ static symmcoll_status_t check_shares(
         symc_nccl_format_place(&found, place), name, found.value);
 }
 
-/* What this member wants for it; before anything has begun. */
+/* Prepares this member's part of the split, before any collective call. */
 static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     const struct symc_heir *heir, struct symc_nccl_config *config,
     struct symc_cuda_handed *handed)
@@ -123,7 +125,7 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
 
 void symc_cuda_handed_free(struct symc_cuda_handed *handed)
 {
-    /* The old one first: it may have to be aborted with what is made of it. */
+    /* The old one first: a communicator made of it may have to be aborted with it. */
     if (handed->old != NULL)
         (void)symc_cuda_comm_release(handed->old, 0);
     if (handed->keeper != NULL)
@@ -134,8 +136,8 @@ void symc_cuda_handed_free(struct symc_cuda_handed *handed)
     free(handed);
 }
 
-/* It has an error for ever, so all members make another one when they need it.
- * Nothing is waited for, since the others learn of the error later. */
+/* Retires a communicator that has failed for good; the members make another one when they
+ * need it.  Waits for nothing, since the other members see the error later. */
 static void retire(struct symc_cuda_group *group)
 {
     struct symc_cuda_comm *comm = group->comm;
@@ -232,8 +234,8 @@ static enum ready find_ready(
                : NOT_READY;
 }
 
-/* What is done where it can be has half of what is left, so that the time for doing
- * without it is there when it hangs. */
+/* Returns half of the remaining time, so that enough is left to make a communicator if
+ * shrinking hangs. */
 static struct symc_cuda_until find_half(
     const struct symc_core *core, struct symc_cuda_until until)
 {
@@ -243,7 +245,7 @@ static struct symc_cuda_until find_half(
     return until;
 }
 
-/* As all members are; where they differ none is. */
+/* Finds the state of all members; NOT_READY if they differ. */
 static symmcoll_status_t agree(
     const struct symc_cuda_group *group, enum ready own, enum ready *ready)
 {
@@ -270,7 +272,7 @@ symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
     enum ready ready;
     bool made;
 
-    /* As of the group that it was made of. */
+    /* The parent group's limits were no higher, so it has handed on nothing. */
     if (group->limits.nccl_split == 0 && group->limits.nccl_shrink == 0)
         return SYMMCOLL_OK;
     handed = core->inherit(core->group);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of a communicator of NCCL share. */
+/* The state that the files of a communicator of NCCL share. */
 #ifndef SYMC_CUDA_NCCL_NCCL_STATE_H
 #define SYMC_CUDA_NCCL_NCCL_STATE_H
 
@@ -8,96 +8,98 @@
 
 #include <pthread.h>
 
-/* The end of one that failed while it was made, which the others find out. */
+/* How long to wait for the end of a communicator that could not be made; the other
+ * members find the error out. */
 #define SYMC_CUDA_COMM_FAILED_NS SYMC_NS_PER_S
 
-#define SYMC_CUDA_COMM_NAP_NS (INT64_C(200) * 1000) /* between two questions */
+#define SYMC_CUDA_COMM_NAP_NS (INT64_C(200) * 1000) /* between two polls */
 
 struct symc_cuda_comm {
-    struct symc_cuda_comm *next; /* of those that are retired */
+    struct symc_cuda_comm *next; /* in the list of retired ones */
     const struct symc_nccl *nccl;
     const struct symc_core *core;
     int rank, size;
-    pthread_mutex_t lock;            /* around each call of NCCL with it */
-    struct symc_nccl_comm *made;     /* NULL: there is none, or none any more */
-    struct symc_cuda_keeper *keeper; /* which ends it; NULL: it has */
-    bool ready;   /* members have made it; before, what NCCL says is of how */
-    bool keeps;   /* what is stopped and quiet stays */
-    bool forgone; /* see symc_cuda_comm_forgo() */
-    bool tells; /* NCCL says whether a thread is in a group of the program's */
+    pthread_mutex_t lock;            /* held in each call of NCCL with it */
+    struct symc_nccl_comm *made;     /* NULL: not made, or ended */
+    struct symc_cuda_keeper *keeper; /* ends it; NULL: it has */
+    bool ready;       /* it has been made; before, errors are of its making */
+    bool keeps;       /* a quiet one is kept when it is stopped */
+    bool forgone;     /* see symc_cuda_comm_forgo() */
+    bool tells;       /* as symc_nccl_tells_groups() returned */
     const char *call; /* the latest one, in messages; under the lock */
     symmcoll_status_t
-        broken; /* an error of its own, for which it was aborted */
+        broken; /* the error of its own for which it was aborted */
     char reason[SYMC_DETAIL_MAX];
 };
 
 int symc_cuda_comm_world_rank(const struct symc_cuda_comm *comm, int rank);
 
-/* The status that a result of NCCL's is. */
+/* Returns the status of a result of NCCL. */
 symmcoll_status_t symc_cuda_comm_status(enum symc_nccl_result result);
 
-/* With the lock: what a call that has failed says, in SYMC_DETAIL_MAX bytes; the
- * status of one that has returned something, and that detail; that it was
- * aborted. */
+/* Describes the failed latest call in SYMC_DETAIL_MAX bytes.  Needs the lock. */
 void symc_cuda_comm_describe(const struct symc_cuda_comm *comm,
     enum symc_nccl_result result, char *text);
+/* Returns the status of the latest call's result, with that detail on failure.  Needs the
+ * lock. */
 symmcoll_status_t symc_cuda_comm_judge(
     const struct symc_cuda_comm *comm, enum symc_nccl_result result);
+/* Fails because the communicator was aborted.  Needs the lock. */
 symmcoll_status_t symc_cuda_comm_refuse_aborted(
     const struct symc_cuda_comm *comm);
 
-/* At any time: whether the calling thread is in a group of calls of the program's, where it
- * is known, and nothing is to be called. */
+/* Returns whether the calling thread is known to be in a group of calls by the program:
+ * NCCL must not be called then.  May be called at any time. */
 bool symc_cuda_comm_is_grouped(const struct symc_cuda_comm *comm);
 
-/* With the lock: have the keeper stop what runs, and abort it. */
+/* With the lock held: makes the keeper stop running work and abort the communicator. */
 void symc_cuda_comm_drop(struct symc_cuda_comm *comm);
 
-/* One (out) that NCCL has not made yet, and is ended in `where`, which it takes in
- * any case.  Errors: NO_MEMORY, SYSTEM (no thread). */
+/* Creates the object (out) of a communicator that NCCL has not made yet, which is ended
+ * in `where`; takes `where` in any case.  Errors: NO_MEMORY, SYSTEM (no thread). */
 symmcoll_status_t symc_cuda_comm_create(const struct symc_nccl *nccl,
     const struct symc_core *core, struct symc_cuda_where where, int rank,
     int size, struct symc_cuda_comm **comm);
 
-/* One that a keeper has to end, which it takes; NULL: no memory, with a detail, and it
- * is not taken. */
+/* Creates the object of a communicator with a keeper, which it takes.  NULL: no memory,
+ * with a detail; the keeper is not taken then. */
 struct symc_cuda_comm *symc_cuda_comm_wrap(const struct symc_nccl *nccl,
     const struct symc_core *core, struct symc_cuda_keeper *keeper, int rank,
     int size);
 
-/* Abort it, with what NCCL has made; whether nothing of it is left after that
- * time. */
+/* Aborts a communicator and frees it.  Returns whether it ended within the timeout. */
 bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
-/* The same, but it is still there for who aborts it, until it is closed. */
+/* symc_cuda_comm_release() without freeing the object, for threads that may still abort
+ * it, until it is closed. */
 bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
-/* It has ended on all members: what has been made of a communicator, while nobody has
- * aborted that.  child NULL: nothing for this rank. */
+/* After a call that makes a communicator from another has ended on all members: takes it,
+ * unless the parent was aborted.  child: NULL if none was made for this rank. */
 symmcoll_status_t symc_cuda_comm_take_made(
     struct symc_cuda_comm *parent, struct symc_cuda_comm *child);
 
-/* Whether nobody can be waited for: the group has failed (out: -1), or a member is
- * not there any more. */
+/* Returns whether waiting for other members is pointless: the group has failed (member:
+ * -1), or a member has left (member, out). */
 bool symc_cuda_comm_find_broken(const struct symc_cuda_comm *comm, int *member);
 
-/* A call of NCCL, or a group of them. */
+/* A call of NCCL, or several in a group. */
 struct symc_cuda_routine {
     const char *name; /* in messages */
     enum symc_nccl_result (*call)(const struct symc_cuda_comm *comm,
         const void *arg, struct CUstream_st *stream);
 };
 
-/* Make it, with the lock, and return when NCCL has enqueued it.  Errors: as of
- * symc_cuda_comm_exchange(). */
+/* Makes the call with the lock held, and returns when NCCL has enqueued it.  Errors:
+ * those of symc_cuda_comm_exchange(). */
 symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
     const struct symc_op *op, struct symc_cuda_routine routine, const void *arg,
     struct CUstream_st *stream);
 
-/* Collective, where core->gather may be called: until what was called has ended on
- * all members.  They tell each other again and again, for one on which it fails, or
- * that dies, would leave the others in progress: who does not gather any more has an
- * error that all learn.  busy has room for a word of each member. */
+/* Collective; core->gather must be allowed: waits until the latest call has ended on all
+ * members.  They gather again and again, because a member that fails or dies would leave
+ * the others in progress: a member that has an error stops gathering, and the others get
+ * it from their gather.  busy: room for a word of each member. */
 symmcoll_status_t symc_cuda_comm_await_all(
     struct symc_cuda_comm *comm, struct symc_cuda_until until, uint32_t *busy);
 

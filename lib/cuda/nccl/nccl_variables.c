@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL's own variables: in the environment, and in the files that it reads when it is
- * first used, which the library has to know before.  They are read here as NCCL reads
- * them; what a plugin of NCCL's has for variables nobody knows.
+ * NCCL's own variables, in the environment and in the files that NCCL reads at its first
+ * use.  The library needs them earlier, and reads them as NCCL does.  Variables that a
+ * plugin of NCCL sets cannot be known.
  */
 #include "base/descriptor.h"
 #include "cuda/nccl/nccl.h"
@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #define OF_MACHINE "/etc/nccl.conf"
-#define ENTRY_NBYTES 4096 /* of a user */
+#define ENTRY_NBYTES 4096 /* of a passwd entry */
 
 /* ---- files ---- */
 
-/* The first line that has it counts, for NCCL replaces nothing. */
+/* Finds the first line that sets a variable, as NCCL never replaces a value. */
 static bool find_in_file(
     const char *path, const char *name, struct symc_nccl_variable *found)
 {
@@ -47,8 +47,8 @@ static bool find_in_file(
     return has;
 }
 
-/* As NCCL finds it: since 2.30 in the environment, before among the users.  Returns
- * whether there is one. */
+/* Finds the home directory as NCCL does: since 2.30 in the environment, before that in
+ * the user database.  Returns false if there is none. */
 static bool find_home(const struct symc_nccl *nccl,
     const char *(*get)(const char *name), char *buffer, size_t nbytes)
 {
@@ -66,7 +66,7 @@ static bool find_home(const struct symc_nccl *nccl,
     return home != NULL && snprintf(buffer, nbytes, "%s", home) < (int)nbytes;
 }
 
-/* The user's own, which is another one where a variable names it, from 2.23 on. */
+/* Finds the user's file: from 2.23 on NCCL_CONF_FILE may name another one. */
 static bool find_users(const struct symc_nccl *nccl,
     const char *(*get)(const char *name), char *path, size_t nbytes)
 {
@@ -108,7 +108,7 @@ const char *symc_nccl_format_place(
     return buffer;
 }
 
-/* ---- what they say ---- */
+/* ---- checks ---- */
 
 symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
     const struct symc_nccl *nccl, const char *(*get)(const char *name))
@@ -116,7 +116,7 @@ symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
     struct symc_nccl_variable found;
     char place[SYMC_NCCL_PLACE];
 
-    /* NCCL takes it as a number, and only 0 and 1 for an answer. */
+    /* NCCL parses a number, and accepts only 0 and 1. */
     if (!symc_nccl_find_variable(nccl, get, "NCCL_COMM_BLOCKING", &found) ||
         strtoll(found.value, NULL, 0) != 1)
         return SYMMCOLL_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device's context, for the thread that ends a communicator of NCCL. */
+/* The device's context for the thread that ends a communicator of NCCL. */
 #include "cuda/nccl/nccl_run.h"
 
 #include <stdlib.h>

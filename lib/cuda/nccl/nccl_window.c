@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL finds a place for each window on each rank for itself, after the ones that
- * are there, and takes it to be the same on all.  A rank leaves memory when its own
- * use is over, so the members tell each other which windows they still have, and
- * make another one only while these are the same.
+ * NCCL chooses a place for each window on each rank by itself, after the existing
+ * windows, and assumes that it is the same on all ranks.  A rank leaves memory when its
+ * own use is over, so the members exchange which windows they still have, and make
+ * another one only if these are equal.
  *
- * Memory of the program's becomes no window, which takes whole pieces, but it is
- * registered as what any call may use; NCCL looks for that by address, too.
+ * The program's memory becomes no window, which takes whole granules.  It is registered
+ * with ncclCommRegister(), for which NCCL looks by address, too.
  */
 #include "cuda/nccl/nccl_window.h"
 #include "cuda/nccl/nccl_run.h"
@@ -16,18 +16,18 @@
 
 #include <stdlib.h>
 
-#define WINDOWS 32     /* of a group, and memory of which there is none */
+#define WINDOWS 32     /* entries: windows, and memory without one */
 #define DELAYS_MOST 64 /* in a row */
 #define SINCE SYMC_NCCL_CODE(2, 28, 0)
 
-/* What the members have decided about memory of one number. */
+/* The members' decision about the memory of a number. */
 struct symc_cuda_window {
-    uint64_t number;               /* 0: nothing, the place is free */
-    bool registered;               /* on all; some may have left it since */
-    struct symc_nccl_window *made; /* written by NCCL */
-    void *handle;                  /* of the program's memory, in place of it */
-    struct symc_cuda_joined *joined; /* under the lock; NULL: this rank has not
-                                        registered it, or has left it */
+    uint64_t number;                 /* 0: the entry is free */
+    bool registered;                 /* on all; some may have left it since */
+    struct symc_nccl_window *made;   /* written by NCCL */
+    void *handle;                    /* for the program's memory, instead */
+    struct symc_cuda_joined *joined; /* under the lock; NULL: not registered on
+                                        this rank, or left */
     struct symc_cuda_windows *of;
 };
 
@@ -36,18 +36,18 @@ struct symc_cuda_windows {
     _Atomic(struct symc_cuda_comm *) comm;
     struct symc_cuda_window all[WINDOWS];
     int delays;
-    bool off;     /* no more are made; alike on all members */
-    bool written; /* NCCL may still write to a window that it has not made */
+    bool off;     /* no more windows are made; alike on all members */
+    bool written; /* NCCL may still write to a window that was not made */
 };
 
-/* Around what is registered, and who has left it: memory may be left at any time
- * beside the closing of its group. */
+/* Protects which memory is registered or left: memory may be left at any time, also while
+ * its group is closed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Those to which NCCL may still write. */
+/* Windows to which NCCL may still write. */
 static struct symc_cuda_windows *kept; /* under the lock */
 
-/* ---- what there is ---- */
+/* ---- look-up ---- */
 
 static struct symc_cuda_window *find(
     struct symc_cuda_windows *windows, uint64_t number)
@@ -64,7 +64,7 @@ static bool is_undecided(struct symc_cuda_windows *windows, uint64_t number)
     return number != 0 && find(windows, number) == NULL;
 }
 
-/* The same on all members, which have one version. */
+/* Returns whether windows can be made; alike on all members, which have one version. */
 static bool are_possible(const struct symc_cuda_group *group)
 {
     const struct symc_nccl *nccl = group->comm->nccl;
@@ -85,7 +85,7 @@ bool symc_cuda_windows_lack(
     if (!are_possible(group) || !symc_is_placed(op) ||
         (windows != NULL && windows->off))
         return false;
-    /* Not compared yet: what this rank has alone cannot be alike on all. */
+    /* Before the comparison: memory that this rank alone holds cannot be alike on all. */
     placed = core->placed(core->group, op, &at);
     if (placed == SYMC_PLACED_UNKNOWN)
         at = symc_placement_of(core, op, group->size);
@@ -120,14 +120,14 @@ struct symc_cuda_comm *symc_cuda_windows_find(
                : NULL;
 }
 
-/* ---- making one ---- */
+/* ---- making a window ---- */
 
-/* What each member tells of memory of which a window is to be made. */
+/* The data that each member contributes to the gather about a window. */
 struct told {
     uint64_t nbytes; /* 0: it cannot */
-    uint64_t own;    /* 1: it is the program's */
+    uint64_t own;    /* 1: the memory is the program's */
     uint32_t left;   /* windows that it has left, a bit for each */
-    uint32_t gone;   /* the same of memory that is in none */
+    uint32_t gone;   /* entries without a window whose memory it has left */
 };
 
 _Static_assert(WINDOWS <= 32, "each has a bit");
@@ -159,8 +159,8 @@ static uint32_t find_gone(const struct symc_cuda_group *group)
     return gone;
 }
 
-/* NCCL has one place for memory that is in two windows, which others may not
- * have. */
+/* Returns whether memory is in a window already.  NCCL would use one place for memory in
+ * two windows, and other ranks may not have both. */
 static bool is_in_window(
     const struct symc_cuda_windows *windows, const struct symc_extent *extent)
 {
@@ -176,7 +176,7 @@ static bool is_in_window(
     return found;
 }
 
-/* What the program has made symmetric. */
+/* Returns the extent of symmetric memory that the program has allocated. */
 static struct symc_extent find_own(
     const struct symc_cuda_group *group, const struct symc_cuda_joined *joined)
 {
@@ -184,8 +184,8 @@ static struct symc_extent find_own(
         joined->joined.at[group->rank], joined->joined.nbytes};
 }
 
-/* This rank's memory of a number: whole pieces that the library has allocated, or what the
- * program has. */
+/* Finds this rank's memory of a number: whole granules that the library has allocated, or
+ * the program's memory. */
 static struct symc_cuda_joined *find_memory(
     const struct symc_cuda_group *group, uint64_t number, struct told *mine)
 {
@@ -208,7 +208,8 @@ static struct symc_cuda_joined *find_memory(
     return joined;
 }
 
-/* Free what is over for all; whether the others are the same. */
+/* Frees the entries that all members have left.  Returns whether the windows left are the
+ * same on all members. */
 static bool compare_left(const struct symc_cuda_group *group,
     struct symc_cuda_windows *windows, const struct told *all)
 {
@@ -237,7 +238,7 @@ static bool is_possible(
     return true;
 }
 
-/* It is registered on this rank, until that has left it. */
+/* Records that memory is registered on this rank, until the rank leaves it. */
 static void keep(
     struct symc_cuda_window *window, struct symc_cuda_joined *joined)
 {
@@ -275,8 +276,8 @@ static symmcoll_status_t register_window(struct symc_cuda_until until,
     return SYMMCOLL_OK;
 }
 
-/* NULL: NCCL has not, for which there is a line in the log; it returns none where its
- * variables have it register nothing. */
+/* Registers the program's memory.  NULL: NCCL has not registered it, which is logged; it
+ * returns no handle if its variables turn registration off. */
 static void *call_register(
     struct symc_cuda_comm *comm, struct symc_extent extent)
 {
@@ -309,8 +310,8 @@ static void call_deregister(struct symc_cuda_comm *comm, void *handle)
     pthread_mutex_unlock(&comm->lock);
 }
 
-/* The program's memory, on all members or on none: what NCCL does not register is used as
- * it is. */
+/* Registers the program's memory on all members or on none; memory that is not registered
+ * is used without. */
 static symmcoll_status_t register_own(const struct symc_cuda_group *group,
     struct symc_cuda_window *window, struct symc_cuda_joined *joined)
 {
@@ -320,7 +321,7 @@ static symmcoll_status_t register_own(const struct symc_cuda_group *group,
     symmcoll_status_t status;
     int failed = 0;
 
-    /* All members have one version, so all lack them or none. */
+    /* All members have one version, so all lack these functions or none. */
     if (comm->nccl->comm_register == NULL ||
         comm->nccl->comm_deregister == NULL)
         return SYMMCOLL_OK;
@@ -338,7 +339,7 @@ static symmcoll_status_t register_own(const struct symc_cuda_group *group,
     return status;
 }
 
-/* Decide about one number. */
+/* Decides about the memory of one number; collective. */
 static symmcoll_status_t decide(struct symc_cuda_group *group,
     struct symc_cuda_until until, uint64_t number)
 {
@@ -430,13 +431,13 @@ void symc_cuda_windows_stop(struct symc_cuda_group *group)
         symc_cuda_comm_forgo(atomic_load(&windows->comm));
 }
 
-/* ---- ending ---- */
+/* ---- the end ---- */
 
-/* With the lock. */
+/* Ends a window with the lock held. */
 static void end(struct symc_cuda_window *window)
 {
     struct symc_cuda_comm *comm = atomic_load(&window->of->comm);
-    const bool busy = window->of->written; /* with a window that failed */
+    const bool busy = window->of->written; /* after a window that failed */
 
     if (!busy)
         call_deregister(comm, window->handle);
