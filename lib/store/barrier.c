@@ -2,10 +2,11 @@
 /*
  * A barrier through a store, for ranks that have no group yet.
  *
- * KEY/rank/R  how often rank R has come
+ * KEY/rank/R  the number of times that rank R has arrived
  * KEY/count   the number of ranks, as the first one passed it
- * KEY/G       how many have come for the Gth time; the last of them sets
- * KEY/G/done  and removes these two of the time before, which all have left
+ * KEY/G       the number of ranks that arrived for the Gth time
+ * KEY/G/done  set by the last of them, which also removes both keys of time
+ *             G - 1, because all ranks have left that barrier
  */
 #include "store/ops.h"
 
@@ -14,17 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BARRIER_KEY_MAX (SYMC_STORE_KEY_MAX - 48) /* room for the above */
+/* leaves room for the suffixes */
+#define BARRIER_KEY_MAX (SYMC_STORE_KEY_MAX - 48)
 
 struct barrier {
     struct symmcoll_store *store;
     const char *key;
     int rank, count;
     int64_t deadline_ns;
-    int64_t time; /* how often this rank has come */
+    int64_t time; /* number of this rank's arrivals */
 };
 
-/* KEY/what/number, or KEY/number where what is empty. */
+/* Formats KEY/what/number, or KEY/number if `what` is empty. */
 static const char *name_part(const struct barrier *barrier, const char *what,
     int64_t number, const char *end, char name[SYMC_STORE_KEY_MAX + 1])
 {
@@ -44,7 +46,7 @@ static symmcoll_status_t add_one(
     return status;
 }
 
-/* All ranks must mean the same number of ranks. */
+/* Checks that all ranks passed the same number of ranks. */
 static symmcoll_status_t check_count(const struct barrier *barrier)
 {
     char name[SYMC_STORE_KEY_MAX + 1];
@@ -72,7 +74,7 @@ static symmcoll_status_t check_count(const struct barrier *barrier)
     return status;
 }
 
-/* Who has not come this time, for the message of a timeout. */
+/* Names the missing ranks in the message of a timeout. */
 static symmcoll_status_t name_missing(
     const struct barrier *barrier, double timeout)
 {
@@ -109,7 +111,7 @@ static symmcoll_status_t name_missing(
         barrier->count - missing, barrier->count);
 }
 
-/* The last one lets the others go. */
+/* Releases the other ranks; called by the last one. */
 static symmcoll_status_t let_go(const struct barrier *barrier)
 {
     char name[SYMC_STORE_KEY_MAX + 1];
@@ -125,7 +127,7 @@ static symmcoll_status_t let_go(const struct barrier *barrier)
             name_part(
                 barrier, "", barrier->time - 1, i == 0 ? "" : "/done", name),
             &remove, barrier->deadline_ns);
-        /* A store of the program's own need not have it: the keys stay. */
+        /* A user-defined store may lack deletion: the keys stay. */
         if (status == SYMMCOLL_ERR_UNSUPPORTED)
             status = SYMMCOLL_OK;
     }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Channels of the server, and who has subscribed to them.
- */
+/* The server's channels and their subscribers. */
 #include "store/serving.h"
 
 #include <search.h>
@@ -10,8 +8,8 @@
 #include <string.h>
 
 #define LARGE_NBYTES 16384 /* of a message */
-#define MESSAGE_HEADS 96   /* the most that is around name and data */
-#define TELL_WORK 16384    /* of sending one message, its bytes apart */
+#define MESSAGE_HEADS 96   /* the most bytes around name and data */
+#define TELL_WORK 16384    /* of sending one message, without its bytes */
 
 struct channel {
     const char *name; /* first, so that a lookup needs no copy */
@@ -26,7 +24,7 @@ struct symc_subscription {
     struct symc_subscription *next, *previous;
 };
 
-/* What subscribers are sent, as it goes into their outputs. */
+/* A message to subscribers, in the form in which it is sent. */
 struct message {
     size_t users;
     size_t nbytes;
@@ -162,12 +160,13 @@ void symc_channel_unsubscribe(struct symc_client *client, const char *name)
         remove_one(subscription);
 }
 
-/* Returns what the root of a client's tree holds; NULL: the tree is empty. */
+/* Returns the subscription at the root of a client's tree, or NULL if the tree
+ * is empty. */
 static struct symc_subscription *find_any(const struct symc_client *client)
 {
     if (client->subscriptions == NULL)
         return NULL;
-    /* The analyzer does not see that tdelete() takes what is freed out of it. */
+    /* The analyzer does not detect that tdelete() removes what is freed. */
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     return *(struct symc_subscription *const *)client->subscriptions;
 }
@@ -187,7 +186,7 @@ const char *symc_channel_first(const struct symc_client *client)
 
 /* ---- messages ---- */
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static struct message *make_message(
     const char *name, const void *data, size_t nbytes)
 {
@@ -217,8 +216,8 @@ static void release_message(const void *data, size_t nbytes, void *arg)
         free(message);
 }
 
-/* Puts a message into a client's output.  A large one is not copied for each,
- * nor is it sent before the other clients had their turn. */
+/* Adds a message to a client's output.  A large message is neither copied for
+ * each client, nor sent before other clients have run. */
 static void put_message(
     struct symc_client *client, struct message *message, bool own)
 {

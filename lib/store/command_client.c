@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands of a client itself: who it is, and the channels it listens to.
+ * Commands about the client itself: its login, and the channels that it
+ * subscribes to.
  */
 #include "store/command.h"
 
@@ -10,7 +11,7 @@
 
 /* ---- connection ---- */
 
-/* As long for a wrong password as for a right one. */
+/* Compares a password in constant time. */
 static bool is_password(
     const struct symc_server *server, const char *given, size_t nbytes)
 {

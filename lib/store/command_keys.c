@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Commands of single keys: values, counters, queues, and how long they live.
- */
+/* Commands about single keys: values, counters, queues, and their expiry. */
 #include "store/command.h"
 
 #include <ctype.h>
@@ -44,8 +42,8 @@ static bool exists(struct symc_client *client, const char *key)
     return item.value != NULL || item.queue != NULL;
 }
 
-/* What a key holds, for a command that wants a value, or else a queue; false
- * where it is the other kind, and replied so. */
+/* Gets the content of a key for a command on values or on queues.  Returns
+ * false after replying with an error if the key has the other kind. */
 static bool look_kind(struct symc_client *client, const char *key, bool queue,
     struct symc_item *item)
 {
@@ -65,7 +63,8 @@ static void put_value(
         symc_put_text(client, value->data, value->nbytes);
 }
 
-/* Run a change by the rules of all stores; false where it replied already. */
+/* Runs a change by the rules of all stores.  Returns false after replying with
+ * an error. */
 static bool change(
     struct symc_client *client, const char *key, struct symc_edit *edit)
 {
@@ -89,7 +88,7 @@ static bool change(
     if (status == SYMMCOLL_OK)
         status = symc_map_apply(map, key, &what);
     if (status == SYMMCOLL_OK) {
-        /* Only set begins a new life. */
+        /* Only SET resets the expiry. */
         if (what.what == SYMC_PUT && edit->kind != SYMC_EDIT_SET &&
             expires_ns != 0)
             symc_map_expire(map, key, expires_ns);
@@ -157,7 +156,7 @@ static void run_set(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {
     int64_t life_ms = -1;
-    int only = 0; /* 1: where absent, -1: where there */
+    int only = 0; /* 1: if absent, -1: if present */
 
     for (size_t i = 2; i < n; i++) {
         bool seconds = strcasecmp(args[i]->text, "EX") == 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands of all keys: those that match a pattern, and their number.
+ * Commands about all keys: those that match a pattern, and their number.
  *
- * A SCAN looks at so many keys and does so much work at most; its cursor says
- * where the next one goes on.
+ * The keys and the work of one SCAN are limited; its cursor is where the next
+ * one continues.
  */
 #include "store/command.h"
 
@@ -18,8 +18,8 @@
 #define KEY_WORK 256                          /* of one key */
 
 struct scan {
-    size_t left;   /* the cursor: the keys below this index are left */
-    int64_t count; /* how many keys to look at, at most */
+    size_t left;   /* the cursor: keys below this index remain */
+    int64_t count; /* maximum number of keys to check */
     const char *pattern;
 };
 
@@ -43,7 +43,7 @@ static bool read_scan(
     return true;
 }
 
-/* Looks at the next keys, with a bound on their number and on the work; returns
+/* Checks the next keys, with a limit on their number and on the work.  Returns
  * how many of them match. */
 static size_t find_matches(struct symc_server *server, struct scan *scan,
     struct symc_glob *glob, size_t found[SCAN_MOST])
@@ -67,7 +67,8 @@ static size_t find_matches(struct symc_server *server, struct scan *scan,
     return nfound;
 }
 
-/* The cursor is 1 + the index of the next key, which is how many are left. */
+/* The cursor is 1 + the index of the next key, which is the number of keys that
+ * remain. */
 static void run_scan(
     struct symc_client *client, struct symc_reply *const *args, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server's commands: those that a tcp store uses, and a few with which an
- * administrator looks at it.  Their replies are those of Redis.  Here requests
- * are judged, and kept where they belong to a transaction.
+ * The server's commands: those that a tcp store uses, and a few for
+ * administrators.  Their replies are those of Redis.  This file checks
+ * requests, and queues those of a transaction.
  */
 #include "store/command.h"
 
@@ -102,8 +102,8 @@ static const struct symc_command *find_command(const char *name);
 static const char *judge_limits(
     const struct symc_client *client, const struct symc_command *command);
 
-/* Runs what was queued.  A command that would pass a limit fails alone, as one
- * does that meets a key of the wrong kind. */
+/* Runs the queued requests.  A command that would exceed a limit fails alone,
+ * like one on a key of the wrong kind. */
 static void run_queued(struct symc_client *client)
 {
     const struct symc_server *server = client->server;
@@ -173,7 +173,7 @@ static const struct symc_command *find_command(const char *name)
 {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         for (const struct symc_command *at = tables[i]; at->name != NULL; at++)
-            /* Most differ in the first letter. */
+            /* Most names differ in the first letter. */
             if (((at->name[0] ^ name[0]) & ~('a' ^ 'A')) == 0 &&
                 strcasecmp(at->name, name) == 0)
                 return at;
@@ -191,7 +191,7 @@ static bool are_keys(const struct symc_reply *request, size_t n)
     return true;
 }
 
-/* Returns the error of a command that may not run now; NULL: it may. */
+/* Returns the error of a command that may not run now, or NULL. */
 static const char *judge_limits(
     const struct symc_client *client, const struct symc_command *command)
 {
@@ -201,8 +201,8 @@ static const char *judge_limits(
     return NULL;
 }
 
-/* A request is a list of texts, of which those that may be keys are texts
- * without a zero byte. */
+/* Returns the error of a request, or NULL.  A request is a list of texts; a
+ * text that may be a key must not have a zero byte. */
 static const char *judge_request(const struct symc_client *client,
     const struct symc_reply *request, const struct symc_command **found)
 {
@@ -246,7 +246,7 @@ static size_t measure_request(const struct symc_reply *request)
     return nbytes;
 }
 
-/* Keep a request of a transaction; false where there is no room. */
+/* Queues a request of a transaction.  Returns false if there is no room. */
 static bool queue_request(
     struct symc_client *client, struct symc_reply *request)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One client of the server: bytes in, requests, replies out.  A client that does
- * not read is not read from either, and one that says nothing, or lacks the
- * password, makes room for others.
+ * One client of the server: input, requests, output.  A client that does not
+ * read its replies is not read from either, and one that sends no request, or
+ * no password, is dropped in favour of others.
  */
 #include "store/serving.h"
 
@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define UNKNOWN_NS (10 * SYMC_NS_PER_S) /* until a request and the password */
+/* time until a request and the password */
+#define UNKNOWN_NS (10 * SYMC_NS_PER_S)
 
 static const struct symc_resp_limits request_limits = {
     .depth = 1,
@@ -22,7 +23,7 @@ static const struct symc_resp_limits request_limits = {
     .nbytes = (size_t)2 * SYMC_STORE_VALUE_MAX,
 };
 
-/* Before the password: what AUTH and HELLO need. */
+/* Limits before authentication, for AUTH and HELLO. */
 static const struct symc_resp_limits stranger_limits = {
     .depth = 1,
     .items = 10,
@@ -32,7 +33,7 @@ static const struct symc_resp_limits stranger_limits = {
 
 /* ---- life ---- */
 
-/* Close what accept() has opened. */
+/* Frees what symc_client_accept() has made. */
 static void free_connection(struct symc_client *client)
 {
     event_del(&client->again);
@@ -69,7 +70,8 @@ static void free_client(struct symc_client *client)
     free_connection(client);
 }
 
-/* At the end of each callback: nobody uses a client any more. */
+/* Frees marked clients at the end of each callback, when no client is in
+ * use. */
 static void drop_doomed(struct symc_server *server)
 {
     struct symc_client *client = server->first, *next;
@@ -95,7 +97,8 @@ void symc_client_close_all(struct symc_server *server)
 
 /* ---- requests ---- */
 
-/* The next request, whose reply is put into the output; false: none is whole. */
+/* Runs the next request, which replies to the output.  Returns false if there
+ * is no complete one. */
 static bool run_request(struct symc_client *client)
 {
     struct symc_reply *request = NULL;
@@ -114,7 +117,7 @@ static bool run_request(struct symc_client *client)
     return true;
 }
 
-/* Lets the other clients have their turn before it goes on. */
+/* Continues after the other clients have run. */
 static void yield(struct symc_client *client)
 {
     static const struct timeval at_once = {0};
@@ -124,9 +127,9 @@ static void yield(struct symc_client *client)
     event_add(&client->again, &at_once);
 }
 
-/* Runs requests while there are whole ones, their replies are read and its turn
- * is not over.  Where it stops for one of these some may be left: the output's
- * end, or the next turn, calls it again. */
+/* Runs complete requests while the client reads its replies and has not used up
+ * its share of work.  If it stops before the last one, the end of the output or
+ * the next turn calls it again. */
 static void run_requests(struct symc_client *client)
 {
     const struct symc_server *server = client->server;
@@ -151,7 +154,7 @@ static void run_requests(struct symc_client *client)
         symc_client_doom(client);
 }
 
-/* Bytes of a client. */
+/* Parses input of a client. */
 static void take_input(
     struct symc_client *client, const void *data, size_t nbytes)
 {
@@ -159,7 +162,7 @@ static void take_input(
         symc_client_doom(client);
 }
 
-/* Goes on with requests that were left; where none is, with reading. */
+/* Runs the remaining requests; resumes reading if there are none. */
 static void go_on(struct symc_client *client)
 {
     run_requests(client);
@@ -169,7 +172,7 @@ static void go_on(struct symc_client *client)
         symc_client_listen(client, true);
 }
 
-/* All has been sent. */
+/* Continues, or closes the client, after all output has been sent. */
 static void sent_all(struct symc_client *client)
 {
     if (client->closing)
@@ -178,7 +181,7 @@ static void sent_all(struct symc_client *client)
         go_on(client);
 }
 
-/* The others have had their turn. */
+/* Continues after the other clients have run. */
 static void take_turn(int fd, short what, void *arg)
 {
     struct symc_client *client = arg;
@@ -227,7 +230,7 @@ static void write_ready(int fd, short what, void *arg)
     drop_doomed(server);
 }
 
-/* ---- the same over TLS ---- */
+/* ---- the socket, with TLS ---- */
 
 static void read_tls(struct bufferevent *events, void *arg)
 {
@@ -261,21 +264,21 @@ static void end_tls(struct bufferevent *events, short what, void *arg)
 
     (void)events;
     if ((what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)) == 0)
-        return; /* TLS is ready */
+        return; /* the handshake is complete */
     symc_client_doom(client);
     drop_doomed(server);
 }
 
-/* ---- coming and going ---- */
+/* ---- accepting and dropping ---- */
 
-/* Whether a client has shown that it is one: by a request, after the password
- * where there is one. */
+/* Returns whether a client has sent a request, and the password if one is
+ * needed. */
 static bool is_known(const struct symc_client *client)
 {
     return client->spoke && client->entered;
 }
 
-/* The one that has been unknown for the longest time, to make room. */
+/* Drops the client that has been unknown for the longest time, to make room. */
 static bool drop_unknown(struct symc_server *server)
 {
     struct symc_client *client = server->first;
@@ -302,12 +305,12 @@ static void refuse(int fd)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
 
-    /* Best effort: it is closed in any case. */
+    /* Best effort: the socket is closed in any case. */
     (void)!send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);
 }
 
-/* Have the loop call back for a client; false where there is no memory. */
+/* Registers a client with the event loop.  Returns false without memory. */
 static bool attach(struct symc_client *client)
 {
     struct symc_server *server = client->server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How often each kind of call was made on a handle, and how long it took (R32):
- * mean and variance by Welford's method, which needs no list of times.
+ * Counters of the calls on a handle: their number, and mean and variance of
+ * their duration (R32) by Welford's method, which needs no list of times.
  */
 #include "store/ops.h"
 

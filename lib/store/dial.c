@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reaching a server: a connection to one of its addresses.
- */
+/* Connects to one of a server's addresses. */
 #include "base/descriptor.h"
 #include "store/link.h"
 
@@ -42,7 +40,7 @@ int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd)
         int ready_now;
 
         left = deadline_ns - symc_now_ns();
-        /* A refusal may be there although the time is over. */
+        /* A refusal may be pending although the time is over. */
         ready_now = poll(&ready, 1, left > 0 ? (int)(left / 1000000) + 1 : 0);
         if (ready_now > 0) {
             error = 0;
@@ -61,7 +59,7 @@ int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd)
     return 0;
 }
 
-/* A socket of this machine: it connects at once, or not. */
+/* Connects to a socket of this machine, which succeeds or fails at once. */
 static int connect_local(const char *path, int *fd)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -80,7 +78,7 @@ static int connect_local(const char *path, int *fd)
     return error;
 }
 
-/* Errors that pass when the server has started. */
+/* Returns whether an error may disappear once the server has started. */
 static bool may_pass(int error)
 {
     return error == ECONNREFUSED || error == ETIMEDOUT ||
@@ -102,21 +100,22 @@ static int connect_any(const struct symc_place *place,
 
         if (found == 0)
             return 0;
-        /* A server may come to one address where this machine lacks another. */
+        /* A server may appear at one address even if another one fails
+         * permanently. */
         if (!may_pass(error))
             error = found;
     }
     return error;
 }
 
-/* A socket of this machine whose server has not accepted others yet: there is no
- * wait for that in the kernel, as there is for another machine. */
+/* Returns whether a local server has a full backlog: connect() does not wait
+ * for that, as it does for another machine. */
 static bool is_full(const struct symc_place *place, int error)
 {
     return place->local && error == EAGAIN;
 }
 
-/* Longer from time to time, and not the same in all clients. */
+/* Sleeps for a random time, whose range doubles at each call. */
 static void pause_before_retry(int64_t *pause_ns, int64_t deadline_ns)
 {
     uint32_t random = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How each changing call changes the present value: the rules of set, add,
- * append, compare_set, delete and of queues, once for every kind of store that
- * keeps its values in this process.
+ * The rules by which set, add, append, compare_set, delete and the queue calls
+ * change a value, for every kind of store that computes new values in this
+ * process.
  */
 #include "store/ops.h"
 
@@ -74,7 +74,7 @@ symmcoll_status_t symc_item_length(
     return SYMMCOLL_OK;
 }
 
-/* The number a counter holds: decimal, and nothing else. */
+/* Parses a counter's value: a decimal number and no other text. */
 static symmcoll_status_t parse_counter(
     const char *key, const struct symc_bytes *present, int64_t *number)
 {
@@ -86,7 +86,7 @@ static symmcoll_status_t parse_counter(
 
     errno = 0;
     value = strtoimax(text, &end, 10);
-    /* strtoimax() skips leading blanks, which add never wrote. */
+    /* strtoimax() skips leading blanks, which add() never wrote. */
     if (errno != 0 || end == text || end != text + present->nbytes ||
         !strchr("-0123456789", text[0]) || value < INT64_MIN ||
         value > INT64_MAX)
@@ -146,7 +146,7 @@ static symmcoll_status_t append_bytes(struct symc_edit *edit, const char *key,
     return SYMMCOLL_OK;
 }
 
-/* The four cases of compare_set; the result is what the caller gets. */
+/* The four cases of compare_set; the result is the value for the caller. */
 static symmcoll_status_t compare_value(struct symc_edit *edit,
     const struct symc_bytes *present, struct symc_change *change)
 {
@@ -173,7 +173,7 @@ static symmcoll_status_t compare_value(struct symc_edit *edit,
     return symc_bytes_copy(edit->value, edit->nbytes, &change->value);
 }
 
-/* The queue's part: put a value after the others, or take the first. */
+/* Appends a value to a queue, or takes its first one. */
 static symmcoll_status_t apply_queued(struct symc_edit *edit, const char *key,
     struct symc_item present, struct symc_change *change)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake store: every key is there, with an empty value, whatever is stored,
- * so that nothing blocks.  For ranks whose peers are not there.
+ * The fake store: every key exists, with an empty value, whatever is stored, so
+ * that no call blocks.  For ranks without peers.
  */
 #include "store/ops.h"
 
@@ -17,8 +17,8 @@ static void close_fake(void *table)
     (void)table;
 }
 
-/* To a change the key is absent, so that it always succeeds; only a pop needs
- * one that is there. */
+/* For a change the key is treated as absent, so that the change always
+ * succeeds; a pop gets an empty value. */
 static symmcoll_status_t edit_fake(
     void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
 {

@@ -3,9 +3,9 @@
  * The file store: a table in a file that every rank can open, also over NFS.
  *
  * Each call opens the file, locks it with flock(2) (shared to read, exclusive
- * to write), takes in what others have appended, and closes it (file_access.c).
- * Waiting polls every 10 ms. file_roll.c registers the workers that open and
- * close the store.
+ * to write), reads the new records and closes it (file_access.c).  Waiting
+ * polls every 10 ms.  file_roll.c registers the workers that open and close the
+ * store.
  */
 #include "store/file.h"
 #include "base/cancel.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One access to the file of a file store: open it, lock it, read what is new.
+ * One access to the file of a file store: opening, locking, reading new
+ * records.
  */
 #include "base/descriptor.h"
 #include "store/file.h"
@@ -12,11 +13,11 @@
 #include <unistd.h>
 
 #define LOCK_POLL_NS 1000000
-/* A lock is held for microseconds, unless its holder is stopped: then a call
- * that must not wait for a key still waits this long for it. */
+/* A lock is held for microseconds unless its holder is stopped.  A call that
+ * must not wait for a key still waits this long for the lock. */
 #define LOCK_WAIT_MIN_NS (5 * SYMC_NS_PER_S)
 
-/* Over NFS a file that another machine has just made may not be there yet. */
+/* Over NFS a file that another machine has just created may appear late. */
 #define APPEAR_WAIT_NS (2 * SYMC_NS_PER_S)
 #define APPEAR_POLL_NS 10000000
 

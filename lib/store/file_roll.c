@@ -2,9 +2,10 @@
 /*
  * The workers of a file store.
  *
- * Every worker enters the name of its process under WORKERS when it opens the
+ * Every worker adds the name of its process under WORKERS when it opens the
  * store and removes it when it closes, so that the last one can remove the
- * file, and so that the file of a dead run can be told from that of a live one.
+ * file, and so that the file of a dead run can be distinguished from that of a
+ * live one.
  */
 #include "store/file.h"
 
@@ -17,17 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bookkeeping; users' keys begin with a slash. */
+/* Bookkeeping keys; users' keys begin with a slash. */
 #define WORKERS "refcount/" /* a line for each open worker: its process */
-#define FINISHED "cleanup/" /* how many have closed, in decimal */
+#define FINISHED "cleanup/" /* number of workers that have closed, in decimal */
 
-/* More than any run has; with the workers that are open still no overflow. */
+/* More than any run has; adding the open workers does not overflow. */
 #define FINISHED_MAX (LONG_MAX / 2)
 
-/* What a text of lines holds, and where this worker's own line is. */
+/* A summary of the list of workers. */
 struct roll {
     size_t open;     /* workers that have the store open */
-    const char *own; /* NULL: not among them */
+    const char *own; /* this worker's line; NULL: none */
     pid_t gone;      /* one that died without closing it; 0: none */
 };
 
@@ -54,8 +55,8 @@ static struct roll call_roll(struct symc_file *file)
     return roll;
 }
 
-/* How many have closed; a number that no run reaches, which a damaged file may
- * say, is as good as the largest. */
+/* Returns how many workers have closed, limited to FINISHED_MAX, because a
+ * damaged file may have any number. */
 static long get_finished(struct symc_file *file)
 {
     const struct symc_bytes *text = symc_map_find(&file->journal.map, FINISHED);
@@ -65,9 +66,9 @@ static long get_finished(struct symc_file *file)
 }
 
 /*
- * Refuse a file that another run left: a worker died without closing it, or all
- * its workers have opened it already.  A process that is among the open ones
- * may open it again, once for each of its threads.
+ * Returns INVALID for a file of another run: a worker died without closing it,
+ * or all its workers have opened it already.  A process that has it open may
+ * open it again, once for each of its threads.
  */
 static symmcoll_status_t refuse_stale(struct symc_file *file)
 {
@@ -111,7 +112,7 @@ static symmcoll_status_t enter_worker(struct symc_file *file, int fd)
     return status;
 }
 
-/* With the file locked: begin it or check it, then enter this worker. */
+/* Creates or checks the locked file, then registers this worker. */
 static symmcoll_status_t join_locked(
     struct symc_file *file, int fd, const struct stat *info)
 {
@@ -137,8 +138,9 @@ static symmcoll_status_t join_locked(
 }
 
 /*
- * In a privileged process the path may lead through folders of its own user and
- * root alone.  Then nobody else can exchange what is opened by it later.
+ * Checks that in a privileged process the path leads only through folders of
+ * its own user and root, so that no other user can replace what is opened
+ * later.
  */
 static symmcoll_status_t check_folder(struct symc_file *file)
 {
@@ -175,8 +177,8 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
             status = symc_fail_errno(
                 SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
         else if (status == SYMMCOLL_OK)
-            /* The last worker of an earlier run may have removed it between
-             * opening and locking: then this is no longer the file. */
+            /* The last worker of an earlier run may have removed the file
+             * between opening and locking. */
             removed = info.st_nlink == 0;
         if (status == SYMMCOLL_OK && !removed)
             status = join_locked(file, fd, &info);
@@ -185,7 +187,7 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
     return status;
 }
 
-/* The list of workers without the own line. */
+/* Copies the list of workers without this worker's line. */
 static symmcoll_status_t strike_own_line(
     struct symc_file *file, const struct roll *roll, struct symc_bytes *lines)
 {

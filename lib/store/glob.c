@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Patterns of keys as SCAN has them: * ? [abc] [^a-c] \x.
+ * Key patterns of SCAN: * ? [abc] [^a-c] \x.
  *
- * A pattern is a list of tokens that match one byte each.  A match follows all
- * ways through them at once, one bit for each number of tokens that the bytes
- * so far can have matched (Baeza-Yates and Gonnet, "A New Approach to Text
- * Searching", 1992): its time depends on both lengths, never on their contents.
+ * A pattern is a list of tokens that match one byte each.  A match tracks all
+ * possible states at once, one bit for each number of tokens that the bytes up
+ * to here can have matched (Baeza-Yates and Gonnet, "A New Approach to Text
+ * Searching", 1992): its time depends only on both lengths, not on the
+ * contents.
  */
 #include "store/command.h"
 
@@ -15,8 +16,8 @@
 
 struct symc_glob {
     size_t ntokens, nwords;
-    /* nwords each: the ways, the loops (bit i: a star before token i, or at the
-     * end), then for each byte the tokens that match it. */
+    /* nwords each: the states, the loops (bit i: a star before token i, or at
+     * the end), then for each byte the tokens that match it. */
     uint64_t words[];
 };
 
@@ -35,7 +36,7 @@ static uint64_t *matches_of(struct symc_glob *glob, unsigned char byte)
     return glob->words + glob->nwords * (2 + (size_t)byte);
 }
 
-/* Reads a set after its "["; returns what follows it. */
+/* Reads a set after its "["; returns the position after it. */
 static const unsigned char *read_set(const unsigned char *at, bool bytes[256])
 {
     bool negate = *at == '^';
@@ -59,7 +60,7 @@ static const unsigned char *read_set(const unsigned char *at, bool bytes[256])
     return *at != '\0' ? at + 1 : at;
 }
 
-/* Reads one token; returns what follows it. */
+/* Reads one token; returns the position after it. */
 static const unsigned char *read_token(
     struct symc_glob *glob, const unsigned char *at)
 {
@@ -101,7 +102,7 @@ struct symc_glob *symc_glob_create(const char *pattern)
     return glob;
 }
 
-/* Follows the ways that one byte leaves open; returns false if none is. */
+/* Advances the states by one byte.  Returns false if no state remains. */
 static bool take_byte(struct symc_glob *glob, unsigned char byte)
 {
     const uint64_t *loops = loops_of(glob), *matches = matches_of(glob, byte);

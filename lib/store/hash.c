@@ -12,10 +12,10 @@
 #include <time.h>
 
 struct hash {
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t changed;
     size_t handles;
-    bool stopped; /* nobody waits any more */
+    bool stopped; /* waits return CANCELED */
     struct symc_map map;
 };
 
@@ -51,7 +51,7 @@ static symmcoll_status_t edit_hash(
     struct symc_change change;
     symmcoll_status_t status;
 
-    (void)deadline_ns; /* nobody holds this lock for long */
+    (void)deadline_ns; /* the lock is never held for long */
     pthread_mutex_lock(&hash->lock);
     status =
         symc_edit_apply(edit, key, symc_map_look(&hash->map, key), &change);
@@ -76,7 +76,8 @@ static symmcoll_status_t find_hash(void *table, const char *key,
     return status;
 }
 
-/* Sleep until something changes; false when the deadline has passed. */
+/* Sleeps until something changes.  Returns false when the deadline has
+ * passed. */
 static bool sleep_until_change(struct hash *hash, int64_t deadline_ns)
 {
     const struct timespec until = {
@@ -123,7 +124,7 @@ static symmcoll_status_t wait_hash(void *table, const char *const *keys,
     return SYMMCOLL_OK;
 }
 
-/* With the lock: whether a key holds another value than before, and which. */
+/* Gets a key's value if it differs from `before`.  Needs the lock. */
 static symmcoll_status_t take_change(struct hash *hash, const char *key,
     const struct symc_bytes *before, struct symc_bytes *now, bool *changed)
 {
@@ -142,7 +143,7 @@ static symmcoll_status_t take_change(struct hash *hash, const char *key,
                : SYMMCOLL_OK;
 }
 
-/* With the lock: sleep until this key changes, not only others. */
+/* Sleeps until this key changes, not only others.  Needs the lock. */
 static void sleep_until_key_changes(
     struct hash *hash, const char *key, const struct symc_stop *stop)
 {
@@ -282,7 +283,8 @@ symmcoll_status_t symmcoll_store_create_hash(struct symmcoll_store **store)
     hash = symc_alloc(1, sizeof *hash);
     if (hash == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    /* Deadlines are on the monotonic clock: setting the date moves none. */
+    /* Deadlines use the monotonic clock, which setting the date does not
+     * change. */
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&hash->changed, &attr);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What only hash stores can do.
- */
+/* Operations that only hash stores have. */
 #ifndef SYMC_STORE_HASH_H
 #define SYMC_STORE_HASH_H
 
@@ -9,12 +7,12 @@
 
 struct symmcoll_store;
 
-/* Of a store that symmcoll_store_create_hash() has made: end all waits through
- * any handle, now and later, with CANCELED. */
+/* Ends all waits on a store of symmcoll_store_create_hash(), through any
+ * handle, now and later, with CANCELED. */
 void symc_store_stop_hash(struct symmcoll_store *store);
 
-/* Whether that was done to the store, or to the one that a view with a prefix is
- * of; false for other kinds. */
+/* Returns whether symc_store_stop_hash() was called for the store, or for the
+ * store under a view with a prefix; false for other kinds. */
 bool symc_store_is_stopped(struct symmcoll_store *store);
 
 #endif

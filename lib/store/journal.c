@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading and writing the log of a file store: header, records, their sums.
+ * Reads and writes the log of a file store: header, records and their
+ * checksums.
  */
 #include "store/journal.h"
 #include "base/descriptor.h"
@@ -17,7 +18,7 @@
 
 #define JOURNAL_VERSION 1
 
-/* "/" or such before the user's key. */
+/* One byte more for the "/" before the user's key. */
 #define NAME_MAX_BYTES (SYMC_STORE_KEY_MAX + 1)
 
 struct header {
@@ -30,10 +31,10 @@ struct header {
 static const char header_magic[16] = "symmcoll store\n";
 
 struct record {
-    uint32_t sum; /* over the rest of this and the bytes that follow */
+    uint32_t sum; /* over the rest of the record, key and value */
     uint32_t kind;
-    uint32_t key_nbytes; /* the key follows, without a zero */
-    uint32_t nbytes;     /* then the value */
+    uint32_t key_nbytes; /* the key follows, without a zero byte */
+    uint32_t nbytes;     /* the value follows the key */
 };
 
 enum {
@@ -74,8 +75,8 @@ static symmcoll_status_t fail_write(const struct symc_journal *journal,
 }
 
 /*
- * Beyond the limit on file sizes the kernel would send SIGXFSZ, which kills, so
- * the limit is looked at first.
+ * Checks the limit on file sizes before a write: beyond it the kernel would
+ * send SIGXFSZ, which kills the process.
  */
 static symmcoll_status_t check_file_limit(
     const struct symc_journal *journal, size_t nbytes, int64_t offset)
@@ -92,7 +93,7 @@ static symmcoll_status_t check_file_limit(
         nbytes, offset, journal->path, (uint64_t)limit.rlim_cur);
 }
 
-/* All bytes or none: what has been written is cut off again after a failure. */
+/* Writes all bytes or none: truncates the file again after a failure. */
 static symmcoll_status_t write_at(const struct symc_journal *journal, int fd,
     const void *data, size_t nbytes, int64_t offset)
 {
@@ -110,7 +111,8 @@ static symmcoll_status_t write_at(const struct symc_journal *journal, int fd,
         } else if (n == 0 || errno != EINTR) {
             int error = n == 0 ? ENOSPC : errno;
 
-            /* Where even this fails, readers take it for a torn record. */
+            /* If this also fails, readers treat the rest as an incomplete
+             * record. */
             if (ftruncate(fd, (off_t)offset) != 0)
                 error = errno;
             return fail_write(journal, error, nbytes, offset);
@@ -167,8 +169,9 @@ static char *put_record(char *at, const struct symc_record *change)
     return record.nbytes > 0 ? mempcpy(at, value, record.nbytes) : at;
 }
 
-/* Removes the records of a call that fails after it has written them; the file is
- * locked.  What was taken in of them goes too: the next call reads the file anew. */
+/* Removes the records of a call that fails after it has written them; the
+ * file is locked.  The table is cleared as well: the next call reads the
+ * whole file. */
 static void take_back(struct symc_journal *journal, int fd, int64_t before)
 {
     if (ftruncate(fd, (off_t)before) == 0 && journal->end > before) {
@@ -203,7 +206,7 @@ symmcoll_status_t symc_journal_append(struct symc_journal *journal, int fd,
         goto free_batch;
     }
     status = write_at(journal, fd, batch, nbytes, journal->end);
-    /* Own records are taken in as others' are. */
+    /* This rank's own records are read back like all others. */
     if (status == SYMMCOLL_OK) {
         status = symc_journal_read(journal, fd);
         if (status != SYMMCOLL_OK)
@@ -270,7 +273,7 @@ static symmcoll_status_t fail_damage(
         journal->path, journal->end, what);
 }
 
-/* Take in one record; key and value have been read and are whole. */
+/* Applies one complete record. */
 static symmcoll_status_t apply_record(struct symc_journal *journal,
     const struct record *record, const char *key, struct symc_bytes *value)
 {
@@ -297,8 +300,8 @@ static symmcoll_status_t apply_record(struct symc_journal *journal,
 }
 
 /*
- * Read the record at the end.  whole (out) is false where the file ends within
- * it: its writer was killed, and it does not count.
+ * Reads the record at journal->end.  whole (out) is false if the file ends
+ * within it: its writer was killed, and the record is ignored.
  */
 static symmcoll_status_t read_record(
     struct symc_journal *journal, FILE *file, int64_t size, bool *whole)
@@ -349,7 +352,7 @@ static symmcoll_status_t read_tail(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
     bool whole = true;
-    /* fclose() closes it; the lock stays with fd */
+    /* fclose() closes the copy; the lock stays with fd */
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
     FILE *file = copy >= 0 ? fdopen(copy, "r") : NULL;
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The public calls about several keys: setting and reading them at once,
- * counting and listing them.
- */
+/* The public calls on several keys: setting, reading, counting and listing. */
 #include "base/cancel.h"
 #include "store/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- several at once ---- */
+/* ---- several keys ---- */
 
 static symmcoll_status_t set_all(
     struct symmcoll_store *store, const struct symc_pair *pairs, size_t npairs)
@@ -43,7 +40,7 @@ symmcoll_status_t symmcoll_store_multi_set(struct symmcoll_store *store,
     pairs = symc_alloc(nkeys, sizeof(*pairs));
     if (pairs == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (size_t i = 0; i < nkeys; i++) /* borrowed: nobody writes there */
+    for (size_t i = 0; i < nkeys; i++) /* borrowed: not written to */
         pairs[i] = (struct symc_pair){
             keys[i], {(void *)(uintptr_t)values[i], nbytes[i]}};
     status = set_all(store, pairs, nkeys);
@@ -85,7 +82,7 @@ symmcoll_status_t symmcoll_store_multi_get(struct symmcoll_store *store,
     return SYMMCOLL_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all keys ---- */
 
 symmcoll_status_t symmcoll_store_num_keys(
     struct symmcoll_store *store, size_t *count)
@@ -130,7 +127,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* One block: the pointers, a NULL after them, then the text. */
+/* Makes one block: the pointers, a NULL, then the text. */
 static symmcoll_status_t pack_names(
     const struct symc_names *names, char ***keys, size_t *count)
 {

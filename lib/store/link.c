@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands out, replies in, over a socket that does not block: every wait is a
- * poll(2) until the deadline, and send(2) raises no SIGPIPE.
+ * Commands and replies over a non-blocking socket: every wait is a poll(2)
+ * until the deadline, and send(2) raises no SIGPIPE.
  */
 #include "store/link.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CHUNK 16384
-#define KEEP_ROOM 65536 /* of the buffer of a link that is not in use */
+#define KEEP_ROOM 65536 /* largest buffer kept on an idle link */
 
 struct symc_link {
     int fd;
@@ -22,7 +22,7 @@ struct symc_link {
     bool broken;
     struct symc_tls *tls; /* NULL: none */
     struct symc_resp *resp;
-    char *out; /* bytes to send: from sent to filled */
+    char *out; /* output; unsent from `sent` to `filled` */
     size_t sent, filled, room;
     char place[SYMC_PLACE_TEXT];
 };
@@ -45,8 +45,8 @@ static symmcoll_status_t fail_link(
         SYMMCOLL_ERR_SYSTEM, error, "tcp store: %s: %s", link->place, what);
 }
 
-/* Whatever fails says where the connection leads to; what TLS and the reader of
- * replies say does not. */
+/* Adds the address to a failure's detail, which TLS and the parser do not
+ * know. */
 static symmcoll_status_t name_place(
     const struct symc_link *link, symmcoll_status_t status)
 {
@@ -64,7 +64,7 @@ static symmcoll_status_t name_place(
     return symc_fail(status, "%s%s: %s", store, link->place, what);
 }
 
-/* Add bytes to those that wait to be sent. */
+/* Adds bytes to the output. */
 static symmcoll_status_t add_bytes(
     struct symc_link *link, const void *data, size_t nbytes)
 {
@@ -98,7 +98,7 @@ static symmcoll_status_t drain_tls(struct symc_link *link)
     return status;
 }
 
-/* Send what the socket takes. */
+/* Sends what the socket accepts. */
 static symmcoll_status_t flush(struct symc_link *link)
 {
     while (link->sent < link->filled) {
@@ -120,7 +120,7 @@ static symmcoll_status_t flush(struct symc_link *link)
     return SYMMCOLL_OK;
 }
 
-/* The text within bytes that came through TLS, into the reader. */
+/* Passes plain text that TLS has decrypted to the parser. */
 static symmcoll_status_t read_tls(struct symc_link *link)
 {
     char chunk[CHUNK];
@@ -135,7 +135,7 @@ static symmcoll_status_t read_tls(struct symc_link *link)
     return status;
 }
 
-/* Take in what is there; got is false where nothing was. */
+/* Receives available bytes; got is false if there were none. */
 static symmcoll_status_t take(struct symc_link *link, bool shaking, bool *got)
 {
     char chunk[CHUNK];
@@ -156,7 +156,7 @@ static symmcoll_status_t take(struct symc_link *link, bool shaking, bool *got)
     return status != SYMMCOLL_OK || shaking ? status : read_tls(link);
 }
 
-/* Wait until the socket can be used; TIMEOUT without a detail. */
+/* Waits until the socket is ready.  Returns TIMEOUT without a detail. */
 static symmcoll_status_t wait_ready(
     const struct symc_link *link, int64_t deadline_ns)
 {
@@ -168,7 +168,7 @@ static symmcoll_status_t wait_ready(
         return SYMMCOLL_ERR_TIMEOUT;
     if (link->sent < link->filled)
         ready[0].events |= POLLOUT;
-    /* Rounded up, and in pieces that an int holds. */
+    /* Rounded up, and in pieces that fit in an int. */
     left = left / 1000000 + 1;
     poll(ready, 2, left > 1000000 ? 1000000 : (int)left);
     return ready[1].revents != 0 ? SYMMCOLL_ERR_TIMEOUT : SYMMCOLL_OK;
@@ -214,7 +214,7 @@ symmcoll_status_t symc_link_send(
     symmcoll_status_t status = symc_resp_format(args, nargs, &text, &nbytes);
 
     if (status != SYMMCOLL_OK) {
-        symc_link_break(link); /* it may be within a transaction */
+        symc_link_break(link); /* a transaction may be open */
         return status;
     }
     if (link->tls == NULL) {
@@ -224,7 +224,7 @@ symmcoll_status_t symc_link_send(
         if (status == SYMMCOLL_OK)
             status = drain_tls(link);
     }
-    explicit_bzero(text, nbytes < CHUNK ? nbytes : 0); /* a password */
+    explicit_bzero(text, nbytes < CHUNK ? nbytes : 0); /* may have a password */
     free(text);
     if (status != SYMMCOLL_OK)
         link->broken = true;
@@ -270,7 +270,7 @@ bool symc_link_is_good(struct symc_link *link)
 {
     struct pollfd ready = {.fd = link->fd, .events = POLLIN};
 
-    /* Between commands nothing comes but the end of the connection. */
+    /* Between commands the server sends nothing, so readable means closed. */
     return !link->broken && poll(&ready, 1, 0) == 0;
 }
 
@@ -281,7 +281,7 @@ void symc_link_break(struct symc_link *link)
 
 /* ---- opening ---- */
 
-/* One command of the login, which the server must accept. */
+/* Sends one command of the login, which the server must accept. */
 static symmcoll_status_t log_in(struct symc_link *link,
     const struct symc_arg *args, size_t nargs, int64_t deadline_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A map of keys to values and queues over the C library's balanced tree, with an
- * array of all keys for walks that go on later.
+ * A map of keys to values and queues over the C library's balanced tree, with
+ * an array of all keys for walks that are continued later.
  */
 #include "store/map.h"
 
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the C library keeps beside a slot with a value, and beside a queued
- * value: nodes of its tree, and heads of allocations. */
+/* The C library's overhead for a slot with a value, and for a queued value:
+ * nodes of its tree, and heads of allocations. */
 #define BESIDE_SLOT 96
 #define BESIDE_QUEUED 48
 
 struct symc_slot {
     const char *key; /* first, so that a lookup needs no copy of the text */
-    size_t index;    /* in the map's array of all */
-    struct symc_bytes value; /* where the queue is empty */
+    size_t index;    /* in the map's array */
+    struct symc_bytes value; /* if the queue is empty */
     struct symc_queue queue;
     uint64_t version;
     int64_t expires_ns;
@@ -30,7 +30,7 @@ static int compare_slots(const void *a, const void *b)
         ((const struct symc_slot *)a)->key, ((const struct symc_slot *)b)->key);
 }
 
-/* Returns the bytes that are free now. */
+/* Removes a queue's first value.  Returns the bytes that are released. */
 static size_t drop_first(struct symc_queue *queue)
 {
     struct symc_queued *first = queue->first;
@@ -54,7 +54,7 @@ static size_t clear_slot(struct symc_slot *slot)
     return nbytes;
 }
 
-/* A change of a key: its bytes, and its version. */
+/* Records a change of a key: its bytes and its version. */
 static void note_change(
     struct symc_map *map, struct symc_slot *slot, size_t more)
 {
@@ -68,7 +68,8 @@ static void free_slot(void *node)
     free(node);
 }
 
-/* One command looks for its key again and again. */
+/* Remembers the last slot found, because one command looks up its key several
+ * times. */
 static struct symc_slot *find_slot(struct symc_map *map, const char *key)
 {
     const struct symc_slot wanted = {.key = key};
@@ -109,7 +110,7 @@ static size_t measure_slot(const struct symc_slot *slot)
     return sizeof(*slot) + strlen(slot->text) + 1 + BESIDE_SLOT;
 }
 
-/* Makes room for one more slot in the array of all. */
+/* Makes room for one more slot in the array. */
 static symmcoll_status_t grow(struct symc_map *map)
 {
     size_t room = 2 * map->room + 16;
@@ -126,7 +127,7 @@ static symmcoll_status_t grow(struct symc_map *map)
     return SYMMCOLL_OK;
 }
 
-/* The slot of a key, made where there is none. */
+/* Returns the slot of a key, creating it if needed; NULL without memory. */
 static struct symc_slot *take_slot(struct symc_map *map, const char *key)
 {
     struct symc_slot *slot = find_slot(map, key);
@@ -269,7 +270,7 @@ void symc_map_remove(struct symc_map *map, const char *key)
         remove_slot(map, slot);
 }
 
-/* A slot that holds nothing was made by this call. */
+/* Removes the key's slot if it is empty: then this call created it. */
 static void remove_empty(struct symc_map *map, const char *key)
 {
     struct symc_slot *slot = find_slot(map, key);
@@ -298,7 +299,7 @@ symmcoll_status_t symc_map_put_all(struct symc_map *map,
     return SYMMCOLL_ERR_NO_MEMORY;
 }
 
-/* ---- versions and lives ---- */
+/* ---- versions and expiry ---- */
 
 uint64_t symc_map_version(struct symc_map *map, const char *key)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The prefix store: a view of another store in which key means prefix/key, so
- * that modules and worlds over one store do not use each other's keys.  Views
- * of views compose.
+ * that modules and worlds that share a store do not use each other's keys.
+ * Views of views compose.
  */
 #include "store/ops.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct prefix {
-    struct symmcoll_store *inner; /* a clone, ours */
+    struct symmcoll_store *inner; /* a clone, owned by the view */
     atomic_size_t handles;
     size_t length; /* of text */
     char text[];   /* "prefix/" */
@@ -45,7 +45,7 @@ static void close_prefix(void *table)
 {
     struct prefix *prefix = table;
 
-    /* Acquire: the last one must see what the others did with the view. */
+    /* Acquire: the last handle must see what the others did with the view. */
     if (atomic_fetch_sub_explicit(&prefix->handles, 1, memory_order_acq_rel) >
         1)
         return;
@@ -150,7 +150,7 @@ static symmcoll_status_t length_prefix(
         prefix->inner->table, full, deadline_ns, length);
 }
 
-/* Only what this view can reach, and as it would be called here. */
+/* Lists only the view's keys, without the prefix. */
 static symmcoll_status_t list_prefix(
     void *table, const char *key, int64_t deadline_ns, struct symc_names *names)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls on queues: a key that holds values in the order in which
- * they were pushed, each of which one pop takes.
+ * The public calls on queues: a key that has values in the order in which they
+ * were pushed; each is returned by one pop.
  */
 #include "base/cancel.h"
 #include "store/ops.h"
@@ -23,8 +23,8 @@ symmcoll_status_t symmcoll_store_queue_push(struct symmcoll_store *store,
     return status;
 }
 
-/* Takes the first value.  empty (out): TIMEOUT because none came, which has no
- * detail. */
+/* Takes the first value. empty (out): TIMEOUT because the queue stayed empty,
+ * which has no detail. */
 static symmcoll_status_t pop_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value, bool *empty)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the server puts into a client's output.
- */
+/* The output of the server's clients. */
 #include "store/serving.h"
 
 #include <stdio.h>
@@ -39,7 +37,7 @@ void symc_client_flush(struct symc_client *client)
     if (client->tls != NULL || client->doomed ||
         evbuffer_get_length(client->out) == 0)
         return;
-    /* An error is found by the event that is waited for then. */
+    /* An error is detected by the event that follows. */
     evbuffer_write(client->out, client->fd);
     if (evbuffer_get_length(client->out) > 0)
         event_add(&client->writable, NULL);
@@ -68,8 +66,8 @@ void symc_client_doom(struct symc_client *client)
         event_del(&client->writable);
 }
 
-/* Drops the client that keeps the most.  Its share is no longer counted: it goes
- * at the end of this callback. */
+/* Drops the client with the most pending bytes.  They are no longer counted, as
+ * the client is freed at the end of this callback. */
 static void drop_largest(struct symc_server *server)
 {
     struct symc_client *largest = server->first;

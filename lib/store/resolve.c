@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The addresses of a name.
+ * Resolves names to addresses.
  *
- * The C library's resolver waits as long as it likes, so names are looked up in
- * a thread of its own, which is left alone when the deadline passes.
+ * The C library's resolver has no deadline, so names are resolved in a separate
+ * thread, which is abandoned when the deadline passes.
  */
 #include "store/link.h"
 
@@ -54,7 +54,7 @@ static void *run_lookup(void *arg)
     struct symc_descriptor_guard guard;
     int error;
 
-    symc_descriptor_guard_begin(&guard); /* it opens sockets */
+    symc_descriptor_guard_begin(&guard); /* getaddrinfo() opens sockets */
     error = getaddrinfo(lookup->host, lookup->port, &hints, &addresses);
     symc_descriptor_guard_end(&guard);
     pthread_mutex_lock(&lookup->lock);
@@ -97,7 +97,7 @@ static symmcoll_status_t start_lookup(
     return SYMMCOLL_OK;
 }
 
-/* Wait for the thread until the deadline. */
+/* Waits for the thread until the deadline. */
 static symmcoll_status_t await_lookup(const struct symc_place *place,
     struct symc_lookup *lookup, int64_t deadline_ns, struct addrinfo **list)
 {
@@ -122,8 +122,8 @@ static symmcoll_status_t await_lookup(const struct symc_place *place,
         "tcp store: timeout: the address of host %s did not come", place->host);
 }
 
-/* The loopback address of IPv4, then that of IPv6, without a lookup: a machine
- * may have the one alone, and a server may be at either. */
+/* Returns the loopback addresses of IPv4 and IPv6 without a lookup: a machine
+ * may have only one of them, and a server may be at either. */
 static bool resolve_localhost(const char *port, const struct addrinfo *numeric,
     struct symc_addresses *addresses)
 {

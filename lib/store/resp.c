@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading and writing the Redis protocol with hiredis.
+ * Reads and writes the Redis protocol with hiredis.
  *
- * hiredis trusts what it reads: it makes lists of any announced length and
- * keeps bytes without end.  So objects are made here, where depth, number and
- * size are counted, and what is kept is looked at after each reading.
+ * hiredis trusts its input: it allocates lists of any announced length and
+ * keeps any number of bytes.  Therefore objects are created here, where depth,
+ * number and size are limited, and the remaining input is checked after each
+ * read.
  */
 #include "store/resp.h"
 
@@ -13,21 +14,21 @@
 #include <string.h>
 
 #define LINE_MAX_BYTES 4096 /* of a status, an error or a length */
-#define ARGS_MAX 16         /* of a command of ours */
+#define ARGS_MAX 16         /* of a command that the library sends */
 
 struct symc_resp {
     redisReader *reader;
     struct symc_resp_limits limits;
-    size_t items;        /* made for the reply that is being read */
-    size_t nbytes;       /* of their texts */
-    const char *refused; /* the limit that was passed; NULL */
+    size_t items;        /* in the lists of the current reply */
+    size_t nbytes;       /* of its texts */
+    const char *refused; /* the limit that was exceeded; or NULL */
 };
 
 void symc_reply_free(struct symc_reply *reply)
 {
     if (reply == NULL)
         return;
-    /* Lists are at most as deep as the limits of the reader allow. */
+    /* The recursion is limited by the reader's limit on depth. */
     for (size_t i = 0; i < reply->count; i++)
         symc_reply_free(reply->items[i]);
     free(reply->items);
@@ -55,7 +56,7 @@ static size_t count_depth(const redisReadTask *task)
     return depth;
 }
 
-/* An object in its place in the list around it. */
+/* Creates an object and stores it in the list around it. */
 static struct symc_reply *make_object(
     const redisReadTask *task, enum symc_reply_type type)
 {
@@ -117,7 +118,7 @@ static void *make_list(const redisReadTask *task, size_t count)
         return reply;
     reply->items = calloc(count, sizeof(struct symc_reply *));
     if (reply->items == NULL) {
-        /* hiredis frees what is around it, and with it this. */
+        /* hiredis frees the list around this one, and with it this one. */
         if (task->parent == NULL)
             free(reply);
         return NULL;
@@ -209,8 +210,9 @@ size_t symc_resp_pending(const struct symc_resp *resp)
 }
 
 /*
- * What is left unread begins with a line that is not whole, or with the length
- * of a text that is not; neither may be too long.
+ * Returns the reason why the remaining input is invalid, or NULL.  It begins
+ * with an incomplete line, or with the length of an incomplete text; neither
+ * may be too long.
  */
 static const char *judge_rest(const struct symc_resp *resp)
 {

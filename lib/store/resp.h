@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Redis protocol as both ends of a tcp store read and write it: hiredis
- * formats and parses, and this bounds what it may take in.
+ * The Redis protocol for both ends of a tcp store: hiredis formats and parses,
+ * and this module limits what it accepts.
  */
 #ifndef SYMC_STORE_RESP_H
 #define SYMC_STORE_RESP_H
@@ -27,40 +27,41 @@ struct symc_reply {
     size_t count;
 };
 
-/* Bytes of memory beside its text, the place in the list around it and heads of
- * allocations included. */
+/* The memory of a reply besides its text, with its entry in the list around it
+ * and the overhead of allocations. */
 #define SYMC_REPLY_NBYTES (sizeof(struct symc_reply) + 64)
 
 void symc_reply_free(struct symc_reply *reply);
 
 struct symc_resp_limits {
-    size_t depth;  /* of lists within lists, 1: a list of texts */
-    size_t items;  /* in all lists of a reply together */
+    size_t depth;  /* nesting of lists; 1: a list of texts */
+    size_t items;  /* in all lists of a reply */
     size_t bulk;   /* bytes of one text */
-    size_t nbytes; /* of one whole reply */
+    size_t nbytes; /* of a whole reply */
 };
 
 struct symc_resp;
 
-/* Errors: NO_MEMORY. */
+/* Creates a reader.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_resp_create(
     const struct symc_resp_limits *limits, struct symc_resp **resp);
 
-/* Other limits from now on. */
+/* Changes the limits. */
 void symc_resp_set_limits(
     struct symc_resp *resp, const struct symc_resp_limits *limits);
 void symc_resp_free(struct symc_resp *resp);
 
-/* Take in bytes.  Errors: NO_MEMORY. */
+/* Passes received bytes to the reader.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_resp_feed(
     struct symc_resp *resp, const void *data, size_t nbytes);
 
-/* The next whole reply, the caller's; NULL where more bytes are needed.
- * Errors: INVALID (not the protocol, or beyond a limit), NO_MEMORY. */
+/* Returns in reply the next complete reply, owned by the caller, or NULL if
+ * more bytes are needed.  Errors: INVALID (not the protocol, or beyond a
+ * limit), NO_MEMORY. */
 symmcoll_status_t symc_resp_next(
     struct symc_resp *resp, struct symc_reply **reply);
 
-/* Bytes that are kept of what is not whole yet. */
+/* Returns the bytes that are kept of an incomplete reply. */
 size_t symc_resp_pending(const struct symc_resp *resp);
 
 /* One argument of a command; the data is borrowed. */
@@ -74,7 +75,8 @@ struct symc_arg {
         (literal), sizeof((literal)) - 1 \
     }
 
-/* A command on the heap, for free().  Errors: NO_MEMORY. */
+/* Formats a command on the heap, to be released with free().  Errors:
+ * NO_MEMORY. */
 symmcoll_status_t symc_resp_format(
     const struct symc_arg *args, size_t nargs, char **text, size_t *nbytes);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file in which a rank that serves a store passes its password to the others.
+ * The file by which a rank that serves a store passes its password to the
+ * others.
  */
 #include "store/secret.h"
 
@@ -23,7 +24,7 @@
 #define SECRET_BYTES 16 /* of randomness */
 #define FOLDER_MAX (SYMC_SECRET_PATH - 48)
 
-/* ---- where ---- */
+/* ---- the path ---- */
 
 static bool is_loopback(const struct sockaddr *address)
 {
@@ -62,7 +63,8 @@ static symmcoll_status_t check_loopback(
     return SYMMCOLL_OK;
 }
 
-/* Checks that a folder is this user's and that no other may use it. */
+/* Checks that a folder belongs to this user and that no other user may use
+ * it. */
 static bool is_private(const char *folder)
 {
     struct stat info;
@@ -115,7 +117,7 @@ symmcoll_status_t symc_secret_find(
     if (status == SYMMCOLL_OK && loopback)
         status = find_folder(folder);
     if (status == SYMMCOLL_OK && loopback) {
-        /* A port of another network namespace is another one. */
+        /* A port in another network namespace belongs to another server. */
         symc_digest_add(&digest, "machine", machine);
         if (strcmp(place.host, "localhost") == 0)
             snprintf(place.host, sizeof(place.host), "127.0.0.1");
@@ -157,7 +159,8 @@ bool symc_secret_read(struct symc_secret *secret)
     return n > 0;
 }
 
-/* Another rank reads the old file or the new one, never a part. */
+/* Writes by rename, so that another rank reads the old file or the new one,
+ * never a part. */
 symmcoll_status_t symc_secret_write(const struct symc_secret *secret)
 {
     char draft[SYMC_SECRET_PATH + 8];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The server of a tcp store: its socket, its thread and its end.
- */
+/* The server of a tcp store: its socket, its thread, starting and stopping. */
 #include "store/server.h"
 
 #include "base/descriptor.h"
@@ -26,10 +24,10 @@
 #include <unistd.h>
 
 #define CLIENTS_MAX 4096
-#define DESCRIPTORS_APART 64 /* left to the program */
+#define DESCRIPTORS_APART 64 /* descriptors left to the program */
 #define MEMORY_MAX ((size_t)1 << 30)
 #define BACKLOG 1024
-#define SWEEP_MOST 65536 /* keys a second */
+#define SWEEP_MOST 65536 /* keys per second */
 
 static void accept_one(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *from, int nbytes, void *arg)
@@ -42,7 +40,7 @@ static void accept_one(struct evconnlistener *listener, evutil_socket_t fd,
         symc_client_accept(arg, fd);
 }
 
-/* No descriptor is free: wait a moment, not in a circle. */
+/* Pauses accepting if no descriptor is free, to avoid a busy loop. */
 static void accept_failed(struct evconnlistener *listener, void *arg)
 {
     const struct timeval pause = {.tv_usec = 100000};
@@ -69,7 +67,7 @@ static void tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     symc_client_tick(server, now_ns);
-    symc_map_sweep(&server->map, now_ns, SWEEP_MOST); /* keys that are unused */
+    symc_map_sweep(&server->map, now_ns, SWEEP_MOST); /* expired keys */
 }
 
 static void stop_loop(evutil_socket_t fd, short what, void *arg)
@@ -91,8 +89,9 @@ static void *serve(void *arg)
     event_del(server->accept_again);
     evconnlistener_disable(server->listener);
     symc_client_close_all(server);
-    /* Of TLS a callback that has not run yet holds the connection open, and
-     * event_base_free() would drop the one and forget the other. */
+    /* A TLS callback that has not run yet holds its connection, and
+     * event_base_free() would drop the callback without releasing the
+     * connection. */
     event_base_loop(server->base, EVLOOP_NONBLOCK);
     return NULL;
 }
@@ -123,7 +122,7 @@ static int listen_at(const struct addrinfo *address, int *port)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (address->ai_family == AF_INET6) /* that address and no other */
+    if (address->ai_family == AF_INET6) /* IPv6 only */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 &&
         listen(fd, BACKLOG) == 0 && getsockname(fd, &bound.any, &nbytes) == 0) {
@@ -136,7 +135,7 @@ static int listen_at(const struct addrinfo *address, int *port)
     return -1;
 }
 
-/* Whether a path is a socket at which nobody listens any more. */
+/* Returns whether a path is a socket without a listener. */
 static bool is_left_over(const struct sockaddr_un *at)
 {
     struct stat info;
@@ -154,7 +153,7 @@ static bool is_left_over(const struct sockaddr_un *at)
     return error == ECONNREFUSED;
 }
 
-/* A socket for this user alone. */
+/* Opens a socket that only this user can connect to. */
 static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -181,14 +180,15 @@ static symmcoll_status_t open_local(const struct symc_place *place, int *fd)
         "tcp store: serving at %s", symc_place_text(place, text));
 }
 
-/* Returns whether this machine lacks an address, or its family.  Where another server
- * has it, clients come there and not to the next address. */
+/* Returns whether this machine lacks an address or its family.  If another
+ * server occupies the address, clients would connect to that and not to the
+ * next address. */
 static bool is_absent(int error)
 {
     return error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
 }
 
-/* Binds the first of the addresses of a place that this machine has. */
+/* Binds the first address of a place that this machine has. */
 static symmcoll_status_t open_socket(
     const struct symc_place *place, int64_t deadline_ns, int *fd, int *port)
 {
@@ -216,7 +216,8 @@ static symmcoll_status_t open_socket(
         "tcp store: serving at %s", symc_place_text(place, text));
 }
 
-/* Whether a descriptor is a listening socket of bytes, and where. */
+/* Returns whether a descriptor is a listening stream socket, and its
+ * address. */
 static bool find_listener(int fd, union any_address *at)
 {
     socklen_t nbytes = sizeof(*at);
@@ -229,7 +230,7 @@ static bool find_listener(int fd, union any_address *at)
            type == SOCK_STREAM && getsockname(fd, &at->any, &nbytes) == 0;
 }
 
-/* What is at a descriptor, for a message. */
+/* Formats the address of a descriptor for a message. */
 static const char *describe_address(
     bool listens, const union any_address *at, char buffer[SYMC_PLACE_TEXT])
 {
@@ -255,7 +256,7 @@ static const char *describe_address(
     return buffer;
 }
 
-/* Whether two addresses are the same, ports apart. */
+/* Returns whether two addresses are equal except for the port. */
 static bool same_host(const union any_address *a, const struct sockaddr *b)
 {
     const union any_address *other = (const union any_address *)b;
@@ -270,8 +271,8 @@ static bool same_host(const union any_address *a, const struct sockaddr *b)
                sizeof(a->six.sin6_addr)) == 0;
 }
 
-/* Whether a socket listens at the place: at one of its addresses and no other,
- * so that nobody is served whom the place does not name.  Port 0 is any. */
+/* Checks that a socket listens at one of the place's addresses, so that no
+ * clients are served that the place excludes.  Port 0 matches any. */
 static symmcoll_status_t compare_place(const struct symc_place *place,
     const union any_address *at, int64_t deadline_ns, bool *same)
 {
@@ -295,7 +296,7 @@ static symmcoll_status_t compare_place(const struct symc_place *place,
     return SYMMCOLL_OK;
 }
 
-/* Serve at a socket that somebody has opened at the place. */
+/* Uses a listening socket that the caller has opened at the place. */
 static symmcoll_status_t take_socket(
     struct symc_server *server, const struct symc_server_args *args)
 {
@@ -327,8 +328,8 @@ static symmcoll_status_t take_socket(
     return SYMMCOLL_OK;
 }
 
-/* The flags are the socket's, not the descriptor's: whoever opened it gets it
- * back as it was. */
+/* Restores the flags of a passed socket: they belong to the socket, which the
+ * caller still has, not to the descriptor. */
 static void close_socket(const struct symc_server *server)
 {
     if (server->listen_fd < 0)
@@ -367,7 +368,8 @@ static void free_server(struct symc_server *server)
     if (server->listener != NULL)
         evconnlistener_free(server->listener);
     close_socket(server);
-    /* Nobody else's: who binds it again removes it first. */
+    /* The path is still this server's: another server would remove it before
+     * binding it. */
     if (server->path[0] != '\0')
         unlink(server->path);
     if (server->base != NULL)
@@ -392,7 +394,7 @@ static symmcoll_status_t make_events(struct symc_server *server)
     struct symc_descriptor_guard guard;
 
     if (config != NULL) {
-        /* One thread uses it. */
+        /* Only one thread uses the event loop. */
         event_config_set_flag(
             config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
         symc_descriptor_guard_begin(&guard);
@@ -441,7 +443,7 @@ symmcoll_status_t symc_server_start(
                      ? take_socket(server, args)
                      : open_socket(args->place, args->deadline_ns,
                            &server->listen_fd, &server->port);
-    /* Who bound a socket that was taken over removes its path, too. */
+    /* The path of a passed socket is removed by its owner. */
     if (status == SYMMCOLL_OK && args->place->local && args->listen_fd == 0)
         memcpy(server->path, args->place->host, sizeof(server->path));
     if (status == SYMMCOLL_OK)

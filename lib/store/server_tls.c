@@ -41,7 +41,7 @@ symmcoll_status_t symc_server_tls_open(
             place->tls_key != NULL ? place->tls_key : place->tls_cert,
             SSL_FILETYPE_PEM) != 1)
         return fail_file(context, "the private key");
-    /* Whose authorities are known here needs a certificate of theirs. */
+    /* With tls_ca, clients need a certificate of these authorities. */
     if (place->tls_ca != NULL) {
         if (SSL_CTX_load_verify_locations(context, place->tls_ca, NULL) != 1)
             return fail_file(context, place->tls_ca);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server as its files share it: replies.c, channels.c, then the commands, then
- * connection.c, then server.c.  All of it runs in the server's thread.
+ * The shared part of the server's files: replies.c, channels.c, the commands,
+ * connection.c, server.c and server_tls.c.  All of it runs in the server's
+ * thread.
  */
 #ifndef SYMC_STORE_SERVING_H
 #define SYMC_STORE_SERVING_H
@@ -17,17 +18,18 @@
 #include <event2/listener.h>
 #include <pthread.h>
 
-#define SYMC_SERVER_KEY_MAX 5120             /* bytes, a job's name included */
+#define SYMC_SERVER_KEY_MAX 5120             /* bytes, with a job's name */
 #define SYMC_SERVER_QUEUED_MAX (64 << 20)    /* bytes of one transaction */
-#define SYMC_SERVER_TURN (4 << 20)           /* work, then others' turn */
+#define SYMC_SERVER_TURN (4 << 20)           /* work before other clients run */
 #define SYMC_SERVER_EXEC_WORK (256u << 20)   /* of one transaction */
 #define SYMC_SERVER_REQUEST_WORK 4096        /* of the smallest request */
-#define SYMC_SERVER_OUT_HIGH (1 << 20)       /* then requests wait */
-#define SYMC_SERVER_OUT_MAX (64 << 20)       /* then a client is dropped */
+#define SYMC_SERVER_OUT_HIGH (1 << 20)       /* above it requests wait */
+#define SYMC_SERVER_OUT_MAX (64 << 20)       /* above it a client is dropped */
 #define SYMC_SERVER_REPLY_MAX (32 << 20)     /* of one command */
 #define SYMC_SERVER_PENDING_MAX (256u << 20) /* of all clients together */
-#define SYMC_SERVER_WATCHES_MAX 4096         /* of one client, and channels */
-#define SYMC_SERVER_INPUT 65536              /* bytes that are read at once */
+/* watches of a client, also channels */
+#define SYMC_SERVER_WATCHES_MAX 4096
+#define SYMC_SERVER_INPUT 65536 /* bytes of one read */
 
 struct symc_watch {
     struct symc_watch *next;
@@ -40,23 +42,24 @@ struct symc_client {
     struct symc_client *next, *previous;
     int fd;
     struct event readable, writable; /* without TLS */
-    struct event again;              /* goes on after the turn of others */
+    struct event again;              /* continues after other clients have
+                                        run */
     struct bufferevent *tls;         /* NULL: none */
     struct evbuffer *out;            /* replies to be sent; tls may own it */
     struct symc_resp *resp;
     int64_t since_ns;
-    size_t pending; /* its share of the server's */
-    bool spoke;     /* has sent a whole request */
-    bool entered;   /* with the password, or there is none */
-    bool closing;   /* when all has been sent */
-    bool doomed;    /* as soon as nobody uses it */
+    size_t pending; /* its part of the server's pending */
+    bool spoke;     /* has sent a complete request */
+    bool entered;   /* authenticated, or no password is needed */
+    bool closing;   /* to be closed when its output has been sent */
+    bool doomed;    /* to be freed at the end of the callback */
     bool multi, spoiled;
     struct symc_reply **queued; /* requests of a transaction */
     size_t nqueued, queued_room, queued_nbytes;
     struct symc_watch *watches;
     void *subscriptions; /* tree */
     size_t nwatches, nsubscriptions;
-    size_t kept; /* bytes of both */
+    size_t kept; /* bytes of watches and subscriptions */
 };
 
 struct symc_server {
@@ -65,20 +68,21 @@ struct symc_server {
     struct event *wake, *tick, *accept_again;
     int wake_fd, port;
     int listen_fd;   /* -1: none */
-    int taken_flags; /* of a socket that was taken over, before; -1: none */
+    int taken_flags; /* previous flags of a socket that was passed in; -1:
+                        none */
     pthread_t thread;
     void *tls; /* SSL_CTX; NULL: none */
     char password[SYMC_SECRET_MAX];
-    char path[256]; /* of its socket; "": an address */
+    char path[256]; /* of its socket; "": not a path */
     size_t max_clients, max_memory;
     struct symc_map map;
     void *channels; /* tree */
     struct symc_client *first, *last;
     size_t nclients, pending;
     bool some_doomed;
-    char input[SYMC_SERVER_INPUT]; /* of the client that is read from */
-    /* What has been done for clients, about as many bytes as could have been
-     * copied in the time; only differences matter. */
+    char input[SYMC_SERVER_INPUT]; /* bytes just read */
+    /* Work done for clients, in units of about one byte copied; only
+     * differences matter. */
     size_t work;
 };
 
@@ -89,36 +93,37 @@ void symc_put_raw(struct symc_client *client, const char *text);
 void symc_put_number(struct symc_client *client, char type, int64_t number);
 size_t symc_client_out(const struct symc_client *client);
 
-/* Send what the socket takes at once: waiting for it to be writable would cost
- * two system calls and a round of the loop for each reply. */
+/* Sends what the socket accepts at once: waiting for it to become writable
+ * would cost two system calls and an iteration of the event loop per reply. */
 void symc_client_flush(struct symc_client *client);
 
-/* Whether requests of a client are to be read. */
+/* Enables or disables reading requests of a client. */
 void symc_client_listen(struct symc_client *client, bool listen);
 
-/* Counts what is kept for a client.  Where that is too much of all together,
+/* Updates the memory that is counted for a client.  If the total is too large,
  * the client with the most is dropped. */
 void symc_client_count(struct symc_client *client);
 
-/* Drop a client once nobody uses it. */
+/* Marks a client to be freed at the end of the callback. */
 void symc_client_doom(struct symc_client *client);
 
 /* ---- channels.c ---- */
 
-/* Errors: NO_MEMORY, INVALID (too many); without a detail. */
+/* Subscribes a client.  Errors: NO_MEMORY, INVALID (too many); without a
+ * detail. */
 symmcoll_status_t symc_channel_subscribe(
     struct symc_client *client, const char *name);
 void symc_channel_unsubscribe(struct symc_client *client, const char *name);
 void symc_channel_leave_all(struct symc_client *client);
-/* One of a client's channels, borrowed; NULL: none. */
+/* Returns one of a client's channels, borrowed, or NULL. */
 const char *symc_channel_first(const struct symc_client *client);
-/* Returns how many were told. */
+/* Sends a message to the subscribers of a channel.  Returns their number. */
 size_t symc_channel_publish(struct symc_client *publisher, const char *name,
     const void *data, size_t nbytes);
 
 /* ---- commands.c ---- */
 
-/* Run one request, which is taken. */
+/* Runs one request, which is taken. */
 void symc_command_run(struct symc_client *client, struct symc_reply *request);
 void symc_command_forget(struct symc_client *client);
 

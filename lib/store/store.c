@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public calls on a store: arguments are checked here, seconds become
- * deadlines, and the kind's table does the rest.
+ * The public calls on a store: they check the arguments, convert seconds to
+ * deadlines and call the kind's table.
  */
 #include "base/cancel.h"
 #include "store/ops.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_TIMEOUT 300.0 /* seconds, as upstream's */
+#define DEFAULT_TIMEOUT 300.0 /* seconds, as in torch.distributed */
 
 symmcoll_status_t symc_store_create(const struct symc_store_ops *ops,
     void *table, struct symmcoll_store **store)
@@ -195,7 +195,7 @@ symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
     symmcoll_status_t status =
         store->ops->edit(store->table, key, edit, deadline_ns);
 
-    /* One public pop may need several. */
+    /* One public pop may need several edits. */
     if (edit->kind != SYMC_EDIT_POP)
         symc_store_count(store, calls[edit->kind], began_ns, status);
     symc_cancel_restore(cancel);
@@ -330,7 +330,7 @@ static symmcoll_status_t get_until(struct symmcoll_store *store,
     const char *key, int64_t deadline_ns, struct symc_bytes *value,
     bool *absent)
 {
-    /* A key may be deleted between the wait and the read: then the wait is
+    /* If a key is deleted between the wait and the read, the wait is
      * repeated. */
     for (;;) {
         bool found = false;

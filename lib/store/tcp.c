@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tcp store: a table at a server that speaks the Redis protocol.  Here:
- * opening and closing it, and who takes part.
+ * The tcp store: a table at a server with the Redis protocol.  This file opens
+ * and closes it and counts its workers.
  *
- * The store's own keys are "init/", how many have opened it, and "open/", how
- * many have it open.  The last one to close removes the keys of the job once
- * all num_workers have come; otherwise they go a day after the last process has
- * ended.
+ * The store's own keys are "init/", the number of workers that have opened it,
+ * and "open/", the number that have it open.  The last one to close removes the
+ * keys of the job if all num_workers have opened it; otherwise they expire a
+ * day after the last process has ended.
  */
 #include "store/tcp.h"
 
@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT 300.0                /* seconds */
-#define LEAVE_NS (2 * SYMC_NS_PER_S)         /* closing waits no longer */
-#define RENEW_NS (21600 * SYMC_NS_PER_S)     /* a quarter of a key's life */
-#define ALL_HERE "symmcoll/all workers came" /* a key beside the users' */
+#define LEAVE_NS (2 * SYMC_NS_PER_S)         /* longest wait when closing */
+#define RENEW_NS (21600 * SYMC_NS_PER_S)     /* a quarter of SYMC_TCP_LIFE */
+#define ALL_HERE "symmcoll/all workers came" /* among the users' keys */
 
 static const struct symmcoll_store_tcp_args default_args =
     SYMMCOLL_STORE_TCP_ARGS_INIT;
@@ -47,7 +47,7 @@ static void share_tcp(void *table)
 static void free_tcp(struct symc_tcp *tcp)
 {
     symc_tcp_close_links(tcp);
-    /* While the port is still this server's, so is the file. */
+    /* Before the server stops: while it has the port, the file is its own. */
     if (tcp->server != NULL && tcp->secret_path[0] != '\0')
         unlink(tcp->secret_path);
     symc_server_stop(tcp->server);
@@ -56,7 +56,7 @@ static void free_tcp(struct symc_tcp *tcp)
     free(tcp);
 }
 
-/* Leave; where that fails the keys go after a day. */
+/* Leaves the job.  If this fails the keys expire after a day. */
 static symmcoll_status_t leave(struct symc_tcp *tcp)
 {
     int64_t deadline_ns = symc_now_ns() + LEAVE_NS;
@@ -82,7 +82,7 @@ static void close_tcp(void *table)
     pthread_mutex_unlock(&tcp->lock);
     if (!last)
         return;
-    if (tcp->pid != getpid()) { /* the threads are the parent's */
+    if (tcp->pid != getpid()) { /* the threads exist only in the parent */
         tcp->server = NULL;
         free(tcp->renewal);
         tcp->renewal = NULL;
@@ -161,7 +161,7 @@ static symmcoll_status_t check_args(const struct symmcoll_store_tcp_args *args)
     return SYMMCOLL_OK;
 }
 
-/* Wait for the others; the last one tells all. */
+/* Waits for the other workers; the last one releases all. */
 static symmcoll_status_t await_workers(
     struct symc_tcp *tcp, int64_t joined, int64_t deadline_ns, double timeout)
 {
@@ -185,7 +185,7 @@ static symmcoll_status_t await_workers(
                      joined, tcp->num_workers, timeout);
 }
 
-/* Serve the table in this process, at the place where it is to be. */
+/* Serves the table in this process, at the place. */
 static symmcoll_status_t serve(
     struct symc_tcp *tcp, int listen_fd, int64_t deadline_ns)
 {
@@ -199,8 +199,8 @@ static symmcoll_status_t serve(
     return status;
 }
 
-/* The first process of a job stores its version of all this, the others compare
- * theirs (R34). */
+/* Compares protocol versions: the first process of a job stores its version,
+ * the others compare theirs (R34). */
 static symmcoll_status_t compare_versions(
     struct symc_tcp *tcp, int64_t deadline_ns)
 {
@@ -238,7 +238,7 @@ static symmcoll_status_t compare_versions(
     return status;
 }
 
-/* Connect, and be counted. */
+/* Connects and registers this worker. */
 static symmcoll_status_t join(
     struct symc_tcp *tcp, int64_t deadline_ns, double timeout, bool wait)
 {
@@ -270,7 +270,7 @@ static symmcoll_status_t join(
     return await_workers(tcp, joined, deadline_ns, timeout);
 }
 
-/* Serves with a secret, or without one, and passes it on. */
+/* Serves, with a secret's password if there is one, and writes its file. */
 static symmcoll_status_t serve_secretly(struct symc_tcp *tcp, int listen_fd,
     const struct symc_secret *secret, int64_t deadline_ns)
 {
@@ -326,7 +326,7 @@ static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 
-        /* Closing may fail too, and would overwrite the detail. */
+        /* Closing may fail as well and overwrite the detail. */
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         close_tcp(tcp);
         return symc_fail(status, "%s", detail);

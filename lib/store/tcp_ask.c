@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a call of a tcp store asks its server: one command about one key, or
- * several in one transaction.
+ * Requests of a tcp store to its server: one command about one key, or several
+ * in one transaction.
  */
 #include "store/tcp.h"
 
@@ -88,7 +88,7 @@ symmcoll_status_t symc_tcp_order(
     return status == SYMMCOLL_OK ? symc_tcp_expect(call) : status;
 }
 
-/* ---- several in one step ---- */
+/* ---- transactions ---- */
 
 void symc_tcp_batch_begin(
     struct symc_tcp_batch *batch, const struct symc_tcp_call *call)
@@ -107,8 +107,8 @@ void symc_tcp_batch_add(
     batch->count++;
 }
 
-/* The replies before EXEC's.  All are taken, so that the link can be used
- * again; what a command was refused for goes into refused. */
+/* Receives the replies before EXEC's.  All are received, so that the link stays
+ * usable; the first rejected command is stored in refused. */
 static symmcoll_status_t take_queued(
     const struct symc_tcp_batch *batch, symmcoll_status_t *refused)
 {

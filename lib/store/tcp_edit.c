@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes in a tcp store: a transaction of the command, of a new life of the
- * key and of a word on its channel.  What depends on the present value watches
- * the key, and begins anew where another client was faster.
+ * Changes in a tcp store: a transaction of the command, of the key's expiry and
+ * of a message on its channel.  A change that depends on the present value
+ * watches the key, and starts again if another client was faster.
  */
 #include "store/tcp.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- commands of a transaction ---- */
 
-/* A value with a new life. */
+/* Adds a SET with a new expiry. */
 static void add_set(
     struct symc_tcp_batch *batch, struct symc_arg key, struct symc_arg value)
 {
@@ -25,14 +25,14 @@ static void add_set(
         5);
 }
 
-/* For those who wait for the key, or watch it. */
+/* Adds a message to the key's waiters and watches. */
 static void add_word(struct symc_tcp_batch *batch, struct symc_arg key)
 {
     symc_tcp_batch_add(
         batch, (struct symc_arg[]){SYMC_ARG("PUBLISH"), key, SYMC_ARG("1")}, 3);
 }
 
-/* What every change that creates a key ends with. */
+/* Adds the expiry, if the command does not set it, and the message. */
 static void add_life_and_word(
     struct symc_tcp_batch *batch, struct symc_arg key, bool life)
 {
@@ -44,7 +44,7 @@ static void add_life_and_word(
     add_word(batch, key);
 }
 
-/* Run one that watches no key. */
+/* Runs a transaction that watches no key. */
 static symmcoll_status_t run_unwatched(
     struct symc_tcp_batch *batch, struct symc_reply **list)
 {
@@ -59,7 +59,7 @@ static symmcoll_status_t run_unwatched(
 
 /* ---- set, add, push, pop, delete ---- */
 
-/* Nobody waits for a key to go, but some watch it. */
+/* Publishes as well: waits do not need it, but watches do. */
 static symmcoll_status_t delete_key(
     const struct symc_tcp_call *call, struct symc_edit *edit)
 {
@@ -94,8 +94,8 @@ static symmcoll_status_t pop_first(
     return status;
 }
 
-/* The reply to what change() has sent; refused is true where the server refuses
- * an addition. */
+/* Checks the reply to change(); refused is true if the server rejects an
+ * addition. */
 static symmcoll_status_t judge_change(const struct symc_tcp_call *call,
     const struct symc_edit *edit, const struct symc_reply *reply, bool *refused)
 {
@@ -110,7 +110,7 @@ static symmcoll_status_t judge_change(const struct symc_tcp_call *call,
         edit->kind == SYMC_EDIT_SET ? SYMC_REPLY_STATUS : SYMC_REPLY_NUMBER);
 }
 
-/* Set, add or push. */
+/* Runs a set, an add or a push. */
 static symmcoll_status_t change(
     const struct symc_tcp_call *call, struct symc_edit *edit, bool *refused)
 {
@@ -143,12 +143,12 @@ static symmcoll_status_t change(
     return status;
 }
 
-/* ---- what depends on the present value ---- */
+/* ---- changes that depend on the present value ---- */
 
 static const struct symc_tcp_question present = {
     "GET", true, symc_fail_is_queue};
 
-/* What an edit makes of the present value; change->value is the caller's. */
+/* Computes an edit from the present value; the caller owns what->value. */
 static symmcoll_status_t apply_here(const struct symc_tcp_call *call,
     struct symc_edit *edit, const struct symc_tcp_answer *answer,
     struct symc_change *what)
@@ -158,7 +158,8 @@ static symmcoll_status_t apply_here(const struct symc_tcp_call *call,
         what);
 }
 
-/* Why the server refused an addition: the same words as everywhere. */
+/* Repeats a rejected addition locally for its error message, which is the same
+ * in all stores. */
 static symmcoll_status_t explain_add(
     const struct symc_tcp_call *call, struct symc_edit *edit)
 {
@@ -179,7 +180,7 @@ static symmcoll_status_t unwatch(const struct symc_tcp_call *call)
     return symc_tcp_order(call, (struct symc_arg[]){SYMC_ARG("UNWATCH")}, 1);
 }
 
-/* Store what was computed, unless the key has changed: then done is false. */
+/* Stores a computed value; done is false if the key has changed. */
 static symmcoll_status_t store_change(const struct symc_tcp_call *call,
     const struct symc_edit *edit, const struct symc_change *what, bool *done)
 {
@@ -208,8 +209,8 @@ static symmcoll_status_t store_change(const struct symc_tcp_call *call,
     return status;
 }
 
-/* Compare and store, or append within the limit; done is false where another
- * client changed the key meanwhile. */
+/* Runs a compare_set or an append within the limit; done is false if another
+ * client has changed the key. */
 static symmcoll_status_t watched_change(
     const struct symc_tcp_call *call, struct symc_edit *edit, bool *done)
 {
@@ -233,7 +234,7 @@ static symmcoll_status_t watched_change(
     } else if (symc_link_is_good(call->link)) {
         char detail[SYMC_DETAIL_MAX];
 
-        /* A refusal keeps its own detail. */
+        /* Keeps the detail of the failure. */
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         if (unwatch(call) != SYMMCOLL_OK)
             status = symc_fail(status, "%s", detail);
@@ -249,7 +250,7 @@ static symmcoll_status_t watched_change(
 
 /* ---- the calls ---- */
 
-/* The value that was refused may be another one by now. */
+/* Retries, because the rejected value may have changed before it was read. */
 static symmcoll_status_t change_or_explain(
     const struct symc_tcp_call *call, struct symc_edit *edit)
 {
@@ -320,14 +321,15 @@ symmcoll_status_t symc_tcp_add_own(struct symc_tcp *tcp, const char *own,
         return status;
     call.name.nbytes = (size_t)snprintf(
         call.name.text, sizeof(call.name.text), "%s%s", tcp->prefix, own);
-    call.deadline_ns = deadline_ns; /* leaving waits no longer */
+    call.deadline_ns = deadline_ns; /* the caller's deadline, without
+                                       symc_tcp_grace() */
     status = run_edit(&call, &edit);
     *sum = edit.sum;
     symc_tcp_end(&call);
     return status;
 }
 
-/* One SET and one PUBLISH for each key, within one transaction. */
+/* Runs one SET and one PUBLISH per key in one transaction. */
 static symmcoll_status_t set_pairs(const struct symc_tcp_call *call,
     const struct symc_pair *pairs, size_t npairs)
 {

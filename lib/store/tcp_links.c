@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connections of a tcp store, of which each call takes one for itself, so
- * that none waits for another; and what replies have in common.
+ * The connections of a tcp store, of which each call takes one, so that calls
+ * do not wait for each other; and the common checks of replies.
  */
 #include "store/tcp.h"
 
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A server has so long for its answer to a call whose time is over, as that of a
- * call that must not wait for a key. */
+/* The time for a reply to a call with a deadline in the past, as that of a call
+ * that must not wait for a key. */
 #define ANSWER_OVER_NS (SYMC_NS_PER_S / 2)
-/* A server that is there but stopped is no reason to wait for ever. */
+/* Limits the wait for a server that is stopped. */
 #define ANSWER_MAX_NS (60 * SYMC_NS_PER_S)
 
 void symc_tcp_name(
@@ -38,7 +38,7 @@ int64_t symc_tcp_grace(int64_t deadline_ns)
                                              : deadline_ns;
 }
 
-/* With the lock: the connections of another process are not this one's. */
+/* Drops the connections of the parent process after fork().  Needs the lock. */
 static void forget_parents(struct symc_tcp *tcp)
 {
     pid_t pid = getpid();
@@ -47,7 +47,7 @@ static void forget_parents(struct symc_tcp *tcp)
         return;
     while (tcp->nlinks > 0)
         symc_link_close(tcp->links[--tcp->nlinks]);
-    /* Their threads are the parent's, and so are their locks. */
+    /* Their threads exist only in the parent, which may hold their locks. */
     tcp->server = NULL;
     free(tcp->renewal);
     tcp->renewal = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Where a tcp store's server is: the URL, and the password beside it.
- */
+/* Parses a tcp store's URL and reads its password file. */
 #include "base/descriptor.h"
 #include "store/link.h"
 
@@ -47,7 +45,7 @@ static int read_hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Text with %XX in it; false where it is malformed or too long. */
+/* Decodes text with %XX.  Returns false if it is malformed or too long. */
 static bool decode(const char *text, size_t nbytes, char *buffer, size_t room)
 {
     size_t used = 0;
@@ -85,7 +83,7 @@ static bool read_number(const char *text, long most, int *number)
     return errno == 0 && *end == '\0' && value <= most;
 }
 
-/* "host", "host:port", "[::1]:port"; length bytes. */
+/* Parses length bytes of "host", "host:port" or "[::1]:port". */
 static symmcoll_status_t parse_host(
     const char *text, size_t length, struct symc_place *place)
 {
@@ -117,7 +115,7 @@ static symmcoll_status_t parse_host(
     return SYMMCOLL_OK;
 }
 
-/* "user", "user:password"; length bytes before the @. */
+/* Parses length bytes of "user" or "user:password" before the @. */
 static symmcoll_status_t parse_login(
     const char *text, size_t length, struct symc_place *place)
 {
@@ -132,7 +130,7 @@ static symmcoll_status_t parse_login(
     return refuse_url("a malformed user or password");
 }
 
-/* "/PATH", "/PATH?db=N". */
+/* Parses "/PATH" or "/PATH?db=N". */
 static symmcoll_status_t parse_socket(
     const char *text, struct symc_place *place)
 {
@@ -202,7 +200,7 @@ symmcoll_status_t symc_password_read(
     if (n == SYMC_SECRET_MAX)
         n--;
     password[n] = '\0';
-    /* Nothing of what follows the line stays: all bytes are compared. */
+    /* Clears what follows the line: all bytes are compared. */
     n = (ssize_t)strcspn(password, "\r\n");
     explicit_bzero(password + n, SYMC_SECRET_MAX - (size_t)n);
     if (password[0] != '\0' && strlen(password) < SYMC_SECRET_MAX - 1)

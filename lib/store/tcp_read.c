@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading from a tcp store, and waiting for keys.
+ * Reads a tcp store, and waits for keys.
  *
- * A wait asks and subscribes in one transaction, so that nothing is created
- * unseen between the two.  It asks again after some seconds, since a stranger's
- * client tells no channel.
+ * A wait reads the key and subscribes to its channel in one transaction, so
+ * that no creation is missed.  It reads again after some seconds, because
+ * foreign clients do not publish on channels.
  */
 #include "store/tcp.h"
 
@@ -61,7 +61,8 @@ symmcoll_status_t symc_tcp_length(
 
 /* ---- waiting ---- */
 
-/* The first key that does not exist: all questions at once, then the answers. */
+/* Finds the first key that does not exist: sends all commands, then receives
+ * the replies. */
 static symmcoll_status_t find_missing(const struct symc_tcp_call *call,
     const char *const *keys, size_t nkeys, size_t *missing)
 {
@@ -124,7 +125,7 @@ static symmcoll_status_t subscribe(
     return status;
 }
 
-/* Take replies until the one that confirms it. */
+/* Receives replies until the confirmation. */
 symmcoll_status_t symc_tcp_unsubscribe(const struct symc_tcp_call *call)
 {
     int64_t deadline_ns = symc_tcp_grace(call->deadline_ns);
@@ -148,7 +149,7 @@ symmcoll_status_t symc_tcp_unsubscribe(const struct symc_tcp_call *call)
     return status;
 }
 
-/* Wait until something is told on a key's channel, or for a while. */
+/* Waits until a message arrives on a key's channel, or for SYMC_TCP_ASK_NS. */
 static symmcoll_status_t listen_for(
     struct symc_tcp_call *call, const char *key, int64_t until_ns)
 {
@@ -194,7 +195,7 @@ symmcoll_status_t symc_tcp_wait(void *table, const char *const *keys,
 
 /* ---- all keys ---- */
 
-/* The prefix as a pattern that matches it and what follows, and nothing else. */
+/* Makes a pattern that matches exactly the keys with a prefix. */
 static size_t make_pattern(const char *prefix, char *pattern)
 {
     char *at = pattern;
@@ -215,14 +216,14 @@ static symmcoll_status_t take_names(
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (size_t i = 0; i < list->count && status == SYMMCOLL_OK; i++)
-        /* Ours have no zero byte; a stranger's are none of ours. */
+        /* Keys of this library have no zero byte; others are skipped. */
         if (list->items[i]->type == SYMC_REPLY_TEXT &&
             strlen(list->items[i]->text) == list->items[i]->nbytes)
             status = symc_names_add(names, list->items[i]->text);
     return status;
 }
 
-/* The next part of the list; cursor becomes "0" after the last one. */
+/* Gets the next part of the list; cursor becomes "0" after the last one. */
 static symmcoll_status_t scan_some(const struct symc_tcp_call *call,
     struct symc_arg pattern, char cursor[CURSOR_MAX], struct symc_names *names)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keys of a job live as long as a process of it has the store open: a thread
- * prolongs their lives from time to time, whether or not anybody writes.
+ * Keeps the keys of a job alive while a process of the job has the store open:
+ * a thread renews their expiry at intervals, whether or not they are written.
  *
- * The processes take turns through the key "renewed/", which the first of them
- * creates and the server forgets before the next time.
+ * The processes alternate through the key "renewed/": the first one creates it,
+ * and it expires before the next interval.
  */
 #include "store/tcp.h"
 
@@ -22,17 +22,17 @@
 #define ANSWER_NS (30 * SYMC_NS_PER_S)
 
 struct symc_renewal {
-    pthread_mutex_t lock; /* all below */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t changed;
     struct symc_tcp *tcp;
     pthread_t thread;
     int64_t every_ns;
-    uint64_t rounds; /* that have been made */
+    uint64_t rounds; /* completed */
     bool stop;
 };
 
-/* Send a command for each name but that of the turn, whose life says when the
- * next one is; sent (out) is how many. */
+/* Sends a command for each name except the turn's, whose expiry must not
+ * change; sent (out) is their number. */
 static symmcoll_status_t send_each(const struct symc_tcp_call *call,
     const struct symc_names *names, bool remove, size_t *sent)
 {
@@ -64,7 +64,8 @@ symmcoll_status_t symc_tcp_for_each(
 
     if (status != SYMMCOLL_OK)
         return status;
-    call.deadline_ns = deadline_ns; /* leaving waits no longer */
+    call.deadline_ns = deadline_ns; /* the caller's deadline, without
+                                       symc_tcp_grace() */
     status = symc_tcp_scan(&call, tcp->prefix, &names);
     if (status == SYMMCOLL_OK)
         status = send_each(&call, &names, remove, &sent);
@@ -77,7 +78,7 @@ symmcoll_status_t symc_tcp_for_each(
     return status;
 }
 
-/* Whether it is this process's turn: the key was not there. */
+/* Returns whether it is this process's turn: the key did not exist. */
 static bool take_turn(
     struct symc_tcp *tcp, int64_t every_ns, int64_t deadline_ns)
 {
@@ -89,7 +90,7 @@ static bool take_turn(
 
     if (status != SYMMCOLL_OK)
         return false;
-    /* Not as long as until the next time, so that it has gone by then. */
+    /* Shorter than the interval, so that the key has expired by then. */
     snprintf(life, sizeof(life), "%" PRId64, every_ns / 2000000 + 1);
     call.name.nbytes = (size_t)snprintf(
         call.name.text, sizeof(call.name.text), "%s" TURN, tcp->prefix);
@@ -107,7 +108,7 @@ static bool take_turn(
     return mine;
 }
 
-/* A server that does not answer now may do so the next time. */
+/* Renews once.  If the server does not reply, the next round tries again. */
 static void renew(struct symc_tcp *tcp, int64_t every_ns)
 {
     int64_t deadline_ns = symc_now_ns() + ANSWER_NS;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Watching a key of a tcp store: it is read and its channel subscribed to in one
- * transaction, again after each word on the channel, and after some seconds, as
- * waits do (tcp_read.c).
+ * Watches a key of a tcp store: reads it and subscribes to its channel in one
+ * transaction, again after each message on the channel and after some seconds,
+ * as waits do (tcp_read.c).
  */
 #include "store/tcp.h"
 
 #include <stdlib.h>
 
-/* The value in a reply to GET; without data where the key is absent. */
+/* Takes the value from a reply to GET; without data if the key is absent. */
 static symmcoll_status_t take_value(const struct symc_tcp_call *call,
     struct symc_reply *reply, struct symc_bytes *value)
 {
@@ -22,7 +22,7 @@ static symmcoll_status_t take_value(const struct symc_tcp_call *call,
     return SYMMCOLL_OK;
 }
 
-/* Read the key; where it holds what it held, wait for a word on its channel. */
+/* Reads the key; if it is unchanged, waits for a message on its channel. */
 static symmcoll_status_t look(struct symc_tcp_call *call,
     const struct symc_bytes *before, struct symc_bytes *now, bool *changed)
 {
@@ -59,8 +59,8 @@ symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* A server that hangs keeps nobody who ends the watch waiting: whatever the
-     * link waits for then fails, and nobody is told. */
+    /* A stopped server must not delay the end of a watch: pending waits on the
+     * link then fail, without a report to the user. */
     symc_link_end_by(call.link, stop->fd);
     while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked))
         status = look(&call, before, now, &changed);

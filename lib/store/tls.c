@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of a client's connection: OpenSSL between two buffers, so that no call of
- * it touches a socket.
+ * TLS of a client's connection: OpenSSL between two memory buffers, so that it
+ * never accesses a socket.
  */
 #include "store/link.h"
 
@@ -49,7 +49,7 @@ static symmcoll_status_t load_files(
     return SYMMCOLL_OK;
 }
 
-/* The certificate must be for this host, by name or by address. */
+/* Requires a certificate for this host, by name or by address. */
 static bool expect_host(SSL *ssl, const char *host)
 {
     unsigned char address[16];

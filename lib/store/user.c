@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store of the caller's own, as a table of functions.  What the table lacks
- * is made of get and compare_set, where that is possible without losing a
- * change of another rank; what a function returns is checked before it is used.
+ * A user-defined store, as a table of functions.  Calls that the table lacks
+ * are composed of get and compare_set, if that is possible without losing a
+ * change of another rank.  Results of the functions are checked before they are
+ * used.
  */
 #include "store/ops.h"
 
@@ -13,13 +14,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Between two looks at a key that is waited for: the first, and the longest. */
+/* The interval at which a key is polled: the first, and the longest. */
 #define SHORT_NS (INT64_C(1000) * 1000)
 #define LONG_NS (INT64_C(50) * 1000 * 1000)
 
 struct user {
     struct symmcoll_store_functions functions;
-    void (*close)(void *user); /* once the store has been made */
+    void (*close)(void *user); /* set once the store has been created */
     atomic_size_t handles;
 };
 
@@ -31,9 +32,9 @@ static const struct symc_sized functions_kind = {.name = "functions",
     .nbytes = sizeof(default_functions),
     .least = offsetof(struct symmcoll_store_functions, compare_set)};
 
-/* ---- what functions are given and return ---- */
+/* ---- arguments and results of the functions ---- */
 
-/* The time that is left, for a function of the caller. */
+/* Returns the remaining time in seconds, for a function of the user. */
 static double find_seconds(int64_t deadline_ns)
 {
     int64_t left = deadline_ns - symc_now_ns();
@@ -43,8 +44,8 @@ static double find_seconds(int64_t deadline_ns)
     return left > 0 ? (double)left / (double)SYMC_NS_PER_S : 0;
 }
 
-/* A function has returned: say for which key, where that is an error or no
- * status at all. */
+/* Checks the status of a user's function; adds the key to an error, and reports
+ * a value that is no status. */
 static symmcoll_status_t check_status(
     symmcoll_status_t status, const char *function, const char *key)
 {
@@ -67,7 +68,7 @@ static symmcoll_status_t refuse_missing(const char *call, const char *functions)
         "%s: the program's store has no %s", call, functions);
 }
 
-/* Takes a value that a function has returned. */
+/* Takes a value returned by a function. */
 static symmcoll_status_t take_value(void *given, size_t nbytes,
     const char *function, const char *key, struct symc_bytes *value)
 {
@@ -127,7 +128,7 @@ static symmcoll_status_t find_user(void *table, const char *key,
 
 /* ---- changes ---- */
 
-/* Store a value where the key still holds what was found there. */
+/* Stores a value if the key still has the value that was found. */
 static symmcoll_status_t replace(const struct user *user, const char *key,
     const struct symc_bytes *present, const struct symc_bytes *value,
     int64_t deadline_ns, int *stored)
@@ -142,7 +143,7 @@ static symmcoll_status_t replace(const struct user *user, const char *key,
         "compare_set", key);
 }
 
-/* One attempt to read, change and replace; stored is 0 where another rank was
+/* Tries once to read, change and replace; stored is 0 if another rank was
  * faster. */
 static symmcoll_status_t attempt(const struct user *user, const char *key,
     struct symc_edit *edit, int64_t deadline_ns, int *stored)
@@ -195,7 +196,7 @@ static bool is_same(const struct symc_bytes *a, const struct symc_bytes *b)
                memcmp(a->data, b->data, a->nbytes) == 0);
 }
 
-/* What compare_set returns, from the value alone. */
+/* Derives the outcome of compare_set from the returned value. */
 static symmcoll_status_t compare_by_value(const struct user *user,
     const char *key, struct symc_edit *edit, int64_t deadline_ns)
 {
@@ -305,8 +306,8 @@ static symmcoll_status_t find_missing(const struct user *user,
     return SYMMCOLL_OK;
 }
 
-/* The caller's wait is believed only where the keys are there: it may return
- * too early, and then they are looked at now and then. */
+/* Waits for keys.  The user's wait() may return too early, so its success
+ * counts only if the keys exist; otherwise they are polled. */
 static symmcoll_status_t wait_user(void *table, const char *const *keys,
     size_t nkeys, int64_t until_ns, int64_t deadline_ns, size_t *missing)
 {
@@ -353,9 +354,9 @@ static symmcoll_status_t count_user(
         "num_keys", "");
 }
 
-/* ---- what the table has no functions for ---- */
+/* ---- calls without functions in the table ---- */
 
-/* One after the other: others may see some of them before the rest. */
+/* Sets the keys one by one: other ranks may see some before the rest. */
 static symmcoll_status_t set_all_user(void *table,
     const struct symc_pair *pairs, size_t npairs, int64_t deadline_ns)
 {
@@ -404,7 +405,7 @@ static void close_user(void *table)
 {
     struct user *user = table;
 
-    /* Acquire: the last one must see what the others did. */
+    /* Acquire: the last handle must see what the others did. */
     if (atomic_fetch_sub_explicit(&user->handles, 1, memory_order_acq_rel) > 1)
         return;
     if (user->close != NULL)

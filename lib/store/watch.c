@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Watching keys: each watch has a thread, which waits for a change as its kind
- * of store can, and calls the user's function.
+ * Watching keys: each watch has a thread that waits for a change, in the way
+ * its kind of store supports, and calls the user's function.
  */
 #include "base/cancel.h"
 #include "base/descriptor.h"
@@ -16,18 +16,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LOOK_MS 20                  /* between two looks at a key */
-#define LOOK_NS (5 * SYMC_NS_PER_S) /* for one look */
+#define LOOK_MS 20                  /* interval at which a key is polled */
+#define LOOK_NS (5 * SYMC_NS_PER_S) /* timeout of one read */
 
 struct symmcoll_watch {
-    struct symmcoll_store *store; /* a clone, of this watch */
+    struct symmcoll_store *store; /* a clone, owned by this watch */
     void (*changed)(const struct symmcoll_store_event *event, void *arg);
     void *arg;
     struct symc_stop stop;
-    struct symc_bytes value; /* that was told last */
+    struct symc_bytes value; /* last one reported */
     pthread_t thread;
-    pid_t pid;     /* a child after fork() has no such thread */
-    bool detached; /* ended by its own function, in its own thread */
+    pid_t pid;     /* a child after fork() does not have the thread */
+    bool detached; /* freed by its own function, in its own thread */
     char key[];
 };
 
@@ -134,8 +134,8 @@ static symmcoll_status_t start_watch(
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* Before the function can be called: it may want to end the watch, and so
-     * may free it before the call that starts the thread returns. */
+    /* Set before the function can be called, because the function may free the
+     * watch before symc_thread_start() returns. */
     *watch = made;
     status = symc_thread_start(&made->thread, "symc-watch", 0, run_watch, made);
     if (status != SYMMCOLL_OK)
@@ -179,7 +179,7 @@ static symmcoll_status_t watch_key(struct symmcoll_store *store,
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 
-        /* Closing may fail too, and would overwrite the detail. */
+        /* Closing may fail as well and overwrite the detail. */
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         free_watch(made);
         return symc_fail(status, "%s", detail);
@@ -214,7 +214,7 @@ void symmcoll_watch_free(struct symmcoll_watch *watch)
         pthread_detach(watch->thread);
     } else {
         if (watch->pid == getpid()) {
-            /* It cannot fail: the counter is 0. */
+            /* Cannot fail: the counter is 0. */
             (void)!write(watch->stop.fd, &one, sizeof(one));
             if (watch->store->ops->wake != NULL)
                 watch->store->ops->wake(watch->store->table);
