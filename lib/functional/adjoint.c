@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way back: what each call does to gradients.  A token keeps shapes and
- * arguments, never data.  What cannot be done is an error when it is run, since
- * most results never see a gradient (F22, F24).
+ * Backward calls: what each call does to gradients. A token keeps shapes and
+ * arguments, never data. An unsupported backward call fails when it is run, and
+ * not when the token is made, since most results never have a gradient (F22,
+ * F24).
  */
 #include "base/dtype.h"
 #include "functional/functional.h"
@@ -11,10 +12,10 @@
 
 #include <string.h>
 
-/* ---- what the ways back add to those forward ---- */
+/* ---- steps that only backward calls have ---- */
 
-/* A reduction to the root, which is in place where elements are copied; the
- * others' results are zero. */
+/* Prepares a reduction to the root, in place if the root's elements were
+ * copied. The results of the other ranks are zero. */
 static symmcoll_status_t ready_reduce(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -51,8 +52,8 @@ static symmcoll_status_t start_reduce(const struct symc_f_spec *spec,
         step->in.dtype, SYMMCOLL_SUM, spec->root, spec->call, work);
 }
 
-/* Divide by the number of ranks, as an average does; in place where both are the
- * same memory. */
+/* Divides by the number of ranks, for an average; in place if from equals
+ * to. */
 static symmcoll_status_t divide(const struct symc_f_spec *spec,
     const struct symc_f_step *step, const void *from, void *to)
 {
@@ -72,8 +73,9 @@ static symmcoll_status_t divide(const struct symc_f_spec *spec,
     return symc_site_add(step->site, &quotient);
 }
 
-/* Gather gradients of a reduce_scatter.  Those that are in another order, or that
- * are divided, go to this rank's part of what is gathered first. */
+/* Prepares the gather of a reduce_scatter's gradients. Gradients that are in
+ * another order, or that are divided, are copied to this rank's part of the
+ * result first. */
 static symmcoll_status_t ready_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -96,7 +98,7 @@ static symmcoll_status_t ready_gather(
     return status;
 }
 
-/* ---- the table of ways back ---- */
+/* ---- table of backward calls ---- */
 
 static symmcoll_status_t refuse_op(const struct symmcoll_adjoint *adjoint)
 {
@@ -172,7 +174,7 @@ symmcoll_status_t symc_f_adjoint_spec(
     return status;
 }
 
-/* Whether gradients are of the results' shapes and types. */
+/* Checks that the gradients have the shapes and types of the results. */
 static symmcoll_status_t check_grads(
     const struct symmcoll_adjoint *adjoint, const struct symmcoll_tensor *grads)
 {

@@ -8,7 +8,7 @@
 
 /* ---- all_to_all ---- */
 
-/* Elements of one row, along the first dimension. */
+/* Returns the elements of one row, along the first dimension. */
 static size_t count_row(const struct symmcoll_tensor *tensor)
 {
     size_t row = 1;
@@ -18,7 +18,7 @@ static size_t count_row(const struct symmcoll_tensor *tensor)
     return row;
 }
 
-/* The rows of all parts; SIZE_MAX where they are more than any tensor has. */
+/* Returns the rows of all parts; SIZE_MAX: more than a tensor can have. */
 static size_t sum_splits(const size_t *splits, int size)
 {
     size_t sum = 0;
@@ -63,8 +63,8 @@ static symmcoll_status_t split_shape(
     return SYMMCOLL_OK;
 }
 
-/* Temporary memory: for so many counts, zero, and for elements where they are not
- * contiguous; nothing where there is neither. */
+/* Allocates temporary memory: zeroed counts, if there are any, and a copy of
+ * the elements, if they are not contiguous. */
 static symmcoll_status_t make_temp(
     const struct symc_f_spec *spec, struct symc_f_step *step, size_t counts)
 {
@@ -89,7 +89,8 @@ static symmcoll_status_t make_temp(
         step->site, &view, step->in.data, step->temp, step->elem);
 }
 
-/* Counts of what is received and of what is sent last as long as the operation. */
+/* Starts an uneven all_to_all. step->counts has the counts received and then
+ * those sent, and lives as long as the operation. */
 static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
     const struct symc_f_step *step, struct symmcoll_work **work)
 {
@@ -153,7 +154,7 @@ symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
 
 /* ---- permute ---- */
 
-/* The rank whose tensor a rank receives; -1: no rank's. */
+/* Returns the rank whose tensor a rank receives; -1: none. */
 static int find_source(const struct symc_f_spec *spec, int rank)
 {
     int source = -1;
@@ -165,7 +166,8 @@ static int find_source(const struct symc_f_spec *spec, int rank)
     return source;
 }
 
-/* Each rank receives one tensor, so no two ranks send to the same. */
+/* Checks the destinations: no two ranks send to the same one, since each
+ * receives one tensor. */
 static symmcoll_status_t check_permutation(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {

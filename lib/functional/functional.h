@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of functional calls: one way for all of them (perform.c), which
- * asks what is particular to each, and the results that are pending (result.c).
+ * Internals of functional calls: the common sequence of all calls (perform.c)
+ * with a description of each kind, and the pending results (result.c).
  */
 #ifndef SYMC_FUNCTIONAL_FUNCTIONAL_H
 #define SYMC_FUNCTIONAL_FUNCTIONAL_H
@@ -14,54 +14,56 @@
 
 /* ---- strided.c ---- */
 
-/* A tensor of which one dimension may have been cut in two. */
+/* Dimensions of a tensor of which one may have been divided in two. */
 #define SYMC_F_DIMS (SYMMCOLL_MAX_DIMS + 1)
 
-/* Where elements are, in the order in which they are to be; strides in
- * elements. */
+/* A view: the places of elements in memory, in the order in which they are
+ * wanted. Strides count elements. */
 struct symc_f_view {
     int ndim;
     int64_t shape[SYMC_F_DIMS];
     int64_t strides[SYMC_F_DIMS];
 };
 
-/* All elements, in row-major order. */
+/* Returns a view of all elements, in row-major order. */
 struct symc_f_view symc_f_view_of(const struct symmcoll_tensor *tensor);
 
-/* Cut a dimension into parts, and have these first: what a rank sends to the
- * first part's rank, then to the second's. */
+/* Divides a dimension into parts, which come first: all elements for the first
+ * rank, then those for the second. */
 struct symc_f_view symc_f_view_cut(
     const struct symc_f_view *view, int dim, int parts);
 
-/* Of parts one after the other, each of that shape and contiguous: all elements
- * in the order of the parts along a dimension. */
+/* Returns a view of contiguous parts of one shape, stored one after the other,
+ * that has all elements in the order of the parts along a dimension. */
 struct symc_f_view symc_f_view_join(
     const struct symmcoll_tensor *part, int dim, int parts);
 
-/* Whether elements are where they are to be, so that no copy is needed. */
+/* Returns whether the elements are contiguous in the order of the view. */
 bool symc_f_view_is_contiguous(const struct symc_f_view *view);
 
-/* Copy all elements from where they are to contiguous memory. */
+/* Copies the elements of a view to contiguous memory. */
 void symc_f_view_copy(
     const struct symc_f_view *view, const void *from, void *to, size_t elem);
 
-/* Read a tensor of the array of a caller and check it.  Errors: INVALID,
- * UNSUPPORTED (also, but for any: memory of a device). */
+/* Reads and checks a tensor of an array of the caller, in any memory.
+ * Errors: INVALID, UNSUPPORTED. */
 symmcoll_status_t symc_f_tensor_read_any(const char *where,
     const struct symmcoll_tensor *tensors, int index,
     struct symmcoll_tensor *copy, size_t *count);
+/* Reads and checks a tensor like symc_f_tensor_read_any(); device memory is
+ * UNSUPPORTED. */
 symmcoll_status_t symc_f_tensor_read(const char *where,
     const struct symmcoll_tensor *tensors, int index,
     struct symmcoll_tensor *copy, size_t *count);
 
-/* Row-major strides for the shape. */
+/* Sets row-major strides for the shape. */
 void symc_f_make_contiguous(struct symmcoll_tensor *tensor);
 
 /* ---- place.c ---- */
 
 _Static_assert((int)SYMC_F_DIMS <= (int)SYMC_STRIDED_DIMS, "a view is copied");
 
-/* All elements of a view become contiguous, in memory of a site. */
+/* Copies the elements of a view to contiguous memory of a site. */
 symmcoll_status_t symc_f_copy(const struct symc_site *site,
     const struct symc_f_view *view, const void *from, void *to, size_t elem);
 
@@ -75,23 +77,23 @@ struct symc_f_step {
     struct symmcoll_tensor in, out;
     size_t in_count, out_count; /* elements */
     size_t elem;
-    int index;  /* in the call's lists */
-    bool taken; /* the result's memory is the caller's */
+    int index;  /* index in the lists of the call */
+    bool taken; /* the memory of the result is the caller's */
     struct symc_site *site;
 
-    const void *from; /* what the operation reads, */
-    void *to;         /* what it writes, */
-    size_t count;     /* and the elements that it counts */
-    void *temp;       /* of the library, until the operation has ended */
-    size_t *counts;   /* the same, of the host */
-    struct symc_f_view
-        after;    /* then: from temp to the result; ndim 0: nothing */
-    bool pending; /* the result is listed as such */
+    const void *from; /* input of the operation */
+    void *to;         /* output of the operation */
+    size_t count;     /* count argument of the operation */
+    void *temp;       /* temporary memory, freed when the operation has ended */
+    size_t *counts;   /* temporary counts, in host memory, freed likewise */
+    /* copy from temp to the result afterwards; ndim 0: none */
+    struct symc_f_view after;
+    bool pending; /* the result is in the table of pending results */
 };
 
 struct symc_f_operation;
 
-/* What a call is, and what is particular to its kind. */
+/* A call, and the description of its kind. */
 struct symc_f_spec {
     const char *name; /* "f_all_reduce" */
     enum symc_kind kind;
@@ -99,59 +101,64 @@ struct symc_f_spec {
     const struct symmcoll_call *call;
     symmcoll_op_t op;
     int root;
-    const int *dims;                      /* one for each tensor; NULL: none */
+    const int *dims;                      /* one per tensor; NULL: none */
     const size_t *out_splits, *in_splits; /* rows; NULL: equal parts */
-    const int *dst_of; /* the ranks' destinations; NULL: none */
+    const int *dst_of; /* destination of each rank; NULL: none */
 
-    bool ungrouped; /* a shape alone needs no group */
+    bool ungrouped; /* a call on shapes alone needs no group */
     bool strict;    /* the input has to be contiguous */
     bool sums;      /* ready() calls symc_site_add() */
-    bool from_root; /* the others' inputs are shapes, and may have no data */
-    const struct symc_f_ends
-        *ends; /* of a way back that has no shape of its own; NULL */
-    /* Set the shape of the result, which begins as the input's. */
+    /* the inputs of other ranks are shapes, and may have no data */
+    bool from_root;
+    /* shapes for a backward call whose result has no shape of its own; NULL */
+    const struct symc_f_ends *ends;
+    /* Sets the shape of the result, which is initially that of the input. */
     symmcoll_status_t (*shape)(
         const struct symc_f_spec *spec, struct symc_f_step *step);
-    /* Say what the operation takes, and copy what is in another order.  No
-     * operation of the call has started. */
+    /* Sets the arguments of the operation, and copies elements that are in
+     * another order. Called before any operation of the call starts. */
     symmcoll_status_t (*ready)(
         const struct symc_f_spec *spec, struct symc_f_step *step);
-    /* Start the operation on one tensor. */
+    /* Starts the operation on one tensor. */
     symmcoll_status_t (*start)(const struct symc_f_spec *spec,
         const struct symc_f_step *step, struct symmcoll_work **work);
-    /* Start one on several of one type; NULL: the call has one tensor. */
+    /* Starts one operation on several tensors of one type; NULL: the call has
+     * one tensor. */
     symmcoll_status_t (*start_several)(
         const struct symc_f_spec *spec, struct symc_f_operation *operation);
 };
 
-/* Check all, start all, and return the results; adjoint may be NULL. */
+/* Checks everything, starts all operations and returns the results. adjoint may
+ * be NULL. */
 symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     const struct symmcoll_tensor *in, int n, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint);
 
 int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step);
 
-/* Whether a call has a root that is a rank. */
+/* Checks that the root of a call is a rank. */
 symmcoll_status_t symc_f_check_root(
     const struct symc_f_spec *spec, struct symc_f_step *step);
 
-/* Of a tensor on a device: that, and the stream of the call, which is also out.
+/* Opens the site of a tensor on a device, on the stream of the call (out).
  * Errors: those of symc_site_open(), INVALID (the call's options). */
 symmcoll_status_t symc_f_find_site(
     const struct symc_f_spec *spec, struct symc_f_step *step, void **stream);
 
-/* Make a result as long as all ranks' tensors, or a rank's part, along the
- * dimension of the call, which is checked. */
+/* Checks the call's dimension, and makes the result as long along it as the
+ * tensors of all ranks together. */
 symmcoll_status_t symc_f_join_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step);
+/* Checks the call's dimension, and makes the result as long along it as one
+ * rank's part. */
 symmcoll_status_t symc_f_cut_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step);
 
-/* Whether a call has a dimension that its tensor has. */
+/* Checks that the tensor has the dimension of the call. */
 symmcoll_status_t symc_f_check_dim(
     const struct symc_f_spec *spec, const struct symc_f_step *step);
 
-/* ---- reducing.c, moving.c, rooted.c, exchanging.c: what each adds ---- */
+/* ---- reducing.c, moving.c, rooted.c, exchanging.c: kinds of calls ---- */
 
 struct symc_f_spec symc_f_all_reduce_spec(void);
 struct symc_f_spec symc_f_reduce_scatter_spec(void);
@@ -162,29 +169,30 @@ struct symc_f_spec symc_f_permute_spec(void);
 struct symc_f_spec symc_f_gather_spec(void);
 struct symc_f_spec symc_f_scatter_spec(void);
 
-/* Say what an all_gather takes; parts that are not one after the other in the
- * result are collected in temporary memory. */
+/* Prepares an all_gather. Parts that are not consecutive in the result are
+ * collected in temporary memory. */
 symmcoll_status_t symc_f_ready_all_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step);
 
 /* ---- result.c ---- */
 
-/* What is to be done for one tensor when its operation has ended. */
+/* The result of one tensor, which is completed when its operation has ended. */
 struct symc_f_result {
     struct symc_f_result *next;
     struct symc_f_operation *operation;
-    void *data; /* of the result */
+    void *data; /* memory of the result */
     struct symc_site *site;
     void *temp;
     size_t *counts;
     struct symc_f_view after;
     size_t elem;
-    int holders;    /* the table, and threads that wait */
-    bool finishing; /* a thread copies */
+    int holders; /* references: the table's, and those of threads that wait */
+    bool finishing; /* a thread copies the elements */
     bool finished;
 };
 
-/* One operation on n tensors of one type, and what it reads until it has ended. */
+/* One operation on n tensors of one type, with the arrays that it reads until
+ * it ends. */
 struct symc_f_operation {
     struct symmcoll_work *work;
     const char *name;
@@ -193,61 +201,62 @@ struct symc_f_operation {
     void **outs;
     const void **ins;
     size_t *counts;
-    size_t holders; /* results that are not released */
+    size_t holders; /* results that have not been freed */
     bool told;      /* a wait has returned its error */
     struct symc_f_result results[];
 };
 
-/* Room for n tensors, before the operation starts; NULL without memory. */
+/* Allocates an operation for n tensors, before it starts; NULL: no memory. */
 struct symc_f_operation *symc_f_operation_create(
     struct symmcoll_world *world, const char *name, size_t n);
 
-/* Add a tensor. */
+/* Adds a tensor. */
 void symc_f_operation_add(
     struct symc_f_operation *operation, const struct symc_f_step *step);
 
-/* It has started: its results are pending from now on, and it, its work and
- * temporary memory are theirs. */
+/* Lists the results of an operation that has started. From then on they own the
+ * operation, its work and its temporary memory. */
 void symc_f_operation_list(
     struct symmcoll_world *world, struct symc_f_operation *operation);
 
-/* Wait for what is pending in a buffer; a result on a device without a timeout in
- * the order of its stream. */
+/* Waits for the pending results in a buffer. Without a timeout, the stream of a
+ * result on a device waits instead of the host. */
 symmcoll_status_t symc_f_result_wait(
     struct symmcoll_world *world, const void *data, double timeout);
 
-/* The same for what comes later on that stream. */
+/* Waits like symc_f_result_wait() for later operations on a stream. */
 symmcoll_status_t symc_f_result_await(
     struct symmcoll_world *world, const void *data, void *stream);
 
-/* Whether something is, after a wait that has failed. */
+/* Returns whether a buffer still has a pending result, after a wait that
+ * failed. */
 bool symc_f_result_is_pending(struct symmcoll_world *world, const void *data);
 
 /* ---- owned.c ---- */
 
-/* Memory of a device that is a result: keep where it is until it is freed, or the
- * world ends.  Errors: NO_MEMORY. */
+/* Records the site of a result in device memory, until it is freed or the world
+ * ends. Errors: NO_MEMORY. */
 symmcoll_status_t symc_f_own(
     struct symmcoll_world *world, void *data, struct symc_site *site);
 
-/* Free it, if it is one; later, while its stream is being captured. */
+/* Frees a recorded result; deferred while its stream is being captured. */
 void symc_f_disown(struct symmcoll_world *world, void *data);
 
-/* It is no result, and the device may write there: free it when the world ends, if what
- * its stream has now has ended by then.  The stream is not used any more. */
+/* Gives up a result to which a device may still write. It is freed when the
+ * world ends, if the operations that its stream has now have ended by then. The
+ * stream is not used again. */
 void symc_f_leave(struct symmcoll_world *world, void *data);
 
 /* ---- recording.c ---- */
 
-/* Record what was called, and a wait for what was pending, where the world
- * records. */
+/* Record a call, and a wait for a pending result, if the world records. */
 void symc_f_record_calls(
     const struct symc_f_spec *spec, const struct symc_f_step *steps, int n);
 void symc_f_record_wait(struct symmcoll_world *world, const void *data);
 
 /* ---- token.c ---- */
 
-/* A tensor's shape on both ends of the forward call. */
+/* The shapes of a tensor on both ends of the forward call. */
 struct symc_f_ends {
     struct symmcoll_tensor in, out; /* without data */
 };
@@ -259,18 +268,18 @@ struct symmcoll_adjoint {
     symmcoll_op_t op;
     int root;
     int n;
-    int *dims;      /* of each; NULL: none */
-    size_t *splits; /* of the way back: what is received, what is sent; NULL:
-                       equal parts */
-    int *dst_of;    /* of the way back; NULL: none */
+    int *dims; /* one per tensor; NULL: none */
+    /* of the backward call: rows received, then rows sent; NULL: equal parts */
+    size_t *splits;
+    int *dst_of; /* of the backward call; NULL: none */
     struct symc_f_ends ends[];
 };
 
-/* What runs back, but for the options of a call.  Errors: UNSUPPORTED. */
+/* Describes the backward call, except the options. Errors: UNSUPPORTED. */
 symmcoll_status_t symc_f_adjoint_spec(
     const struct symmcoll_adjoint *adjoint, struct symc_f_spec *spec);
 
-/* Keep what the way back needs.  Errors: NO_MEMORY. */
+/* Saves what the backward call needs. Errors: NO_MEMORY. */
 symmcoll_status_t symc_f_adjoint_create(const struct symc_f_spec *spec,
     const struct symc_f_step *steps, int n, struct symmcoll_adjoint **adjoint);
 

@@ -8,9 +8,9 @@
 
 /* ---- broadcast ---- */
 
-/* The root broadcasts its input, which nothing writes to; elements in another
- * order go to the result first, and all on a device, where a kernel writes what it
- * broadcasts. */
+/* Prepares a broadcast. The root broadcasts from its input. It broadcasts from
+ * the result instead if the elements are in another order, and on a device,
+ * where the kernel writes to the buffer that it broadcasts. */
 static symmcoll_status_t ready_broadcast(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -29,7 +29,8 @@ static symmcoll_status_t ready_broadcast(
     return SYMMCOLL_OK;
 }
 
-/* The root's own result is made while the others receive theirs. */
+/* Starts a broadcast. The root copies its own result while the others receive
+ * theirs. */
 static symmcoll_status_t start_broadcast(const struct symc_f_spec *spec,
     const struct symc_f_step *step, struct symmcoll_work **work)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results in memory of devices: which device and stream each is on, for it is freed
- * in the order of that stream.  What is freed while that is captured, when a graph would
- * free it each time, is kept until another one is freed, or the world ends.  Of what a
- * call that has failed leaves to a device the stream may be gone by then.
+ * Results in device memory, with their device and stream: a result is freed in
+ * the order of its stream. A result freed while the stream is being captured,
+ * so that a graph would free it at each launch, is kept until another one is
+ * freed or the world ends. For a result that a failed call gives up, the
+ * program may have destroyed the stream by then.
  */
 #include "functional/functional.h"
 
@@ -14,15 +15,17 @@ struct owned {
     struct owned *next;
     void *data;
     struct symc_site *site;
-    void *mark; /* of what is left: how far its stream was then; or NULL */
+    /* position of the stream when the result was given up; or NULL */
+    void *mark;
 };
 
 struct owner {
     struct symc_extension extension;
     pthread_mutex_t lock;
     struct owned *first;
-    struct owned *kept; /* to be freed */
-    struct owned *left; /* that the program knows nothing of */
+    struct owned *kept; /* to be freed later */
+    /* given up; the program does not have their addresses */
+    struct owned *left;
 };
 
 static void free_owned(struct owned *owned)
@@ -42,7 +45,8 @@ static void free_list(struct owned *list)
     }
 }
 
-/* What the device may still write to stays as long as the process. */
+/* Frees the results that were given up. One to which a device may still write
+ * stays allocated until the process ends. */
 static void free_left(struct owned *list)
 {
     while (list != NULL) {
@@ -72,7 +76,7 @@ static void end_owner(
     free(owner);
 }
 
-static const char key; /* its address is that of this extension */
+static const char key; /* its address identifies this extension */
 
 static struct symc_extension *make_owner(void)
 {
@@ -106,8 +110,9 @@ symmcoll_status_t symc_f_own(
     return SYMMCOLL_OK;
 }
 
-/* Or the driver does not say: of the default stream while one that waits for it is
- * captured, which the free would end. */
+/* Returns whether the stream is being captured, or the driver refuses to
+ * answer: for the default stream it does while a stream that waits for it is
+ * captured, and a free would invalidate that capture. */
 static bool may_be_captured(const struct owned *owned)
 {
     bool captured;
@@ -117,7 +122,7 @@ static bool may_be_captured(const struct owned *owned)
            captured;
 }
 
-/* Free those of a list, or keep them. */
+/* Frees the results of a list, or keeps them for later. */
 static void free_or_keep(struct owner *owner, struct owned *list)
 {
     while (list != NULL) {
@@ -135,7 +140,7 @@ static void free_or_keep(struct owner *owner, struct owned *list)
     }
 }
 
-/* With the lock; NULL: there is none. */
+/* Removes a result from the list, under the lock; NULL: not found. */
 static struct owned *take(struct owner *owner, const void *data)
 {
     struct owned **at = &owner->first, *found;
@@ -152,7 +157,7 @@ void symc_f_leave(struct symmcoll_world *world, void *data)
 {
     struct owner *owner =
         (struct owner *)symc_world_extension(world, &key, NULL);
-    char detail[SYMC_DETAIL_MAX]; /* why the call has failed */
+    char detail[SYMC_DETAIL_MAX]; /* error of the failed call */
     struct owned *left;
 
     if (owner == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way of every functional call.  All tensors are checked and have their
- * memory before the first operation starts, so a bad argument leaves nothing
- * half done.
+ * Sequence of every functional call. All tensors are checked and have their
+ * memory before the first operation starts, so an invalid argument leaves
+ * nothing half done.
  */
 #include "base/cancel.h"
 #include "functional/functional.h"
@@ -90,7 +90,7 @@ static const char *format_shape(
     return buffer;
 }
 
-/* Memory of the caller for the result: as large and as ordered as that. */
+/* Checks the caller's memory for the result: its shape, order and place. */
 static symmcoll_status_t check_place(const struct symc_f_spec *spec,
     const struct symmcoll_tensor *place, const struct symc_f_step *step)
 {
@@ -145,7 +145,8 @@ static symmcoll_status_t check_input(
     return SYMMCOLL_OK;
 }
 
-/* The others' inputs of what a root sends are shapes. */
+/* Checks the group and the memory of the input. If only the root sends, the
+ * inputs of the other ranks are shapes. */
 static symmcoll_status_t check_group(
     const struct symc_f_spec *spec, const struct symc_f_step *step)
 {
@@ -166,7 +167,8 @@ static void set_shape(
         (size_t)like->ndim * sizeof(like->shape[0]));
 }
 
-/* Read one tensor and its result's place, and compute the result's shape. */
+/* Reads one tensor and the place of its result, and computes the result's
+ * shape. */
 static symmcoll_status_t prepare(const struct symc_f_spec *spec,
     const struct symmcoll_tensor *in, struct symmcoll_tensor *out,
     struct symc_f_step *step)
@@ -210,7 +212,7 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
 
 /* ---- memory and operations ---- */
 
-/* The memory of a result. */
+/* Allocates the memory of a result. */
 static symmcoll_status_t make_result(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -227,7 +229,8 @@ static symmcoll_status_t make_result(
     return status;
 }
 
-/* That, and nothing pending in what the operation uses. */
+/* Opens the site, allocates the result, and waits for pending results in both
+ * buffers. */
 static symmcoll_status_t make_ready(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -244,7 +247,7 @@ static symmcoll_status_t make_ready(
     return status;
 }
 
-/* Whether two tensors of a call are of one operation. */
+/* Returns whether two tensors of a call belong to one operation. */
 static bool share(
     const struct symc_f_step *one, const struct symc_f_step *other)
 {
@@ -254,8 +257,8 @@ static bool share(
            one->in.dtype == other->in.dtype;
 }
 
-/* Start the operation on all tensors of one type, of which steps[0] is the
- * first; n are left of the call. */
+/* Starts the operation on all tensors of one type; steps[0] is the first of
+ * them. n steps of the call are left. */
 static symmcoll_status_t start(
     const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
 {
@@ -290,8 +293,8 @@ static symmcoll_status_t start(
     return SYMMCOLL_OK;
 }
 
-/* A call has failed: end what has started, and release what the library has
- * allocated, keeping the detail. */
+/* Undoes a failed call: waits for the operations that have started, and frees
+ * the memory that the library has allocated. Keeps the detail. */
 static symmcoll_status_t undo(const struct symc_f_spec *spec,
     struct symc_f_step *steps, int n, symmcoll_status_t status)
 {
@@ -378,7 +381,8 @@ symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
         steps[i].index = i;
         status = prepare(spec, in, out, &steps[i]);
-        /* Not allocated yet: the caller's, or nothing. */
+        /* The result is not allocated yet: its address is the caller's, or
+         * NULL. */
         if (status != SYMMCOLL_OK)
             steps[i].out.data = NULL;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a functional call has its tensors, memory beside them, and copies of
- * elements in another order.
+ * Sites of a functional call's tensors, and copies of elements in another
+ * order.
  */
 #include "functional/functional.h"
 #include "group/call.h"

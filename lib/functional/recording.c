@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recording of functional calls: what was called in which order, and which call
- * takes the result of which, without any data.
+ * Recording of functional calls: the sequence of calls, and which call takes
+ * the result of which; no data.
  */
 #include "functional/functional.h"
 
@@ -13,9 +13,9 @@ struct recording {
     struct symc_extension extension;
     pthread_mutex_t lock;
     bool on;
-    char *records;     /* the caller's: of type struct symmcoll_f_record */
-    size_t apart;      /* bytes of each */
-    const void **kept; /* of each, where its result is */
+    char *records;     /* the caller's array of struct symmcoll_f_record */
+    size_t apart;      /* bytes of each record */
+    const void **kept; /* address of each call's result */
     int room, count;
 };
 
@@ -37,7 +37,7 @@ static void end_recording(
     free(recording);
 }
 
-static const char key; /* its address is that of this module's extension */
+static const char key; /* its address identifies this module's extension */
 
 static struct symc_extension *make_recording(void)
 {
@@ -59,7 +59,8 @@ static struct recording *find_recording(struct symmcoll_world *world, bool make)
 
 /* ---- entries ---- */
 
-/* With the lock held: the latest call whose result is there; -1: none. */
+/* Returns the latest call with a result at an address; -1: none. Under the
+ * lock. */
 static int find_call(const struct recording *recording, const void *data)
 {
     int at =
@@ -70,7 +71,7 @@ static int find_call(const struct recording *recording, const void *data)
     return at;
 }
 
-/* With the lock held. */
+/* Adds a record, under the lock. */
 static void add(struct recording *recording,
     const struct symmcoll_f_record *record, const void *result)
 {

@@ -9,8 +9,8 @@
 
 /* ---- all_reduce ---- */
 
-/* Whether the operation is defined for the type, before one on another type has
- * started.  What else may be wrong with it the collective says. */
+/* Checks that the operation is defined for the type, before an operation on
+ * another type has started. The collective checks everything else. */
 static symmcoll_status_t check_op(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -25,7 +25,8 @@ static symmcoll_status_t check_op(
         spec->name, symmcoll_op_name(op), type->name);
 }
 
-/* Elements in another order go to the result first, and are reduced there. */
+/* Prepares an all_reduce. Elements in another order are copied to the result,
+ * and reduced there. */
 static symmcoll_status_t ready_all_reduce(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -101,7 +102,7 @@ static symmcoll_status_t check_cut(
     return status == SYMMCOLL_OK ? symc_f_cut_shape(spec, step) : status;
 }
 
-/* The ranks' parts have to be one after the other. */
+/* Prepares a reduce_scatter. The ranks' parts have to be consecutive. */
 static symmcoll_status_t ready_reduce_scatter(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results that nobody has waited for yet, by the address of their memory: a
- * world has one table of them.  What is not found there is complete.
+ * Results that no thread has waited for yet, by the address of their memory, in
+ * one table per world. A result that is not in the table is complete.
  */
 #include "base/cancel.h"
 #include "functional/functional.h"
@@ -15,7 +15,7 @@
 
 #define BUCKETS 64 /* a power of two */
 #define NAP_NS 20000
-#define LONG_S 1e9 /* longer than any operation may take */
+#define LONG_S 1e9 /* longer than any operation takes */
 
 struct results {
     struct symc_extension extension;
@@ -24,7 +24,7 @@ struct results {
     struct symc_f_result *buckets[BUCKETS];
 };
 
-/* ---- the table of a world ---- */
+/* ---- table of a world ---- */
 
 static void release(struct symc_f_result *result, int holders)
 {
@@ -42,9 +42,9 @@ static void release(struct symc_f_result *result, int holders)
     free(operation);
 }
 
-/* Finalize: all operations have ended.  Who has not waited has read what was not
- * there yet, or nothing at all; or knows from another result of the operation that
- * it has failed. */
+/* Ends the table at finalize, when all operations have ended. Warns of results
+ * that were never waited for, since the program may have read them too early;
+ * not of those of an operation whose error was returned for another result. */
 static void end_results(
     struct symc_extension *extension, struct symmcoll_world *world)
 {
@@ -80,7 +80,7 @@ static void end_results(
     free(results);
 }
 
-static const char key; /* its address is that of this module's extension */
+static const char key; /* its address identifies this module's extension */
 
 static struct symc_extension *make_results(void)
 {
@@ -95,7 +95,7 @@ static struct symc_extension *make_results(void)
     return &results->extension;
 }
 
-/* NULL where there is none, and none is to be made, or without memory. */
+/* Returns the table; NULL: none and not to be made, or no memory. */
 static struct results *find_results(struct symmcoll_world *world, bool make)
 {
     return (struct results *)symc_world_extension(
@@ -167,7 +167,7 @@ void symc_f_operation_list(
 
 /* ---- waiting ---- */
 
-/* With the lock held: the oldest one of a buffer. */
+/* Returns the oldest pending result of a buffer, under the lock. */
 static struct symc_f_result *find_result(
     struct results *results, const void *data)
 {
@@ -181,7 +181,7 @@ static struct symc_f_result *find_result(
     return found;
 }
 
-/* With the lock held: a result is complete, or never will be.  False where
+/* Removes a result that is complete or never will be, under the lock. False:
  * another thread has removed it. */
 static bool remove_result(struct results *results, struct symc_f_result *result)
 {
@@ -195,8 +195,8 @@ static bool remove_result(struct results *results, struct symc_f_result *result)
     return true;
 }
 
-/* With the lock held: the operation has ended well, or the stream waits for it;
- * copy what it has received to where it belongs, once. */
+/* Completes a result, once: copies the received elements to their places. Under
+ * the lock. The operation has ended, or the stream waits for it. */
 static symmcoll_status_t finish(
     struct results *results, struct symc_f_result *result)
 {
@@ -217,15 +217,14 @@ static symmcoll_status_t finish(
     return status;
 }
 
-/* How a wait is meant. */
+/* The manner of a wait. */
 struct manner {
-    double
-        timeout; /* negative: none, and what is on a device has its stream wait */
-    bool ordered; /* for what comes later on this stream: */
+    double timeout; /* negative: none; the stream of a device result waits */
+    bool ordered;   /* for later operations on `stream`: */
     void *stream;
 };
 
-/* Whether the host has to wait for what the result's stream has. */
+/* Returns whether the host has to wait for the result's stream. */
 static bool blocks(
     const struct symc_f_result *result, const struct manner *manner)
 {
@@ -235,8 +234,8 @@ static bool blocks(
                    symc_site_is_beside(result->site, manner->stream)));
 }
 
-/* What has been received is still to be copied, or temporary memory to be freed, in the
- * order of the result's stream: not by a graph, each time it is started. */
+/* Refuses a wait that has to enqueue a copy or a free on a stream that is being
+ * captured: a graph would repeat it at each launch. */
 static symmcoll_status_t check_captured(const struct symc_f_result *result)
 {
     void *stream = symc_site_stream(result->site);
@@ -247,8 +246,8 @@ static symmcoll_status_t check_captured(const struct symc_f_result *result)
     if (result->site == NULL || result->temp == NULL)
         return SYMMCOLL_OK;
     status = symc_site_ask_captured(result->site, stream, &captured);
-    /* Of the default stream the driver does not say while one that waits for it is
-     * captured. */
+    /* The driver does not answer for the default stream while a stream that
+     * waits for it is being captured. */
     if (status != SYMMCOLL_OK) {
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         return symc_fail(status, "%s: %s", result->operation->name, detail);
@@ -261,8 +260,8 @@ static symmcoll_status_t check_captured(const struct symc_f_result *result)
         result->operation->name, stream);
 }
 
-/* A copy has been enqueued after the operation: with the lock held, wait for the
- * stream until then. */
+/* Waits for the stream if a copy was enqueued after the operation. Under the
+ * lock, which is released during the wait. */
 static symmcoll_status_t await_stream(struct results *results,
     const struct symc_f_result *result, int64_t deadline_ns)
 {
@@ -285,7 +284,8 @@ static symmcoll_status_t await_stream(struct results *results,
                      result->operation->name);
 }
 
-/* waited (out): something was pending and is not any more. */
+/* Waits for all results in a buffer. waited (out): there was one, and it is
+ * complete. */
 static symmcoll_status_t wait_for(struct results *results, const void *data,
     const struct manner *manner, bool *waited)
 {
@@ -319,7 +319,7 @@ static symmcoll_status_t wait_for(struct results *results, const void *data,
             first = status;
             break;
         }
-        /* It may have ended after the wait: how, it says itself. */
+        /* It may have ended after the wait: its own status counts. */
         status = symmcoll_work_test(result->operation->work);
         if (status == SYMMCOLL_IN_PROGRESS && expired == SYMMCOLL_OK &&
             result->site != NULL)
@@ -327,7 +327,7 @@ static symmcoll_status_t wait_for(struct results *results, const void *data,
         if (status == SYMMCOLL_OK)
             status = finish(results, result);
         else if (status == SYMMCOLL_IN_PROGRESS)
-            first = expired; /* or the wait is refused */
+            first = expired; /* or the wait was refused */
         if (status == SYMMCOLL_OK && blocking &&
             await_stream(results, result, deadline_ns) ==
                 SYMMCOLL_ERR_TIMEOUT) {
@@ -433,7 +433,8 @@ void symmcoll_f_free(
             symc_f_disown(world, tensor->data);
         symc_cancel_restore(cancel);
     }
-    /* What an operation still writes to is lost, that of a device until finalize. */
+    /* Memory to which an operation still writes is not freed; device memory is
+     * freed at finalize. */
     if (tensor->device != SYMMCOLL_CUDA && !pending)
         free(tensor->data);
     tensor->data = NULL;

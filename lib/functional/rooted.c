@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functional gather and scatter, each the way back of the other.
+ * Functional gather and scatter; each is the backward call of the other.
  */
 #include "functional/functional.h"
 
@@ -11,8 +11,7 @@ static bool is_root(const struct symc_f_spec *spec)
     return spec->group->rank == spec->root;
 }
 
-/* Take an operation's input from temporary memory instead, which the caller
- * fills. */
+/* Allocates temporary memory for the input, which the caller fills. */
 static symmcoll_status_t make_temp(
     const struct symc_f_spec *spec, struct symc_f_step *step, size_t count)
 {
@@ -22,7 +21,7 @@ static symmcoll_status_t make_temp(
 
 /* ---- gather ---- */
 
-/* At the root all parts; elsewhere none. */
+/* Sets the shape: all parts at the root, none elsewhere. */
 static symmcoll_status_t gather_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -35,8 +34,8 @@ static symmcoll_status_t gather_shape(
     return status;
 }
 
-/* Only gradients may be in another order: the root's own go where its part is,
- * the others' to temporary memory. */
+/* Copies a part that is in another order, which only gradients can be: the
+ * root's to its place in the result, the others' to temporary memory. */
 static symmcoll_status_t copy_part(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -66,7 +65,7 @@ static symmcoll_status_t ready_gather(
     step->count = step->in_count;
     if (is_root(spec))
         status = symc_f_ready_all_gather(spec, step);
-    else if (step->out_count > 0) /* a gradient */
+    else if (step->out_count > 0) /* out_count > 0: a gradient */
         status = symc_site_clear(
             step->site, step->out.data, step->out_count * step->elem);
     return status == SYMMCOLL_OK ? copy_part(spec, step) : status;
@@ -113,7 +112,7 @@ static symmcoll_status_t scatter_shape(
     return status == SYMMCOLL_OK ? symc_f_cut_shape(spec, step) : status;
 }
 
-/* The root's parts have to be one after the other. */
+/* Prepares a scatter. The root's parts have to be consecutive. */
 static symmcoll_status_t ready_scatter(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {

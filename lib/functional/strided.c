@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements in another order: cutting and joining tensors along a dimension is
- * one copy, of runs as long as the order allows.
+ * Elements in another order. Dividing or joining tensors along a dimension is
+ * one copy, in runs as long as the order allows.
  */
 #include "base/dtype.h"
 #include "functional/functional.h"
@@ -67,8 +67,8 @@ bool symc_f_view_is_contiguous(const struct symc_f_view *view)
     return contiguous;
 }
 
-/* The dimensions that are one run of elements in memory; the others are from 0
- * to the result. */
+/* Finds the trailing dimensions that are one run of elements in memory. Returns
+ * the number of leading dimensions that are not in it. */
 static int find_run(const struct symc_f_view *view, size_t *run)
 {
     int d = view->ndim;
@@ -141,8 +141,8 @@ static symmcoll_status_t count_elements(const char *where,
     return SYMMCOLL_OK;
 }
 
-/* Checks that all elements have addresses.  No stride of a tensor without elements is
- * used: they become 0, with which nothing overflows. */
+/* Checks that all elements have addresses. The strides of a tensor without
+ * elements become 0, so that nothing overflows. */
 static symmcoll_status_t check_strides(
     const char *where, struct symmcoll_tensor *tensor, size_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tokens for the way back: shapes and arguments of a call.
+ * Tokens of backward calls: shapes and arguments of the forward call.
  */
 #include "functional/functional.h"
 
@@ -16,7 +16,7 @@ void symmcoll_adjoint_free(struct symmcoll_adjoint *adjoint)
     free(adjoint);
 }
 
-/* What was received is sent back. */
+/* Saves the splits, exchanged: the backward call sends what was received. */
 static bool keep_splits(
     const struct symc_f_spec *spec, struct symmcoll_adjoint *adjoint)
 {
@@ -33,7 +33,7 @@ static bool keep_splits(
     return true;
 }
 
-/* The inverse permutation. */
+/* Saves the inverse permutation. */
 static bool keep_destinations(
     const struct symc_f_spec *spec, struct symmcoll_adjoint *adjoint)
 {
