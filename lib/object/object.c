@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps of calls with objects: see object.h.
+ * Steps of calls with objects; see object.h.
  */
 #include "object/object.h"
 
@@ -29,7 +29,7 @@ symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
     return SYMMCOLL_OK;
 }
 
-/* The host reads and writes what an object has, whatever else the group does. */
+/* Checks that an object is in host memory, since the host accesses it. */
 static symmcoll_status_t check_memory(
     const struct symc_object_call *it, const void *data)
 {

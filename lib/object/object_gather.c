@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather_object and gather_object: all ranks know the lengths, so each can
- * compute the padded length and has its memory before the bytes come.
+ * all_gather_object and gather_object. All ranks exchange the lengths first, so
+ * that each can compute the padded length and allocate its memory before the
+ * bytes arrive.
  */
 #include "object/object.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The lengths of all ranks' objects, to be freed. */
+/* Exchanges the lengths of all ranks' objects; the caller frees them. */
 static symmcoll_status_t exchange_lengths(struct symc_object_call *it,
     const struct symmcoll_object *in, int64_t **lengths)
 {
@@ -27,7 +28,7 @@ static symmcoll_status_t exchange_lengths(struct symc_object_call *it,
     return status;
 }
 
-/* The greatest of them, with an object's head. */
+/* Returns the greatest length, with an object's head. */
 static size_t find_padded(struct symc_object_call *it, const int64_t *lengths)
 {
     size_t most = 0;
@@ -37,10 +38,10 @@ static size_t find_padded(struct symc_object_call *it, const int64_t *lengths)
 
         most = nbytes > most ? nbytes : most;
     }
-    return most + SYMC_OBJECT_HEAD; /* of lengths of 63 bits */
+    return most + SYMC_OBJECT_HEAD; /* lengths have 63 bits: no overflow */
 }
 
-/* Memory for all objects; where there is none, for none. */
+/* Allocates memory for all objects; without memory, there is a problem. */
 static void make_all(struct symc_object_call *it, struct symmcoll_object *outs,
     const int64_t *lengths)
 {
@@ -48,7 +49,7 @@ static void make_all(struct symc_object_call *it, struct symmcoll_object *outs,
         symc_object_make(it, &outs[r], (size_t)lengths[r]);
 }
 
-/* The bytes of all ranks, to those that have outs; root -1: to all. */
+/* Exchanges the bytes. Ranks with outs receive them; root -1: all ranks do. */
 static symmcoll_status_t exchange_bytes(struct symc_object_call *it,
     struct symmcoll_object *outs, const struct symmcoll_object *in, int root,
     const int64_t *lengths)

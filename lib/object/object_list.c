@@ -10,7 +10,7 @@
 
 /* ---- broadcast ---- */
 
-/* The bytes of the root's objects, whose lengths all know. */
+/* Broadcasts the bytes of the root's objects; all ranks have the lengths. */
 static symmcoll_status_t broadcast_bytes(struct symc_object_call *it,
     struct symmcoll_object *objects, size_t n, int root, const int64_t *lengths)
 {
@@ -63,9 +63,9 @@ symmcoll_status_t symmcoll_broadcast_object_list(struct symmcoll_group *group,
 
 /* ---- scatter ---- */
 
-/* What the root sends: the greatest length, and all objects padded to it. */
+/* What the root scatters: the greatest length, and all objects padded to it. */
 struct parts {
-    int64_t longest; /* -1: one that cannot be sent */
+    int64_t longest; /* -1: there is an object that cannot be sent */
     int64_t *lengths;
     char *packed;
 };
@@ -97,7 +97,7 @@ static void pack(struct symc_object_call *it, const struct symmcoll_object *ins,
         symc_object_pack(parts->packed + r * padded, &ins[r]);
 }
 
-/* Into an object that has memory of the greatest length. */
+/* Receives an object into memory of the greatest length. */
 static symmcoll_status_t scatter_padded(struct symc_object_call *it,
     struct symmcoll_object *out, const struct symmcoll_object *ins, int root,
     struct parts *parts)

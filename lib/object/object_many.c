@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several objects of one rank: see object_many.h.
+ * Several objects of one rank; see object_many.h.
  */
 #include "object/object_many.h"
 
@@ -35,7 +35,7 @@ size_t symc_objects_total(
     for (size_t i = 0; i < n; i++) {
         if (!symc_add(bytes, symc_object_read(it, lengths[i], from), &bytes))
             bytes = SIZE_MAX;
-        /* A sum above the limit is refused as one length is. */
+        /* A sum above the limit is refused like a single length. */
         bytes = symc_object_read(it, symc_object_length(bytes), from);
     }
     if (it->problem == SYMMCOLL_OK &&

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several objects of one rank, which travel one after another.
+ * Several objects of one rank, sent one after the other.
  */
 #ifndef SYMC_OBJECT_OBJECT_MANY_H
 #define SYMC_OBJECT_OBJECT_MANY_H
 
 #include "object/object.h"
 
-/* The list that a call has passed; of those that are sent the objects too. */
+/* Checks the list of a call; sent: and the objects in it. */
 symmcoll_status_t symc_objects_check(const struct symc_object_call *it,
     const struct symmcoll_object *objects, size_t n, bool sent);
 
 void symc_objects_lengths(
     int64_t *lengths, const struct symmcoll_object *objects, size_t n);
 
-/* Bytes of all, with their heads; 0, with a problem, above the limit. */
+/* Returns the bytes of all objects with their heads; 0 and a problem above the
+ * limit. */
 size_t symc_objects_total(
     struct symc_object_call *it, const int64_t *lengths, size_t n, int from);
 
-/* Empty, and with memory unless there is a problem. */
+/* Initialises the objects, and allocates their memory unless there is a
+ * problem. */
 void symc_objects_make(struct symc_object_call *it,
     struct symmcoll_object *objects, size_t n, const int64_t *lengths);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects between two ranks: a message of the lengths and one of the bytes.
- * Whatever becomes of the first, both sides go on to the second, so that no
- * message remains which a later receive would match.
+ * Objects between two ranks: a message with the lengths and one with the bytes.
+ * Both sides exchange the second message even if the first failed, so that no
+ * message remains for a later receive to match.
  */
 #include "object/object_many.h"
 #include "work/work.h"
@@ -53,7 +53,8 @@ symmcoll_status_t symmcoll_send_object_list(struct symmcoll_group *group,
     return symc_object_end(&it, status);
 }
 
-/* The lengths; the sender is known where they do not match, too. */
+/* Receives the lengths. source (out): the sender, also if the lengths do not
+ * match. */
 static symmcoll_status_t receive_lengths(struct symc_object_call *it,
     int64_t *lengths, size_t n, int peer, int64_t tag, int *source)
 {
@@ -76,7 +77,7 @@ static symmcoll_status_t receive_lengths(struct symc_object_call *it,
     return status;
 }
 
-/* The bytes, or with a problem nothing of them. */
+/* Receives the bytes; with a problem, an empty message. */
 static symmcoll_status_t receive_bytes(struct symc_object_call *it,
     struct symmcoll_object *objects, size_t n, int source, int64_t tag,
     const int64_t *lengths)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several sends and receives at once: batch, and permute, which sends to one
- * rank and receives from one.
+ * Several sends and receives at once: batch, and permute, in which each rank
+ * sends to one rank and receives from one.
  */
 #include "base/cancel.h"
 #include "coll/coll.h"
@@ -14,18 +14,19 @@
 #include <string.h>
 #include <time.h>
 
-#define OWN_NAP_NS 20000 /* between two looks at a device */
+#define OWN_NAP_NS 20000 /* interval between two queries of a device */
 
 static const struct symmcoll_pair_op default_op = SYMMCOLL_PAIR_OP_INIT;
-/* The first one with a size has no member that could be missing. */
+/* The struct has had all its members since its first version, so none can be
+ * missing. */
 static const struct symc_sized op_kind = {.name = "operation",
     .macro = "SYMMCOLL_PAIR_OP_INIT",
     .defaults = &default_op,
     .nbytes = sizeof(default_op),
     .least = sizeof(default_op)};
 
-/* Check one operation of a batch; `op` is filled in by the caller.  Errors and
- * records of an operation without a label have the call's name in its place. */
+/* Checks one operation of a batch, which the caller has filled in. In errors
+ * and records the call's name replaces a missing label. */
 static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
     const char *where, const struct symmcoll_call *call)
 {
@@ -38,7 +39,7 @@ static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
     return status;
 }
 
-/* A failed check, with the name of the call before it. */
+/* Puts the name of the call before the error of a failed check. */
 static symmcoll_status_t fail_call(const char *where, symmcoll_status_t status)
 {
     char detail[SYMC_DETAIL_MAX];
@@ -74,7 +75,7 @@ static symmcoll_status_t check_list(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* Read an operation of the list. */
+/* Reads an operation of the list. */
 static symmcoll_status_t read_op(
     const struct symmcoll_pair_op *ops, size_t index, struct symc_op *op)
 {
@@ -122,7 +123,8 @@ symmcoll_status_t symmcoll_batch(struct symmcoll_group *group,
 
 /* ---- permute ---- */
 
-/* Whether each rank is there once; whom this rank receives from. */
+/* Checks that each rank occurs once; source (out): the rank that sends to this
+ * one. */
 static symmcoll_status_t check_permutation(
     const struct symmcoll_group *group, const int *dst_of, int *source)
 {
@@ -149,8 +151,9 @@ static symmcoll_status_t check_permutation(
     return SYMMCOLL_OK;
 }
 
-/* Its two operations, the send first, which no receive of the program matches.
- * A rank may send to itself, there also in place. */
+/* Makes and checks the two operations of a permute, the send first. No receive
+ * of the program matches them. A rank may send to itself, and then also in
+ * place. */
 static symmcoll_status_t check_ends(struct symmcoll_group *group,
     const struct symc_op *both, int dst, int source,
     const struct symmcoll_call *call, struct symc_op ends[2])
@@ -194,8 +197,8 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* Wait until the stream of a site is where it is now; for an operation that ends when its
- * group fails, or when its time has passed. */
+/* Waits until the stream of a site has reached its present position. Ends when
+ * the group fails or the operation's timeout expires. */
 static symmcoll_status_t await_stream(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_site *site)
 {
@@ -222,9 +225,9 @@ static symmcoll_status_t await_stream(struct symmcoll_group *group,
     return status;
 }
 
-/* What a rank sends to itself on a device, which has ended when this returns, as what
- * comes of others.  Nothing is enqueued before the stream is free, so that when its
- * time has passed nothing changes. */
+/* Copies what a rank sends to itself on a device; the copy has ended on return,
+ * like a message of another rank. Nothing is enqueued before the stream is
+ * idle, so that a timeout changes nothing. */
 static symmcoll_status_t copy_on_device(struct symmcoll_group *group,
     const struct symc_op *op, const void *in, size_t nbytes)
 {
@@ -244,7 +247,8 @@ static symmcoll_status_t copy_on_device(struct symmcoll_group *group,
     return status;
 }
 
-/* The same in whatever memory; an error takes the work back, which has ended. */
+/* Copies what a rank sends to itself, in any memory. On an error frees the
+ * work, which has ended. */
 static symmcoll_status_t copy_own(struct symmcoll_group *group,
     const struct symc_op *op, const void *in, struct symmcoll_work **work)
 {
@@ -296,7 +300,7 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
         return SYMMCOLL_ERR_NO_MEMORY;
     for (size_t i = 0; i < 2 && !own; i++)
         *symc_batch_op(batch, i) = ends[i];
-    /* Now: a call that is refused writes nothing. */
+    /* After the start: a refused call writes nothing. */
     status = symc_batch_start(batch, call, work);
     return status == SYMMCOLL_OK && own ? copy_own(group, &ends[1], in, work)
                                         : status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of a group: their numbers, the recorder, their works.  They
- * take no ticket of the operation queue, so that a collective that waits for a
- * peer does not delay what the peer waits for; the order of calls is that of
- * the lock of the rank's sends and receives.
+ * Sends and receives of a group: their numbers, recorder entries and works.
+ * They take no ticket of the operation queue, so that a collective that waits
+ * for a peer does not delay what the peer waits for. The lock of the rank's
+ * sends and receives orders the calls.
  */
 #include "pair/pair.h"
 #include "group/call.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one ---- */
+/* ---- one operation ---- */
 
 static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
     const struct symc_op *op)
@@ -27,8 +27,8 @@ static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
     pair->source = -1;
 }
 
-/* Under the lock: everything that may fail on this rank alone, before a number
- * is taken. */
+/* Does everything that can fail on this rank alone, before a number is taken.
+ * Under the lock. */
 static symmcoll_status_t prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -38,7 +38,7 @@ static symmcoll_status_t prepare(
     return symc_pairs_prepare(group->world->pairs, peer, nbytes);
 }
 
-/* Whom a receive is from, within the group. */
+/* Returns the group rank that a received message is from; -1: none. */
 static int find_source(
     const struct symmcoll_group *group, const struct symc_pair *pair)
 {
@@ -60,7 +60,8 @@ static void end_entry(struct symmcoll_group *group,
     symc_trace_end(&group->world->trace, entry, status == SYMMCOLL_OK);
 }
 
-/* Start one and record it; the entry is of one that has not ended. */
+/* Starts an operation and records it. entry (out) is valid until the operation
+ * ends. */
 static symmcoll_status_t start(struct symmcoll_group *group,
     struct symc_pair *pair, struct symc_trace_entry **entry)
 {
@@ -72,7 +73,7 @@ static symmcoll_status_t start(struct symmcoll_group *group,
     return status;
 }
 
-/* ---- blocking ---- */
+/* ---- blocking calls ---- */
 
 struct blocking {
     struct symc_pair pair;
@@ -80,7 +81,7 @@ struct blocking {
     struct symc_trace_entry *entry;
     symmcoll_status_t status;
     _Atomic uint64_t ended;
-    char detail[SYMC_DETAIL_MAX]; /* where another thread ends it */
+    char detail[SYMC_DETAIL_MAX]; /* set if another thread ends the operation */
 };
 
 static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
@@ -91,11 +92,12 @@ static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
     call->status = status;
     if (status < 0)
         strcpy(call->detail, symmcoll_last_error());
-    /* From here on it is gone. */
+    /* From here on the waiting thread may free the call. */
     atomic_store_explicit(&call->ended, 1, memory_order_release);
 }
 
-/* The same of a receive, which is recorded while its message travels. */
+/* Starts a blocking call. A receive is recorded before it starts, while its
+ * message travels. */
 static symmcoll_status_t start_blocking(
     struct symmcoll_group *group, struct blocking *call)
 {
@@ -132,7 +134,7 @@ static symmcoll_status_t run_blocking(
     fill(&call.pair, group, op);
     call.pair.end = end_blocking;
     call.group = group;
-    call.status = SYMMCOLL_ERR_INTERNAL; /* until it has ended */
+    call.status = SYMMCOLL_ERR_INTERNAL; /* overwritten when it ends */
     atomic_init(&call.ended, 0);
     symc_pairs_enter(pairs);
     status = prepare(group, op);
@@ -154,7 +156,7 @@ static symmcoll_status_t run_blocking(
     return status;
 }
 
-/* ---- with a work ---- */
+/* ---- calls with a work ---- */
 
 static void release_work(
     struct symmcoll_group *group, struct symmcoll_work *work)
@@ -163,7 +165,7 @@ static void release_work(
 
     symc_work_release(work);
     symc_pairs_remove_work(pairs);
-    /* Last: then the group may be released. */
+    /* Last: after this the group may be released. */
     atomic_fetch_sub(&group->paired, 1);
 }
 
@@ -191,7 +193,7 @@ static void end_one(struct symc_pair *pair, symmcoll_status_t status)
     end_work(group, work, status);
 }
 
-/* A work that this rank's pairs will end. */
+/* Creates a work that the sends and receives of this rank end. */
 static struct symmcoll_work *make_work(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -250,7 +252,7 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* Whether the call is possible at all. */
+/* Checks that a call is possible at all. */
 static symmcoll_status_t check(
     struct symmcoll_group *group, const struct symc_op *op, bool blocks)
 {
@@ -278,7 +280,7 @@ symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
                         : run_with_work(group, op, source, work);
 }
 
-/* ---- several ---- */
+/* ---- batches ---- */
 
 struct part {
     struct symc_pair pair;
@@ -290,8 +292,8 @@ struct part {
 struct symc_batch {
     struct symmcoll_group *group;
     struct symmcoll_work *work; /* NULL: the call blocks */
-    _Atomic size_t left;        /* parts that have not ended, and the start */
-    _Atomic symmcoll_status_t status; /* of the first that failed */
+    _Atomic size_t left; /* parts that have not ended, plus 1 for the start */
+    _Atomic symmcoll_status_t status; /* status of the first part that failed */
     _Atomic uint64_t ended;
     char detail[SYMC_DETAIL_MAX];
     size_t count;
@@ -323,7 +325,7 @@ struct symc_op *symc_batch_op(struct symc_batch *batch, size_t index)
     return &batch->parts[index].op;
 }
 
-/* Before it has been started. */
+/* Frees a batch that has not been started. */
 void symc_batch_free(struct symc_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
@@ -331,7 +333,7 @@ void symc_batch_free(struct symc_batch *batch)
     free(batch);
 }
 
-/* One part, or the start, has ended: whether it was the last. */
+/* Ends one part, or the start. Returns whether it was the last. */
 static bool is_last(struct symc_batch *batch, symmcoll_status_t status)
 {
     symmcoll_status_t none = SYMMCOLL_OK;
@@ -368,7 +370,7 @@ static void end_part(struct symc_pair *pair, symmcoll_status_t status)
     end_some(part->batch, status);
 }
 
-/* Under the lock; number (out): theirs. */
+/* Starts all parts, under the lock; number (out): the number of the batch. */
 static symmcoll_status_t start_parts(struct symc_batch *batch, uint64_t *number)
 {
     struct symmcoll_group *group = batch->group;
@@ -394,7 +396,8 @@ static symmcoll_status_t start_parts(struct symc_batch *batch, uint64_t *number)
         part->pair.end = end_part;
         status = start(group, &part->pair, &part->entry);
         if (status != SYMMCOLL_IN_PROGRESS)
-            is_last(batch, status); /* it is not: the start follows */
+            /* never the last: the start is counted too */
+            is_last(batch, status);
     }
     return SYMMCOLL_OK;
 }
@@ -404,13 +407,13 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
 {
     struct symmcoll_group *group = batch->group;
     struct symc_pairs *pairs = group->world->pairs;
-    /* Of none at all: what is said of it, should it fail. */
+    /* An empty batch: stands for it in error messages. */
     const struct symc_op none = {.kind = SYMC_SEND};
     const struct symc_op *first =
         batch->count > 0 ? &batch->parts[0].op : &none;
     symmcoll_status_t status = check(group, first, work == NULL);
     struct symmcoll_work *made = NULL;
-    struct symc_op started = {.seq = 0}; /* of which no more is used */
+    struct symc_op started = {.seq = 0}; /* only seq is used */
 
     if (status == SYMMCOLL_OK && work != NULL)
         status = symc_pairs_attend(pairs);
@@ -429,7 +432,7 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
         return status;
     }
     if (made != NULL)
-        made->pair.op = &made->op; /* of which no part has a source */
+        made->pair.op = &made->op; /* a batch has no source */
     symc_pairs_enter(pairs);
     status = start_parts(batch, &started.seq);
     symc_pairs_leave(pairs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of a group: what starts them, and what their files share.
+ * Sends and receives of a group: the functions that start them, and definitions
+ * shared by their files.
  */
 #ifndef SYMC_PAIR_PAIR_H
 #define SYMC_PAIR_PAIR_H
@@ -10,23 +11,24 @@
 /* ---- pair.c ---- */
 
 /*
- * Start a send or receive, whose arguments have been checked and which, of device
- * memory, has been placed; and wait for it, where work is NULL.
+ * Starts a send or receive, and waits for it if work is NULL. Its arguments
+ * have been checked, and an operation on device memory has been placed.
  *
- * source  out, at the end of a receive: whom it is from; may be NULL
+ * source out: sender of a received message, set when the receive ends; may be
+ * NULL
  */
 symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
     struct symc_op *op, int *source, struct symmcoll_work **work);
 
-/* Send a small message at once, by a blocking call without options; false: that
- * cannot be done, nothing has happened, and the call is to be checked and to take
- * the way above. */
+/* Sends a small message at once, for a blocking call without options. False:
+ * not possible, and nothing has changed; the caller checks the arguments and
+ * uses symc_group_pair(). */
 bool symc_group_send_small(struct symmcoll_group *group, const void *buf,
     size_t count, enum symmcoll_dtype dtype, int peer, int64_t tag);
 
-/* Several of them, with one work and one number.  create() returns one with
- * room for so many, NULL where there is no memory; its operations are to be
- * filled in.  start() takes it. */
+/* A batch: several operations with one work and one number. symc_batch_create()
+ * returns one for `count` operations, which the caller fills in; NULL: no
+ * memory. symc_batch_start() takes it. */
 struct symc_batch;
 struct symc_batch *symc_batch_create(
     struct symmcoll_group *group, size_t count, enum symc_pair_space space);
@@ -37,22 +39,22 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
 
 /* ---- pair_device.c ---- */
 
-/* A send or receive of device memory is to be made: its stream, where the call has none,
- * is the group's.  Errors: INVALID (the group is on another device), UNSUPPORTED (the
- * stream is captured). */
+/* Places a send or receive of device memory: sets its stream, which is the
+ * group's if the call has none. Errors: INVALID (the group is on another
+ * device), UNSUPPORTED (the stream is being captured). */
 symmcoll_status_t symc_group_place_pair(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* What copies an operation's message on a device (out), whose order on the stream of
- * the call is that of this call; NULL: of host memory, or of no bytes.  Without the
- * lock.  Errors: this rank's own. */
+/* Creates the copy (out) of an operation's message on a device, ordered on the
+ * stream of the call; NULL: host memory or no bytes. Not under the lock.
+ * Errors: this rank's own. */
 symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     struct symc_op *op, struct symc_copying **copying);
 
-/* ---- here: under the lock of the rank's messages ---- */
+/* ---- under the lock of the rank's messages ---- */
 
-/* The number of the next one.  Nobody else counts them, so no exchange is
- * needed. */
+/* Returns the number of the next operation. The lock makes a plain increment
+ * sufficient. */
 static inline uint64_t symc_group_next_pair(struct symmcoll_group *group)
 {
     _Atomic uint64_t *last = &group->seq[SYMC_COUNT_P2P];
@@ -62,7 +64,7 @@ static inline uint64_t symc_group_next_pair(struct symmcoll_group *group)
     return number;
 }
 
-/* Note one that starts; NULL where it is not recorded. */
+/* Records the start of an operation; NULL: not recorded. */
 static inline struct symc_trace_entry *symc_group_record_pair(
     const struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -71,7 +73,7 @@ static inline struct symc_trace_entry *symc_group_record_pair(
                : NULL;
 }
 
-/* Whether there is more to do at the end of an operation. */
+/* Returns whether hooks run at the end of an operation. */
 static inline bool symc_group_tells(const struct symmcoll_group *group)
 {
     return __builtin_expect(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of device memory: on which device and after which stream they
- * are.  They are matched, and end, as those of host memory.
+ * Sends and receives of device memory: their device and stream. They are
+ * matched and end like those of host memory.
  */
 #include "group/device.h"
 #include "pair/pair.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What copies there, for the copier of the rank. */
+/* Opens a device's copies, for the copier of the rank. */
 static symmcoll_status_t open_transfer(void *arg,
     const struct symc_memory_request *request,
     const struct symc_transfer_ops **ops, void **transfer)
@@ -20,7 +20,7 @@ static symmcoll_status_t open_transfer(void *arg,
         &group->world->registry, *request, ops, transfer);
 }
 
-/* An error of the copier with the name of the call. */
+/* Puts the name of the call before an error of the copier. */
 static symmcoll_status_t name(
     const struct symc_op *op, symmcoll_status_t status)
 {
@@ -50,7 +50,7 @@ symmcoll_status_t symc_group_place_pair(
                : SYMMCOLL_OK;
 }
 
-/* Whether the last byte is of the allocation of the first one. */
+/* Checks that the last byte belongs to the allocation of the first. */
 static symmcoll_status_t check_whole(const struct symmcoll_group *group,
     const struct symc_op *op, const void *first)
 {

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small blocking send, from the call to the peer's cache line: its message is
- * written before anything else is done, and the recorder's entry while it
- * travels.  A small blocking receive is in pair.c, for what it does before its
- * message is there costs nothing; symc_pairs_recv_small() is its end.
+ * The fast path of a small blocking send, from the call to the peer's cache line:
+ * the message is written before anything else is done, and the recorder's entry
+ * while it travels.  A small blocking receive is in pair.c, since its work before
+ * the message arrives costs no time; it ends with symc_pairs_recv_small().
  *
- * What holds of the long way holds of both:
+ * Both keep the rules of symc_group_pair(), the general path:
  *
  *   order      under the lock of the rank's sends and receives; a send takes a
- *              slot only where none that waits could have it, and a receive the
- *              next message of its peer only where none of that is kept and
- *              nothing of this rank waits
- *   matching   by group, space and tag; a message that differs in any of these,
- *              in count or in type goes the long way
- *   failures   a group that has failed, a bad argument and a call on the callback
- *              thread go the long way, which says what is wrong; no number has
- *              been taken by then (C6)
- *   waiting    none: a send that finds no room, and a receive whose message does
- *              not come in a moment, are started and wait as any other, with
- *              their deadline, the watch for deaths, and all others moved forward
+ *              slot only if no waiting send could use it, and a receive takes the
+ *              next message of its peer only if no earlier one is kept and no
+ *              receive of this rank waits
+ *   matching   by group, space and tag; a message that differs in one of these,
+ *              in count or in type takes the general path
+ *   failures   a failed group, an invalid argument and a call on the callback
+ *              thread take the general path, which returns the error; no number
+ *              has been taken by then (C6)
+ *   waiting    none: a send without a free slot, and a receive without a message
+ *              after a short poll, are started and wait on the general path, with
+ *              their deadline, the detection of dead peers and progress of the
+ *              rank's other operations
  *   recorder   the same entry, with its number, peer, times and end
  */
 #include "base/dtype.h"
 #include "pair/pair.h"
 
-/* Whether the long way would accept the call, too, and do no more than to send
- * so many bytes.  Whatever may be wrong is looked at there; so is a peer that is
- * this rank, for it has no ring to itself. */
+/* Returns whether symc_group_pair() would accept the call, and only send nbytes. A
+ * call that may be invalid takes the general path, and so does a send to this rank
+ * itself, which has no ring to itself. */
 static inline bool is_usual(
     struct symmcoll_group *group, const void *buf, size_t nbytes, int peer)
 {
