@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of arguments: what fails here has changed no counter, so one
- * rank's bad call does not shift its sequence (C6).
+ * Checks of arguments. A call that fails here has changed no counter, so that
+ * the invalid call of one rank does not shift its sequence (C6).
  */
 #include "base/dtype.h"
 #include "coll/coll.h"
 
 #include <stdio.h>
 
-/* The group, the element type, the count. */
+/* Checks the group, the element type and the count. */
 static symmcoll_status_t check_size(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -34,7 +34,7 @@ static symmcoll_status_t check_size(
     return SYMMCOLL_OK;
 }
 
-/* The reduce operation, known and defined for the type. */
+/* Checks that the reduce operation exists and is defined for the type. */
 static symmcoll_status_t check_reduction(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -66,9 +66,10 @@ static symmcoll_status_t check_reduction(
     return SYMMCOLL_OK;
 }
 
-/* Buffers: there, and equal, apart, or (in place) the smaller where this rank's
- * part of the larger is.  Where both have parts of all ranks there is no in
- * place: threads read a peer's parts while that receives its own. */
+/* Checks that the buffers are not NULL, and that they do not overlap except in
+ * place: equal, or the smaller one at this rank's part of the larger. If both
+ * have parts of all ranks, in place is not possible: a peer's parts are read
+ * while it receives its own. */
 static symmcoll_status_t check_buffers(struct symmcoll_group *group,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
@@ -112,8 +113,8 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
         smaller - larger);
 }
 
-/* Memory that is not the host's is present: ask where the buffers are.
- * Those of which no byte is used are nowhere. */
+/* Finds the memory of the buffers, if the process has memory other than the
+ * host's. A buffer without bytes has no place. */
 static symmcoll_status_t find_memory(struct symmcoll_group *group,
     const struct symc_kind_info *info, struct symc_op *op)
 {
@@ -152,7 +153,7 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
 
 /* ---- several buffers ---- */
 
-/* A failed check, of one of several buffers. */
+/* Adds the buffer's number to the error of a failed check. */
 static symmcoll_status_t fail_buffer(
     const struct symc_op *op, int index, symmcoll_status_t status)
 {
@@ -163,7 +164,7 @@ static symmcoll_status_t fail_buffer(
         status, "%s (buffer %d of %d)", detail, index, op->buffers);
 }
 
-/* From where to where a buffer is, of what an operation writes and reads. */
+/* The ranges of a buffer that an operation writes and reads. */
 struct extents {
     const char *out, *out_end;
     const char *in, *in_end;
@@ -186,7 +187,8 @@ static bool cross(
            symc_overlap(a, (size_t)(a_end - a), b, (size_t)(b_end - b));
 }
 
-/* What one buffer receives may be nothing that another reads or receives. */
+/* Checks that what one buffer receives overlaps nothing that another one reads
+ * or receives. */
 static symmcoll_status_t check_apart(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -210,8 +212,8 @@ static symmcoll_status_t check_apart(
     return SYMMCOLL_OK;
 }
 
-/* All buffers are in one memory, the operation's; those without a byte are
- * nowhere. */
+/* Checks that a buffer is in the same memory as the first, which becomes the
+ * operation's. Called only for buffers with bytes. */
 static symmcoll_status_t join(
     struct symc_op *op, const struct symc_op *one, const struct symc_op *first)
 {
@@ -229,8 +231,8 @@ static symmcoll_status_t join(
     return SYMMCOLL_OK;
 }
 
-/* On a device the op has the arrays in lists, for it has a stream where it would
- * have the counts. */
+/* Moves the arrays of the op to lists. On a device its stream takes the place
+ * of the counts. */
 static void list_buffers(
     struct symc_op *op, const struct symc_op *first, struct symc_lists *lists)
 {
@@ -246,12 +248,12 @@ static void list_buffers(
     op->in = first->in;
 }
 
-/* What there is to say of any buffer, and the elements of all. */
+/* Checks each buffer by itself, and then the number of elements of all. */
 static symmcoll_status_t check_each(struct symmcoll_group *group,
     struct symc_op *op, bool apart, struct symc_lists *lists)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    struct symc_op first = {.count = 0}; /* that has a byte */
+    struct symc_op first = {.count = 0}; /* the first buffer with a byte */
     symmcoll_status_t status = SYMMCOLL_OK;
 
     op->count = 0;
@@ -283,12 +285,12 @@ static symmcoll_status_t check_each(struct symmcoll_group *group,
     return status;
 }
 
-/* From the lowest to the highest address, as numbers. */
+/* The range from the lowest to the highest address, as numbers. */
 struct hull {
     uintptr_t lo, hi;
 };
 
-/* Add a buffer; whether it is after all before it. */
+/* Adds a buffer; returns whether it follows all before it. */
 static inline bool stretch(struct hull *hull, const void *at, size_t nbytes)
 {
     uintptr_t lo = (uintptr_t)at, hi = lo + nbytes;
@@ -300,10 +302,10 @@ static inline bool stretch(struct hull *hull, const void *at, size_t nbytes)
 }
 
 /*
- * Buffers as most programs pass them, in one look at each, and the elements of
- * all: none is NULL, addresses ascend, and either each pair is in place or what
- * is written is apart from what is read.  False: they may be right as well.  And
- * whether all are known to be in host memory (out).
+ * Checks, in one pass, for buffers as most programs pass them: none is NULL,
+ * addresses ascend, and either each pair is in place or what is written does
+ * not overlap what is read. Counts the elements. False: the slow checks decide.
+ * hosts (out): all buffers are known to be in host memory.
  */
 static bool are_usual(
     const struct symmcoll_group *group, struct symc_op *op, bool *hosts)
@@ -389,7 +391,7 @@ symmcoll_status_t symc_coll_check_coalesced(
 
 /* ---- one buffer ---- */
 
-/* What is looked at in some worlds only. */
+/* Does the checks that only some worlds need. */
 static __attribute__((noinline)) symmcoll_status_t look(
     struct symmcoll_group *group, const struct symc_kind_info *info,
     struct symc_op *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * barrier, and where it is to be.
+ * barrier, and its placement on a device.
  */
 #include "coll/coll.h"
 #include "registry/registry.h"
@@ -15,7 +15,7 @@ symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
     return symc_coll_issue(group, &made, call, work);
 }
 
-/* Whether this machine has the device. */
+/* Checks that this machine has the device. */
 static symmcoll_status_t check_device(
     const struct symmcoll_group *group, int device)
 {
@@ -31,7 +31,7 @@ static symmcoll_status_t check_device(
     return status;
 }
 
-/* The group's operations are on that device from now on, if they are on none. */
+/* Makes the device that of the group's operations, if the group has none. */
 static symmcoll_status_t take_device(struct symmcoll_group *group, int device)
 {
     symmcoll_status_t status;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * broadcast_coalesced: many buffers in few broadcasts.  Those of one element
- * type follow each other in a buffer of limited size, type by type; two are in
- * flight, so that one is packed while the other travels.  A buffer that fills
- * one alone, or is in other memory, is broadcast where it is.
+ * broadcast_coalesced: many buffers in few broadcasts. Buffers of one element
+ * type are packed one after the other into memory of limited size, type by
+ * type. Two broadcasts are in flight, so that one is packed during the other. A
+ * buffer that fills a broadcast alone, or is in other memory, is broadcast in
+ * place.
  */
 #include "coll/coll.h"
 #include "work/work.h"
@@ -15,7 +16,7 @@
 
 #define IN_FLIGHT 2
 
-/* What the call has passed. */
+/* Arguments of the call. */
 struct request {
     struct symmcoll_group *group;
     void *const *bufs;
@@ -27,19 +28,19 @@ struct request {
     const struct symmcoll_call *call;
 };
 
-/* Buffers [begin, end) of one type that travel together. */
+/* Buffers [begin, end) of one type that are broadcast together. */
 struct bundle {
     enum symmcoll_dtype dtype;
     size_t begin;
     size_t end;
     size_t members;
-    size_t count; /* elements of all of them */
+    size_t count; /* elements of all members */
 };
 
-/* How far the division into bundles is. */
+/* Position in the division into bundles. */
 struct walk {
-    size_t first; /* of the first buffer of the type under way */
-    size_t at;    /* in the search for its next one */
+    size_t first; /* first buffer of the current type */
+    size_t at;    /* position in the search for its next buffer */
 };
 
 struct flight {
@@ -49,7 +50,7 @@ struct flight {
     bool in_place;
 };
 
-/* Whether buffer i has a type that none before it has. */
+/* Returns whether no earlier buffer has the type of buffer i. */
 static bool begins_type(const struct request *request, size_t i)
 {
     for (size_t j = 0; j < i; j++) {
@@ -59,7 +60,7 @@ static bool begins_type(const struct request *request, size_t i)
     return true;
 }
 
-/* Whether buffer i is in memory that this cannot pack. */
+/* Returns whether buffer i is in memory that the host cannot pack. */
 static bool is_elsewhere(const struct request *request, size_t i)
 {
     const struct symc_registry *registry = &request->group->world->registry;
@@ -70,7 +71,7 @@ static bool is_elsewhere(const struct request *request, size_t i)
                SYMC_MEMORY_HOST;
 }
 
-/* Add buffers of the type, from `at` on, as long as they fit. */
+/* Adds the buffers of the type from `at` on that fit. */
 static bool fill(
     const struct request *request, struct walk *walk, struct bundle *bundle)
 {
@@ -99,7 +100,7 @@ static bool fill(
     return bundle->members > 0;
 }
 
-/* The next bundle; false where all are done. */
+/* Returns the next bundle; false: no more. */
 static bool find_next(
     const struct request *request, struct walk *walk, struct bundle *bundle)
 {
@@ -115,7 +116,7 @@ static bool find_next(
     return false;
 }
 
-/* Copy a bundle's elements between its buffers and where they are packed. */
+/* Copies a bundle's elements between its buffers and the packed memory. */
 static void copy_bundle(const struct request *request,
     const struct bundle *bundle, char *packed, bool pack)
 {
@@ -149,7 +150,7 @@ static symmcoll_status_t start(
         request->root, request->call, &flight->work);
 }
 
-/* Wait for a broadcast, and copy its elements back. */
+/* Waits for a broadcast, and copies its elements back. */
 static symmcoll_status_t end(
     const struct request *request, struct flight *flight)
 {
@@ -198,8 +199,8 @@ static symmcoll_status_t run(
     return status;
 }
 
-/* Everything that each broadcast would check, before the first one; and the
- * largest bundle's bytes. */
+/* Checks, before the first broadcast, everything that each of them would
+ * check. */
 static symmcoll_status_t check(const struct request *request)
 {
     struct symc_op op = {
@@ -208,7 +209,8 @@ static symmcoll_status_t check(const struct request *request)
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* What is in flight uses memory of this call, so it has to wait. */
+    /* The broadcasts in flight use memory of this call, so the call has to
+     * wait. */
     if (symc_callbacks_inside_queue(
             &request->group->queue->origin->callbacks, request->group->queue))
         return symc_callbacks_refuse("broadcast_coalesced");
@@ -236,7 +238,7 @@ static symmcoll_status_t check(const struct request *request)
     return SYMMCOLL_OK;
 }
 
-/* Bytes of the largest bundle that is packed. */
+/* Returns the bytes of the largest bundle that is packed. */
 static size_t find_room(const struct request *request)
 {
     struct walk walk = {0, 0};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions: what a thread calls between symmcoll_coalesce_begin() and
- * symmcoll_coalesce_end() is checked and kept (keep.c), and runs as one
+ * Regions: the calls of a thread between symmcoll_coalesce_begin() and
+ * symmcoll_coalesce_end() are checked and kept (keep.c), and run as one
  * operation.
  */
 #include "coll/coll.h"
 #include "group/region.h"
 
-/* A group that can have a region. */
+/* Checks that a group can have a region. */
 static symmcoll_status_t check_group(
     struct symmcoll_group *group, const char *name)
 {

@@ -4,7 +4,8 @@
  */
 #include "coll/coll.h"
 
-/* The arrays are the caller's, and are read until the operation has ended. */
+/* Checks and issues an operation on several buffers. The arrays are the
+ * caller's, and are read until the operation has ended. */
 static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
     void *const *outs, const void *const *ins, size_t n,
     const struct symmcoll_call *call, struct symmcoll_work **work)

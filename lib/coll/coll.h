@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all collectives share: checks of arguments, before anything changes, and
- * running the operation in the group.  Private to this directory.
+ * Common part of all collectives: checks of arguments before anything changes,
+ * and running the operation in the group. Private to this directory.
  */
 #ifndef SYMC_COLL_COLL_H
 #define SYMC_COLL_COLL_H
@@ -10,48 +10,49 @@
 
 #include <symmcoll/collectives.h>
 
-/* Check what the caller has filled in, kind, type, reduction, root, count and
- * buffers, against the table of kinds; and fill in what follows from it. */
+/* Checks the arguments that the caller has filled in (kind, type, reduction,
+ * root, count and buffers) against the table of kinds, and sets the members
+ * that follow from them. */
 symmcoll_status_t symc_coll_check(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* The same where the buffers are the library's own, in memory of the host, and what is
- * in them is no number: where they are is not asked for. */
+/* Checks an op like symc_coll_check(), for buffers of the library in host
+ * memory: skips the search for the memory that they are in, and for NaN. */
 symmcoll_status_t symc_coll_check_own(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* The same of an op that has lists, after its other arguments. */
+/* Checks the lists of an op, after its other arguments. */
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* The same for several buffers, as they are in host memory; on a device the op has
- * these lists (out) from then on. */
+/* Checks an op on several buffers, whose arrays are in host memory. If the
+ * buffers are on a device, op->lists points to lists (out) afterwards. */
 symmcoll_status_t symc_coll_check_coalesced(
     struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists);
 
-/* The same for those of a region, each of which has been checked. */
+/* Checks the buffers of a region, each of which has been checked by itself. */
 symmcoll_status_t symc_coll_check_kept(
     struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists);
 
-/* errors.nan_check, of an op that has been checked.  Errors: INVALID (it would
- * send what is not a number). */
+/* Checks what a valid op would send for NaN, as errors.nan_check says.
+ * Errors: INVALID (there is a NaN). */
 symmcoll_status_t symc_coll_inspect(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* The kind that does several of one kind at once; 0: there is none. */
+/* Returns the kind for several operations of one kind at once; 0: none. */
 enum symc_kind symc_coll_coalesced_kind(enum symc_kind kind);
 
-/* Whether the calling thread has an open region of the group. */
+/* Returns whether the calling thread has an open region of the group. */
 bool symc_coll_in_region(const struct symmcoll_group *group);
 
-/* A region is open: whether it is this thread's, and the status of keeping the
- * operation there instead of running it. */
+/* Keeps an operation in an open region, instead of running it. Returns false if
+ * the region is not this thread's; status (out): the status of the call. */
 bool symc_coll_keep(struct symmcoll_group *group, const struct symc_op *op,
     const struct symmcoll_call *call, struct symmcoll_work **work,
     symmcoll_status_t *status);
 
-/* The status of a call that is not started; a rank that is no member has no
- * work of it. */
+/* Returns the status of a call that is not started. A rank that is no member
+ * gets NULL as its work. */
 static inline symmcoll_status_t symc_coll_refuse(
     symmcoll_status_t status, struct symmcoll_work **work)
 {
@@ -60,40 +61,41 @@ static inline symmcoll_status_t symc_coll_refuse(
     return status;
 }
 
-/* What has no buffers is on the device of the group's operations, if it has had
- * one there. */
+/* Places an op without buffers on the device of the group's operations, if it
+ * has one. */
 void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op);
 
-/* Where a buffer is, with a byte or more.  Errors: INVALID (in memory that is no
- * more), UNSUPPORTED (on a device, and no backend is for these). */
+/* Finds the memory of a buffer of 1 byte or more. Errors: INVALID (the memory
+ * has been freed), UNSUPPORTED (device memory that no backend serves). */
 symmcoll_status_t symc_coll_find(struct symmcoll_group *group,
     const struct symc_op *op, const char *buffer, const void *at,
     enum symc_memory *memory, int16_t *device);
 
-/* Apply the options of a call to what has been checked. */
+/* Applies the options of a call to a checked op. */
 symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call);
 
-/* Check it and apply the options of the call, before anything changes. */
+/* Checks an op and applies the options of the call, before anything changes. */
 symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call);
 
-/* Then run it now, or queue it; the call is that of the options. */
+/* Runs or queues a prepared op; call has its options. */
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work);
 
-/* Both. */
+/* Prepares and runs an op. */
 symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work);
 
-/* The peer of a send or receive: another member; `where` is the call's name. */
+/* Checks that the peer of a send or receive is another member, or for a
+ * receive, any source. where names the call. */
 symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
     const char *where, bool sends, int peer);
 
-/* The same of an op that has been prepared, and its size; one of device memory is
- * placed. */
+/* Checks the peer and the size of a prepared send or receive, and places one of
+ * device memory. */
 symmcoll_status_t symc_coll_check_pair(
     struct symmcoll_group *group, struct symc_op *op);
 

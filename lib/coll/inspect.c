@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.nan_check: what an operation sends is read before the others know of
- * it.  Memory of devices is searched by its backend, where that can.
+ * errors.nan_check: the data that an operation sends is searched before the
+ * other ranks see the operation. Device memory is searched by its backend, if
+ * that can.
  */
 #include "base/nan.h"
 #include "coll/coll.h"
 
 #include <stdio.h>
 
-/* One stretch of what is sent; part: its number in a list, -1: it has none. */
+/* Searches one range of the data; part: its index in a list, or -1. */
 static symmcoll_status_t inspect(struct symmcoll_group *group,
     const struct symc_op *op, const void *at, size_t count, int part)
 {
@@ -35,7 +36,8 @@ static symmcoll_status_t inspect(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* What is not searched, where the setting asks for that: once in a world. */
+/* Warns, once per world, of data that is not searched although the setting asks
+ * for it. */
 static void tell_unsearched(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -52,7 +54,7 @@ static void tell_unsearched(
         text, group->name, who, symc_memory_name(op->memory));
 }
 
-/* Whether the backend searches it when it runs the operation. */
+/* Returns whether the backend searches the data when it runs the operation. */
 static bool is_searched_later(
     const struct symmcoll_group *group, const struct symc_op *op)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a call to its result.  It is checked; then a blocking operation runs on
- * the caller's thread, a small non-blocking one is issued by the call, and
- * another one is queued for a progress thread.  On device memory: device.c of
- * the group.
+ * From a call to its result. The call is checked; then a blocking operation
+ * runs on the caller's thread, a small non-blocking one is issued by the call,
+ * and any other is queued for a progress thread. Operations on device memory go
+ * to the group's device.c.
  */
 #include "coll/coll.h"
 #include "coll/own.h"
@@ -32,7 +32,7 @@ symmcoll_status_t symc_coll_prepare(struct symmcoll_group *group,
     return status == SYMMCOLL_OK ? apply(group, op, call) : status;
 }
 
-/* What has been checked with that status. */
+/* Issues an op that has been checked with that status. */
 static inline symmcoll_status_t issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work, symmcoll_status_t status)
@@ -70,7 +70,7 @@ symmcoll_status_t symc_coll_gather_own(struct symmcoll_group *group, void *out,
     return issue(group, &made, call, work, symc_coll_check_own(group, &made));
 }
 
-/* The same without the number, which few calls ask for. */
+/* Runs an op without returning its sequence number, which few calls need. */
 static inline symmcoll_status_t run(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread calls in a region: it is compared with what the region has, and
+ * Calls in a region: each is compared with the calls that the region has, and
  * kept there.
  */
 #include "coll/coll.h"
@@ -22,7 +22,8 @@ enum symc_kind symc_coll_coalesced_kind(enum symc_kind kind)
     }
 }
 
-/* What one operation can do must be the same in all calls. */
+/* Checks that a call can be part of the region's operation, like the first
+ * call. */
 static symmcoll_status_t compare(
     const struct symc_op *first, const struct symc_op *op)
 {
@@ -47,7 +48,7 @@ static symmcoll_status_t compare(
             "%s: expected the factor %g, as passed first in this region, found "
             "%g",
             name, first->factor, op->factor);
-    /* Those without a byte are nowhere. */
+    /* A buffer without bytes has no place. */
     if (op->count > 0 && first->count > 0 &&
         (op->memory != first->memory || op->device != first->device))
         return symc_fail(SYMMCOLL_ERR_INVALID,

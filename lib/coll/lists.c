@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checks of forms with lists of buffers, or with a count for each rank.
+ * Checks of operations with lists of buffers, or with a count per rank.
  */
 #include "coll/coll.h"
 
@@ -8,17 +8,17 @@
 
 /* One side of an operation: its input or its output. */
 struct side {
-    const char *name;        /* of the buffer: "in" */
-    bool parts;              /* one for each rank */
-    const void *const *list; /* of the parts; NULL: they are in one buffer */
-    const void *buffer;      /* which this is */
-    const size_t *counts;    /* of the parts; NULL: each has `count` */
-    size_t count;            /* of a part, or of the buffer that has none */
+    const char *name;        /* name of the buffer: "in" */
+    bool parts;              /* one part per rank */
+    const void *const *list; /* the parts; NULL: they are in one buffer */
+    const void *buffer;      /* the one buffer */
+    const size_t *counts;    /* counts of the parts; NULL: each has `count` */
+    size_t count;            /* count of a part, or of a buffer without parts */
     size_t total;
     bool unlike;
 };
 
-/* Stretches of memory of a side. */
+/* Returns the number of separate ranges of a side. */
 static int count_ranges(const struct side *side, int size)
 {
     return side->list != NULL ? size : 1;
@@ -35,7 +35,7 @@ static const char *range_at(
     return side->list[index];
 }
 
-/* A side of parts in buffers of their own has a list of these. */
+/* Checks that a side with parts has a list, if its kind needs one. */
 static symmcoll_status_t check_list(
     const struct symc_op *op, const struct side *side, int size)
 {
@@ -47,7 +47,7 @@ static symmcoll_status_t check_list(
         symc_kind_name(op->kind), side->name, size);
 }
 
-/* An all_to_all of lists has a count for each part of both sides. */
+/* Checks that an all_to_all of lists has counts for both sides. */
 static symmcoll_status_t check_counts(const struct symc_op *op)
 {
     const struct symc_lists *lists = op->lists;
@@ -59,7 +59,7 @@ static symmcoll_status_t check_counts(const struct symc_op *op)
         symc_kind_name(op->kind), lists->out_counts == NULL ? "out" : "in");
 }
 
-/* Add up the counts; a buffer with parts has a count that this is to be. */
+/* Adds up the counts, and compares the sum with the count of the one buffer. */
 static symmcoll_status_t add_up(
     const struct symc_op *op, struct side *side, int size)
 {
@@ -98,7 +98,7 @@ static symmcoll_status_t add_up(
     return SYMMCOLL_OK;
 }
 
-/* What holds elements is there. */
+/* Checks that no range with elements is NULL. */
 static symmcoll_status_t check_present(
     const struct symc_op *op, const struct side *side, int size)
 {
@@ -117,7 +117,7 @@ static symmcoll_status_t check_present(
     return SYMMCOLL_OK;
 }
 
-/* The stretch from the first to the last byte of a side. */
+/* Returns the lowest address of a side; end (out): after its last byte. */
 static uintptr_t find_bounds(
     const struct side *side, int size, size_t elem, uintptr_t *end)
 {
@@ -136,7 +136,7 @@ static uintptr_t find_bounds(
     return low;
 }
 
-/* No part of the result overlaps another one. */
+/* Checks that no part of the result overlaps another one. */
 static symmcoll_status_t check_result(
     const struct symc_op *op, const struct side *out, int size)
 {
@@ -164,8 +164,8 @@ static symmcoll_status_t check_result(
     return SYMMCOLL_OK;
 }
 
-/* Nor does it overlap the input, but in place: the one part of a side is this
- * rank's part of the other. */
+/* Checks that the result does not overlap the input, except in place: the
+ * single part of one side is this rank's part of the other. */
 static symmcoll_status_t check_apart(const struct symc_op *op,
     const struct side *out, const struct side *in, int rank, int size)
 {
@@ -198,9 +198,10 @@ static symmcoll_status_t check_apart(const struct symc_op *op,
     return SYMMCOLL_OK;
 }
 
-/* A rank may have nothing to exchange where others have: it is in their memory.
- * That is where its buffers are, without a byte; where these are NULL, the
- * device of the group's operations.  Other kinds have no byte on any rank. */
+/* Places a rank without bytes in the memory of the ranks that have some: where
+ * its empty buffers are, or, if these are NULL, on the device of the group's
+ * operations. Called for uneven kinds only; in other kinds no rank has a byte
+ * then. */
 static void place_empty(
     struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
 {
@@ -226,7 +227,7 @@ static void place_empty(
         symc_coll_take_device(group, op);
 }
 
-/* All parts are in one memory, which is the operation's. */
+/* Checks that all parts are in one memory, which becomes the operation's. */
 static symmcoll_status_t find_memory(
     struct symmcoll_group *group, struct symc_op *op, const struct side *sides)
 {
@@ -265,7 +266,7 @@ static symmcoll_status_t find_memory(
     return SYMMCOLL_OK;
 }
 
-/* Both sides, as the call has them. */
+/* Fills in both sides from the call. */
 static void take_sides(
     const struct symc_op *op, struct side *out, struct side *in)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where buffers are: nowhere, where there is none or its memory is no more, or
- * where nobody can use them.
+ * Places of buffers, and the errors for buffers in memory that was freed or
+ * that no backend serves.
  */
 #include "backend/module.h"
 #include "coll/coll.h"
 #include "config/config.h"
 
-/* Of a barrier, members for which there is no device take part all the same. */
+/* A member of a barrier whose group has no device here takes part without one. */
 void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op)
 {
     int32_t device = atomic_load(&group->device);
@@ -18,7 +18,8 @@ void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op)
     op->device = (int16_t)(device - 1);
 }
 
-/* What the host must not read, and nobody else can. */
+/* Returns the error for memory that neither the host nor a backend can
+ * access. */
 static symmcoll_status_t refuse_unserved(const struct symmcoll_world *world,
     const struct symc_op *op, const char *buffer, const void *at, int device)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Comparing elements with those of one rank.
+ * Comparison of elements with those of one rank.
  */
 #include "base/base.h"
 
@@ -11,12 +11,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* On the stack, so that no rank lacks the memory while others wait for it. */
+/* On the stack, so that no rank can lack the memory while others wait for
+ * it. */
 #define CHUNK 16384
 
-/* More than one chunk: all pass as many, or all are told that they do not, so
- * that none waits for a chunk that another does not have.  Who has one chunk
- * does not come here, and its broadcast differs from this. */
+/* Checks that all ranks pass the same count, if this rank's has more than one
+ * chunk; else a rank might wait for a chunk that another does not have. A rank
+ * with one chunk does not call this; its broadcast does not match this
+ * all_reduce. */
 static symmcoll_status_t check_count(struct symmcoll_group *group, size_t count,
     const struct symmcoll_call *call)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads as ranks.  All start together, or none does: a rank that could not be
- * made would leave the others waiting in init.  A rank whose function has failed
- * fails its groups, and with them the waits of its peers; each of those does the
- * same when its function returns, so that the end reaches groups that the first
- * one is no member of.
+ * Threads as ranks. Either all start or none does: a missing rank would leave
+ * the others waiting in init. A rank fails its groups when its function fails,
+ * which ends the waits of its peers; each peer does the same when its function
+ * returns, so that groups without the first rank end, too.
  */
 #include "base/cancel.h"
 #include "base/floating.h"
@@ -39,8 +38,8 @@ struct run {
     symmcoll_rank_fn body;
     void *arg;
     struct symmcoll_init_args init;
-    sigset_t signals; /* the caller's: ranks run the program's code */
-    uint64_t mode;    /* likewise, of floating-point arithmetic */
+    sigset_t signals; /* the caller's, since ranks run the program's code */
+    uint64_t mode;    /* the caller's mode of floating-point arithmetic */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum gate gate;
@@ -52,7 +51,7 @@ struct rank {
     pthread_t thread;
     int number;
     symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX]; /* of a status that is an error */
+    char detail[SYMC_DETAIL_MAX]; /* set if status is an error */
 };
 
 /* ---- one rank ---- */
@@ -77,7 +76,8 @@ static void open_gate(struct run *run, enum gate gate)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* Whether a value that a program returned is an error of the library. */
+/* Returns whether a value returned by the program is an error of the
+ * library. */
 static bool is_error(symmcoll_status_t status)
 {
     return status < 0 &&
@@ -92,14 +92,15 @@ static void keep_result(struct rank *rank, symmcoll_status_t status)
         is_error(status) ? symmcoll_last_error() : "");
 }
 
-/* Whether joining may have failed because another rank did not join. */
+/* Returns whether joining may have failed because another rank did not join. */
 static bool may_be_ended(symmcoll_status_t status)
 {
     return status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_TIMEOUT ||
            status == SYMMCOLL_ERR_CANCELED || status == SYMMCOLL_ERR_ABORTED;
 }
 
-/* Whether a call of this rank was ended because another rank had failed. */
+/* Returns whether a call of this rank was aborted because another rank had
+ * failed. */
 static bool was_ended(struct symmcoll_world *world, symmcoll_status_t status)
 {
     struct symc_members *members = NULL;
@@ -113,7 +114,8 @@ static bool was_ended(struct symmcoll_world *world, symmcoll_status_t status)
     return false;
 }
 
-/* The function of this rank has not succeeded: end the waits of the others. */
+/* Ends the waits of the other ranks after this rank's function did not
+ * succeed. */
 static void end_others(struct rank *rank, struct symmcoll_world *world)
 {
     struct symc_members *members = NULL;
@@ -132,7 +134,7 @@ static void end_others(struct rank *rank, struct symmcoll_world *world)
     symc_store_stop_hash(rank->run->init.store);
 }
 
-/* Its world is there: run the function, and see why it has ended. */
+/* Runs the function in its world, and determines why it has ended. */
 static void run_body(struct rank *rank, struct symmcoll_world *world)
 {
     struct run *run = rank->run;
@@ -147,7 +149,7 @@ static void run_body(struct rank *rank, struct symmcoll_world *world)
         was_ended(world, rank->status))
         rank->status = SYMMCOLL_ERR_ABORTED;
     else if (rank->status == SYMMCOLL_ERR_ABORTED)
-        rank->status = SYMMCOLL_ERR_CANCELED; /* by the program itself */
+        rank->status = SYMMCOLL_ERR_CANCELED; /* the program itself aborted */
 }
 
 static void *rank_main(void *arg)
@@ -179,7 +181,7 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all ranks ---- */
 
 static bool has_failed(const struct rank *rank)
 {
@@ -187,14 +189,14 @@ static bool has_failed(const struct rank *rank)
            rank->status != SYMMCOLL_ERR_ABORTED;
 }
 
-/* Whether two that have failed say the same. */
+/* Returns whether two failed ranks have the same status and detail. */
 static bool are_alike(const struct rank *first, const struct rank *second)
 {
     return first->status == second->status &&
            strcmp(first->detail, second->detail) == 0;
 }
 
-/* List the ranks that say what one says; false where a lower one does. */
+/* Lists the ranks that failed like rank `number`; false if a lower one did. */
 static bool list_alike(
     const struct rank *ranks, int size, int number, bool *listed)
 {
@@ -208,7 +210,8 @@ static bool list_alike(
     return true;
 }
 
-/* "ranks 0 and 2 returned TIMEOUT: ..."; of a detail only what has room. */
+/* Writes "ranks 0 and 2 returned TIMEOUT: ...", with at most `room` bytes of
+ * the detail. */
 static size_t describe_failed(const struct rank *rank, const bool *listed,
     int size, int room, char *buffer, size_t nbytes)
 {
@@ -226,8 +229,8 @@ static size_t describe_failed(const struct rank *rank, const bool *listed,
     return used > 0 ? (size_t)used : 0;
 }
 
-/* How much of its detail the next of some kinds of errors may tell: what tells
- * its reason, as long as there is room to name those after it. */
+/* Returns how many bytes of detail the next of several errors may have: enough
+ * for its reason, as far as the ones after it can still be named. */
 static int next_room(int used, int left)
 {
     const int name = 36;    /* "; ranks 0 and 2 returned TIMEOUT: ", about */
@@ -240,7 +243,7 @@ static int next_room(int used, int left)
     return room < most ? room : most;
 }
 
-/* One error of all that have failed; there is one. */
+/* Returns one error for all ranks that have failed; there is at least one. */
 static symmcoll_status_t fail_run(const struct rank *ranks, int size)
 {
     bool listed[SYMC_RANKS_MAX];
@@ -286,7 +289,7 @@ static symmcoll_status_t judge(
     return status;
 }
 
-/* Start all threads, let them begin, and join them. */
+/* Creates all threads, lets them start together, and joins them. */
 static symmcoll_status_t run_ranks(
     struct run *run, int size, struct rank *ranks, symmcoll_status_t *statuses)
 {
