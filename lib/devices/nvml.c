@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NVML, by its documented interface.  Nothing of it is included: a machine
- * without CUDA's toolkit builds this, too.
+ * NVML, through its documented interface.  None of its headers are included, so
+ * that this builds on a machine without the CUDA toolkit.
  */
 #include "devices/nvml.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define LINKS_MAX 64      /* of a device; a call past its last one fails */
+#define LINKS_MAX 64      /* per device; a call beyond its last link fails */
 #define LINK_TO_GPU 0     /* NVML_NVLINK_DEVICE_TYPE_GPU */
 #define LINK_TO_SWITCH 2  /* NVML_NVLINK_DEVICE_TYPE_SWITCH */
 #define NVML_NO_DEVICES 6 /* NVML_ERROR_NOT_FOUND */
@@ -31,7 +31,7 @@ struct memory {
     unsigned long long total, free, used;
 };
 
-/* All return 0 or an nvmlReturn_t, but for the text of one. */
+/* All return 0 or an nvmlReturn_t, except error(), which returns its text. */
 struct functions {
     int (*init)(void);
     int (*shutdown)(void);
@@ -84,7 +84,7 @@ static symmcoll_status_t find_functions(struct session *session)
             return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
                 SYMC_NVML_LIBRARY ": it has no %s: the driver is too old",
                 wanted[i].name);
-        /* ISO C has no cast from an object's to a function's pointer. */
+        /* ISO C has no cast from an object pointer to a function pointer. */
         memcpy(wanted[i].function, &symbol, sizeof(symbol));
     }
     return SYMMCOLL_OK;
@@ -113,7 +113,7 @@ static symmcoll_status_t open_session(struct session *session)
     refused = session->call.init();
     if (refused == 0)
         return SYMMCOLL_OK;
-    /* Its kernel module is not loaded, or of another release. */
+    /* The driver's kernel module is not loaded, or has another release. */
     status = fail(session, SYMMCOLL_ERR_UNSUPPORTED, "initialisation", refused);
 close_library:
     dlclose(session->library);
@@ -128,7 +128,7 @@ static void close_session(struct session *session)
 
 /* ---- a device ---- */
 
-/* What it does not tell remains empty. */
+/* Reads a device's properties.  Those that NVML does not report stay empty. */
 static symmcoll_status_t read_device(const struct session *session,
     device_t handle, struct symc_nvml_device *device)
 {
@@ -162,8 +162,8 @@ static int find_device(const struct symc_nvml *nvml, const char *bus_id)
     return -1;
 }
 
-/* Count where its links lead; those that lead to no device of this machine count
- * for the device alone. */
+/* Counts a device's links by their other end.  Links to no device of this
+ * machine count only for the device itself. */
 static void read_links(const struct session *session, device_t handle,
     struct symc_nvml *nvml, int index)
 {
@@ -191,7 +191,7 @@ static void read_links(const struct session *session, device_t handle,
     }
 }
 
-/* All switches are taken to be connected. */
+/* Adds the links through switches, assuming that all switches are connected. */
 static void add_switched_links(struct symc_nvml *nvml)
 {
     for (int i = 0; i < nvml->count; i++) {
@@ -205,7 +205,7 @@ static void add_switched_links(struct symc_nvml *nvml)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all devices ---- */
 
 static symmcoll_status_t read_all(
     const struct session *session, struct symc_nvml *nvml, device_t *handles)

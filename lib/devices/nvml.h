@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GPUs of this machine and the links between them, from NVML, the management
- * library that comes with NVIDIA's driver: opened when it is asked, never linked
- * with.
+ * The GPUs of this machine and the links between them, from NVML, the
+ * management library of NVIDIA's driver, which is loaded at run time and never
+ * linked with.
  */
 #ifndef SYMC_DEVICES_NVML_H
 #define SYMC_DEVICES_NVML_H
@@ -17,22 +17,22 @@ struct symc_nvml_device {
     char bus_id[32]; /* "00000000:18:00.0", in any case */
     uint64_t memory; /* bytes */
     int capability;  /* 90 for 9.0 */
-    int links;       /* NVLinks that are up, to whatever */
-    int to_switches; /* of these, to NVSwitches */
+    int links;       /* active NVLinks, to any other end */
+    int to_switches; /* those of them to NVSwitches */
 };
 
 struct symc_nvml {
     int count; /* in NVML's order: that of the PCI bus */
     struct symc_nvml_device *devices;
-    int *links; /* count * count: between each two */
+    int *links; /* count * count: number of links between two devices */
 };
 
 /*
- * Read all of it.  A link to a switch leads to every device that has one: between
- * two of them there are as many as the one with fewer has.
+ * Reads all properties.  A link to a switch leads to every device with such a
+ * link: two devices have as many links between them as the one with fewer has.
  *
- * Errors: UNSUPPORTED (there is no NVML, with the loader's reason, or no device),
- * NO_MEMORY, SYSTEM (what NVML says).
+ * Errors: UNSUPPORTED (there is no NVML, with the loader's reason, or no
+ * device), NO_MEMORY, SYSTEM (with NVML's error).
  */
 symmcoll_status_t symc_nvml_open(struct symc_nvml *nvml);
 void symc_nvml_close(struct symc_nvml *nvml);

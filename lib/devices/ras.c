@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client of NCCL's RAS service.  It sends lines and receives lines: the versions
- * of the protocol, then how long the service may wait for other processes, then the
- * question, whose answer ends with the connection.  NCCL itself is not called: what
- * asks is a rank in which a call of it may be stuck.
+ * A client of NCCL's RAS service.  Client and service exchange lines: the
+ * versions of the protocol, the time that the service may wait for other
+ * processes, and the request, whose reply ends with the connection.  NCCL
+ * itself is not called, because the rank may be stuck in a call of NCCL.
  */
 #include "devices/ras.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define DEFAULT_ADDRESS "localhost:28028"
-#define LINE 128 /* bytes of a line of the protocol, at most */
+#define LINE 128 /* most bytes of a line of the protocol */
 
 struct question {
     struct symc_trace_ras *ras; /* out */
@@ -41,7 +41,7 @@ const char *symc_trace_ras_find(void)
 
 /* ---- errors ---- */
 
-/* Note why the answer is not whole; returns false. */
+/* Records why the reply is incomplete; returns false. */
 static bool fail(
     const struct question *question, const char *expected, const char *found)
 {
@@ -62,8 +62,8 @@ static bool fail_late(const struct question *question, const char *expected)
     return fail(question, expected, found);
 }
 
-/* Control characters and what is no ASCII may come from anybody who listens there,
- * and a terminal obeys some of them. */
+/* Replaces control and non-ASCII characters, because any process could listen
+ * at the port and a terminal interprets some of them. */
 static void clean(char *text, bool lines)
 {
     for (; *text != '\0'; text++)
@@ -73,7 +73,7 @@ static void clean(char *text, bool lines)
 
 /* ---- the connection ---- */
 
-/* "host:port" or "[host]:port". */
+/* Parses "host:port" or "[host]:port". */
 static bool parse(const char *address, struct symc_place *place)
 {
     const char *colon = strrchr(address, ':');
@@ -98,7 +98,7 @@ static bool parse(const char *address, struct symc_place *place)
     return true;
 }
 
-/* 0 or why there is no connection. */
+/* Connects.  Returns 0 or an errno. */
 static int dial(struct question *question, const struct symc_place *place)
 {
     struct symc_addresses addresses = {.list = NULL};
@@ -114,7 +114,8 @@ static int dial(struct question *question, const struct symc_place *place)
     return error;
 }
 
-/* NCCL listens at the first address of localhost only, whichever that is. */
+/* Connects to the service.  NCCL listens only at the first address of
+ * localhost, which may be IPv4 or IPv6. */
 static bool reach(struct question *question)
 {
     static const char *const loopback[] = {"127.0.0.1", "::1"};
@@ -133,14 +134,14 @@ static bool reach(struct question *question)
         found = dial(question, &place);
         if (found == 0)
             return true;
-        /* Where there is no IPv6 that says nothing about the service. */
+        /* The IPv4 error is reported: IPv6 may not be available. */
         error = i == 0 ? found : error;
     }
     return error == ETIMEDOUT ? fail_late(question, "a connection")
                               : fail(question, "a connection", strerror(error));
 }
 
-/* Whether the socket is ready before the deadline. */
+/* Waits until the socket is ready.  Returns false at the deadline. */
 static bool await(const struct question *question, short events)
 {
     struct pollfd ready = {.fd = question->fd, .events = events};
@@ -175,14 +176,14 @@ static bool send_line(const struct question *question, const char *line)
     return true;
 }
 
-/* Some bytes (out): how many, 0 at the end, -1 after a failure. */
+/* Receives bytes.  Returns their number, 0 at the end, -1 on failure. */
 static ssize_t receive(const struct question *question, const char *expected,
     char *buffer, size_t nbytes)
 {
     while (await(question, POLLIN)) {
         ssize_t n = recv(question->fd, buffer, nbytes, 0);
 
-        /* A zero would hide what follows it. */
+        /* A zero byte would hide what follows it. */
         for (ssize_t i = 0; i < n; i++)
             if (buffer[i] == '\0')
                 buffer[i] = '?';
@@ -197,7 +198,7 @@ static ssize_t receive(const struct question *question, const char *expected,
     return -1;
 }
 
-/* Send a line, and receive one that begins with `expected`. */
+/* Sends a line, and receives one that must begin with `expected`. */
 static bool exchange(
     const struct question *question, const char *line, const char *expected)
 {
@@ -225,7 +226,7 @@ static bool exchange(
     return fail(question, said, found);
 }
 
-/* The answer, up to the end of the connection. */
+/* Receives the reply up to the end of the connection. */
 static bool receive_all(const struct question *question)
 {
     static const char expected[] = "the end of its answer";
@@ -245,8 +246,8 @@ static bool receive_all(const struct question *question)
     return n > 0 ? fail(question, "64 KiB at most", "more") : n == 0;
 }
 
-/* It waits for other processes in whole seconds, of which we wait for all: what it
- * has found by then is still to arrive. */
+/* Returns how many whole seconds the service may wait for other processes: half
+ * of the timeout, so that its reply arrives in time. */
 static long find_limit(int64_t timeout_ns)
 {
     int64_t seconds = timeout_ns / SYMC_NS_PER_S / 2;

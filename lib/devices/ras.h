@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL's RAS service (reliability, availability, serviceability): from NCCL 2.24 on
- * a thread of it in each process listens on a TCP port, and tells who asks in a few
- * lines of text how all processes of the job and their communicators are.
+ * NCCL's RAS service (reliability, availability, serviceability).  From NCCL
+ * 2.24 on, a thread of NCCL in each process listens on a TCP port and reports
+ * the state of the job's processes and communicators in lines of text.
  */
 #ifndef SYMC_DEVICES_RAS_H
 #define SYMC_DEVICES_RAS_H
 
 #include "base/base.h"
 
-#define SYMC_TRACE_RAS_MOST 65536 /* bytes of an answer that are kept */
+#define SYMC_TRACE_RAS_MOST 65536 /* most bytes of a reply that are kept */
 
-/* What it has said. */
+/* The reply of the service. */
 struct symc_trace_ras {
-    char
-        text[SYMC_TRACE_RAS_MOST + 1]; /* lines of printable ASCII; may be "" */
-    char error[256];                   /* why it is not whole; "": it is */
+    char text[SYMC_TRACE_RAS_MOST + 1]; /* lines of printable ASCII */
+    char error[256]; /* why text is incomplete; "": it is complete */
 };
 
-/* Where the service of this process is by NCCL's variables: "host:port"; NULL: it
- * is turned off. */
+/* Returns the address of this process's service by NCCL's variables,
+ * "host:port", or NULL if the service is disabled. */
 const char *symc_trace_ras_find(void);
 
-/* Ask there (out).  It has returned by that time, whatever is there: nothing, or
- * what never answers or never ends; and no signal comes of it. */
+/* Queries the service; ras is the result.  Returns within the timeout, even
+ * if there is no service, or it does not reply or does not end; raises no
+ * signal. */
 void symc_trace_ras_ask(
     const char *address, int64_t timeout_ns, struct symc_trace_ras *ras);
 

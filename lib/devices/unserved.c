@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As the CUDA module asks (cuda/find.c), without its headers.  A program may load
- * libcuda at any time.  The loader's count of objects says whether to search again,
- * and is asked for pages alone that are not known: a call on buffers of the host
- * costs a look for each.
+ * Queries libcuda as the CUDA module does (cuda/find.c), but without its
+ * headers.  A program may load libcuda at any time.  The loader's count of
+ * loaded objects shows whether to search for it again.  The count is read only
+ * for addresses in unknown pages: a call with host buffers costs one lookup per
+ * buffer.
  */
 #include "devices/unserved.h"
 
@@ -26,20 +27,20 @@ typedef int (*get_attributes_fn)(
 
 _Atomic uintptr_t symc_unserved_pages[SYMC_UNSERVED_PAGES];
 
-/* Of the process, as libcuda is. */
+/* Global, as libcuda is. */
 static struct {
     _Atomic(get_attributes_fn) get_attributes;
-    _Atomic uint64_t searched; /* dlpi_adds at the latest search */
+    _Atomic uint64_t searched; /* dlpi_adds at the last search */
 } finder;
 
 static int copy_adds(struct dl_phdr_info *info, size_t nbytes, void *adds)
 {
     if (nbytes >= offsetof(struct dl_phdr_info, dlpi_subs))
         *(uint64_t *)adds = info->dlpi_adds;
-    return 1; /* the count is the same in all of them */
+    return 1; /* every object reports the same count */
 }
 
-/* NULL: the process has no libcuda. */
+/* Searches for libcuda.  Returns NULL if the process has not loaded it. */
 static get_attributes_fn search(uint64_t adds)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD), *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The backends: the built-in ones are listed by name, without constructors;
- * modules are those of the library's folder.
+ * The backends of a world: built-in ones, listed by name without constructors,
+ * and modules in the library's folder.
  */
 #include "registry/registry.h"
 #include "backend/module.h"
@@ -23,9 +23,9 @@ const struct symc_backend *const *symc_registry_builtin(void)
     return builtin;
 }
 
-/* ---- which there are ---- */
+/* ---- the list of backends ---- */
 
-/* Add a backend after those of its priority. */
+/* Adds a backend after those of its priority. */
 static symmcoll_status_t add(
     struct symc_registry *registry, const struct symc_backend *backend)
 {
@@ -95,7 +95,7 @@ static symmcoll_status_t add_listed(
     return status;
 }
 
-/* The modules of the folder, in the order of their names. */
+/* Adds the modules of the folder in the order of their names. */
 static void add_installed(
     struct symc_registry *registry, const struct symc_log *log)
 {
@@ -133,7 +133,7 @@ symmcoll_status_t symc_registry_open(struct symc_registry *registry,
     return status;
 }
 
-/* ---- what they are asked ---- */
+/* ---- calls to backends ---- */
 
 struct symc_settings symc_registry_settings(const struct symc_config *config)
 {
@@ -323,7 +323,8 @@ bool symc_registry_is_captured(
     return false;
 }
 
-/* last: NULL: only the first byte is asked for. */
+/* Finds the memory of an address range; with last NULL, only of the first
+ * byte. */
 static enum symc_memory find(const struct symc_registry *registry,
     const void *first, const void *last, int16_t *device, bool *whole)
 {

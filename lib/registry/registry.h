@@ -1,114 +1,117 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Which backends a world may use, and which one serves what.
- */
+/* The backends that a world may use, and the choice of one for each purpose. */
 #ifndef SYMC_REGISTRY_REGISTRY_H
 #define SYMC_REGISTRY_REGISTRY_H
 
 #include "backend/backend.h"
 #include "devices/unserved.h"
 
-#define SYMC_BACKENDS 16 /* that a world may use */
+#define SYMC_BACKENDS 16 /* limit for one world */
 
 struct symc_registry {
-    const struct symc_backend *backends[SYMC_BACKENDS]; /* falling priority */
+    const struct symc_backend
+        *backends[SYMC_BACKENDS]; /* by falling priority */
     int count;
-    /* Of these, who know memory that is not the host's, in the same order. */
+    /* Those of them with find(), in the same order. */
     const struct symc_backend *finders[SYMC_BACKENDS];
-    int finds; /* how many these are */
-    /* There is no backend of device memory: what is there is refused. */
+    int finds; /* number of finders */
+    /* There is no backend for device memory: buffers there are refused. */
     bool unserved;
 };
 
-/* Whether an address is known to be the host's, for no backend has any other
- * memory. */
+/* Returns whether an address is known to be host memory because no backend has
+ * any other memory. */
 static inline bool symc_registry_is_hosts(
     const struct symc_registry *registry, const void *at)
 {
     return !registry->unserved || symc_unserved_is_hosts(at);
 }
 
-/* The built-in backends, NULL at the end. */
+/* Returns the built-in backends, with NULL at the end. */
 const struct symc_backend *const *symc_registry_builtin(void);
 
 /*
- * What the setting "backends" allows of those that are built in and those that
- * are modules, which are loaded.  Where it allows all, a module that cannot be
- * loaded is left out with a warning.
- * Errors: CONFIG (a name, and why there is no such backend).
+ * Builds the list of backends that the setting "backends" allows, and loads
+ * those that are modules.  If the setting allows all, a module that cannot be
+ * loaded is omitted with a warning.
+ *
+ * Errors: CONFIG (a name, and why there is no such backend), NO_MEMORY.
  */
 symmcoll_status_t symc_registry_open(struct symc_registry *registry,
     const struct symc_config *config, const struct symc_log *log);
 
-/* The settings as backends see them. */
+/* Returns the settings in the form that backends read. */
 struct symc_settings symc_registry_settings(const struct symc_config *config);
 
-/* What serves any of the backends of host memory. */
+/* Returns a layout that is large enough for each backend of host memory. */
 struct symc_backend_layout symc_registry_layout(
     const struct symc_registry *registry, const struct symc_config *config,
     int size);
 
-/* The first backend of such memory that can serve such a group.  Errors:
- * UNSUPPORTED, with every backend's reason. */
+/* Chooses the first backend of a kind of memory that can serve a group.
+ * Errors: UNSUPPORTED, with every backend's reason. */
 symmcoll_status_t symc_registry_choose(const struct symc_registry *registry,
     enum symc_memory memory, const struct symc_peers *peers,
     const struct symc_backend **backend);
 
-/* The first backend that has such memory of its own; NULL: none has. */
+/* Returns the first backend that allocates memory of a kind, or NULL. */
 const struct symc_backend *symc_registry_memory(
     const struct symc_registry *registry, enum symc_memory memory);
 
-/* The one that has memory of devices (out).  Errors: UNSUPPORTED (where: why there
- * is none for this device). */
+/* Finds the backend that allocates device memory.  `where` begins the message.
+ * Errors: UNSUPPORTED. */
 symmcoll_status_t symc_registry_find_device(
     const struct symc_registry *registry, const char *where, int device,
     const struct symc_backend **backend);
 
-/* A device (out, with what is done there) for one rank alone, until ops->close();
- * of the request, what open() reads but for fail.
- * Errors: those of open(), and UNSUPPORTED; each says where, and which device. */
+/* Opens a device for one rank; ops and local (out) are valid until
+ * ops->close().  The request has what open() reads, except fail.  Errors: those
+ * of open(), and UNSUPPORTED; each begins with `where` and the device. */
 symmcoll_status_t symc_registry_open_device(
     const struct symc_registry *registry, const char *where,
     struct symc_memory_request request, const struct symc_local_ops **ops,
     void **local);
 
-/* The same of what multiplies there (out), with the settings. */
+/* As symc_registry_open_device(), for products on a device, with the
+ * settings. */
 symmcoll_status_t symc_registry_open_compute(
     const struct symc_registry *registry, const struct symc_config *config,
     const char *where, struct symc_memory_request request,
     const struct symc_compute_ops **ops, void **compute);
 
-/* The same of what copies messages there (out); the error does not say where, nor which
- * device. */
+/* As symc_registry_open_device(), for copies of messages; errors have neither
+ * `where` nor, in general, the device. */
 symmcoll_status_t symc_registry_open_transfer(
     const struct symc_registry *registry, struct symc_memory_request request,
     const struct symc_transfer_ops **ops, void **transfer);
 
-/* Whether memory that is not the host's may be in this process by now; if not no
- * address need be looked for. */
+/* Returns whether this process may have memory other than the host's by now; if
+ * not, addresses need no lookup. */
 bool symc_registry_is_other_present(const struct symc_registry *registry);
 
-/* Whether a backend of such memory says that a stream is being captured. */
+/* Returns whether a backend of a kind of memory reports that a stream is being
+ * captured. */
 bool symc_registry_is_captured(const struct symc_registry *registry,
     enum symc_memory memory, void *stream);
 
-/* Which memory an address is in, and on which device; the host's where no
- * backend knows it, nor the driver where there is none for devices. */
+/* Returns the memory that an address is in, and its device; host memory if
+ * neither a backend nor, without a backend for devices, the driver knows it. */
 enum symc_memory symc_registry_find(
     const struct symc_registry *registry, const void *data, int16_t *device);
 
-/* The same of a first byte.  whole (out): the same is known of all until the last, and
- * that symc_registry_is_one() is true of both. */
+/* As symc_registry_find(), for the first byte of a range. whole (out): the
+ * result holds for all bytes up to the last, and symc_registry_is_one() is true
+ * for both. */
 enum symc_memory symc_registry_find_whole(const struct symc_registry *registry,
     const void *first, const void *last, int16_t *device, bool *whole);
 
-/* Where that device is SYMC_UNKNOWN_DEVICE: fail with the reason, DEVICE or
- * NO_MEMORY; where begins the detail. */
+/* Fails with the reason why the device is SYMC_UNKNOWN_DEVICE: DEVICE or
+ * NO_MEMORY.  `where` begins the detail. */
 symmcoll_status_t symc_registry_refuse(
     const struct symc_registry *registry, const char *where, const void *data);
 
-/* Whether two bytes are of one allocation, of which the first one is in memory that
- * is not the host's; also where no backend can tell. */
+/* Returns whether two bytes, of which the first is not in host memory, are in
+ * one allocation; true if no backend can determine it. */
 bool symc_registry_is_one(
     const struct symc_registry *registry, const void *first, const void *last);
 
