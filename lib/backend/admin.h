@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the members of a group have made together, see prepare(), for groups that
- * are made of it.
+ * Passing on what the members of a group have made with prepare() to groups
+ * that are made from the group.
  */
 #ifndef SYMC_BACKEND_ADMIN_H
 #define SYMC_BACKEND_ADMIN_H
@@ -10,34 +10,34 @@
 
 struct symc_core;
 
-/* A group that is made of another one, as a member of that sees it. */
+/* A group that is made from another one, from the view of a member of the
+ * latter. */
 struct symc_heir {
-    const struct symc_core
-        *core;      /* its own; NULL: this rank needs nothing, for it
-                                     is in none, or alone */
-    int color;      /* that its members alone have */
-    int rank, size; /* in it */
+    /* Of the new group; NULL: this rank is in no new group, or alone in one. */
+    const struct symc_core *core;
+    int color;      /* equal on the new group's members, and unique */
+    int rank, size; /* in the new group */
     int64_t timeout_ns;
 };
 
 /*
- * prepare() of the new group takes what is made here by core->inherit().  It may
- * be lost on a member at any time: then all of them make their own.
+ * prepare() of the new group takes what is made here through core->inherit().
+ * A member may lose it at any time: then all members make it themselves.
  */
 struct symc_admin_ops {
-    /* Under the ticket: whether there is something to split, which all members
-     * find alike. */
+    /* Returns whether there is something to split, equally on all members.
+     * Called under the ticket. */
     bool (*can_split)(void *state);
-    /* Collective, under the ticket, as prepare(), while no operation runs: split
-     * it; made (out) is the new group's part, NULL where this rank has none.  Of an
-     * error all members are told: then no part is left, and what was to be split
-     * may have to be made again. */
+    /* Collective, under the ticket like prepare(), while no operation runs:
+     * splits it. made (out) is the new group's part, NULL if this rank has
+     * none.  An error is sent to all members: then no part remains, and what
+     * was to be split may have to be made again. */
     symmcoll_status_t (*split)(
         void *state, const struct symc_heir *heir, void **made);
-    /* The group has failed, and a new one is made of its members but these ranks of it:
-     * what that may take; NULL: nothing.  This rank's alone. */
+    /* Returns what a group of this failed group's members, without the excluded
+     * ranks, may take over, or NULL.  Local. */
     void *(*hand_on)(void *state, const int *excluded, int count);
-    /* Nobody takes it; the new group's core is still there. */
+    /* Frees a part that was not taken.  The new group's core still exists. */
     void (*drop)(void *made);
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a backend is, and the core it is given.
+ * The interface of a backend, and the core that a backend uses.
  *
- * A backend moves the data of one group.  It is a const table of const tables;
- * NULL where it lacks something, and the core asks before it calls.  A module
- * links with nothing but the C library: `symc_core` is its only way back up.
+ * A backend moves the data of one group.  It is a const table of const tables.
+ * A NULL member is an operation that it lacks, and the core checks before it
+ * calls.  A module links only with the C library: `symc_core` is its only
+ * access to the library.
  */
 #ifndef SYMC_BACKEND_BACKEND_H
 #define SYMC_BACKEND_BACKEND_H
@@ -27,33 +28,33 @@ struct symc_fake;
 struct symc_algorithm_name;
 struct symc_settings;
 
-/* The members of a group, by group rank.  What is of a member on another
- * machine is NULL. */
+/* The members of a group, by group rank.  Entries of members on other machines
+ * are NULL. */
 struct symc_peers {
     int rank;
     int size;
-    bool threads; /* all of one process: pointers are good everywhere */
-    /* Of the memory that the backend is opened for, which this member's
-     * operations are on; 0 of the host. */
+    bool threads; /* all ranks are threads of one process and share pointers */
+    /* The device that this member's operations use, of the memory that the
+     * backend is opened for; 0 for the host. */
     int16_t device;
-    /* Of a device: the stream and a buffer of the operation it is opened for, or
-     * NULL. */
+    /* For a device: stream and a buffer of the operation that opens the
+     * backend, or NULL. */
     void *stream;
     const void *buffer;
-    /* The same: what allocate() or import() of a backend has returned, which is to be
-     * joined; or NULL. */
+    /* For a device: the result of a backend's allocate() or import(), and that
+     * backend, if joining it opens the backend; or NULL. */
     const struct symc_backend *owner;
     const void *memory;
     struct symc_doorbell *const *doorbells;
-    void *const *channels; /* zeroed, and on a multiple of SYMC_FALSE_SHARING */
-    void *const *staging;  /* address space, see core->reserve */
-    size_t staging_nbytes; /* of each: what the members have agreed on */
-    struct symc_fake *absent; /* the others are not there; NULL: they are */
+    void *const *channels;    /* zeroed; aligned to SYMC_FALSE_SHARING */
+    void *const *staging;     /* address space, see core->reserve */
+    size_t staging_nbytes;    /* of each; agreed by the members */
+    struct symc_fake *absent; /* simulates the other ranks; NULL: they exist */
 };
 
-/* The settings, each by its key: "host.chunk".  The key is of the table of
- * settings and the type is its own, or the value is 0 or ""; a word is an int, its place
- * in the range. */
+/* The settings, each read by its key, as "host.chunk".  The key must be in the
+ * table of settings and have the function's type, otherwise the value is 0 or
+ * "".  A choice is an int, the index of its word in the range. */
 struct symc_settings {
     const struct symc_config *config;
     bool (*get_bool)(const struct symc_config *config, const char *key);
@@ -61,302 +62,318 @@ struct symc_settings {
     size_t (*get_size)(const struct symc_config *config, const char *key);
     int64_t (*get_time)(const struct symc_config *config, const char *key);
     const char *(*get_text)(const struct symc_config *config, const char *key);
-    /* A variable of the environment that another library reads; NULL: it is not
-     * set. */
+    /* Returns an environment variable that another library reads, or NULL. */
     const char *(*get_variable)(const char *name);
 };
 
-/* Where the buffers of an operation are in the group's symmetric memory: which one,
- * by its number (0: in none), and from which byte of the parts on.  See
+/* The placement of an operation's buffers in the group's symmetric memory: the
+ * number of the allocation (0: none) and the offset in the parts.  See
  * placement.h. */
 struct symc_placement {
     uint64_t in, in_at;
     uint64_t out, out_at;
 };
 
-/* What is known of that. */
+/* The result of the comparison of placements. */
 enum symc_placed {
-    SYMC_PLACED_UNKNOWN, /* it has not been compared, or is not */
-    SYMC_PLACED_UNLIKE,  /* it is not the same on all members */
+    SYMC_PLACED_UNKNOWN, /* not compared, or not yet */
+    SYMC_PLACED_UNLIKE,  /* differs between members */
     SYMC_PLACED_ALIKE
 };
 
-/* What a backend may ask of the library.  `group` goes into every call. */
+/* The functions of the library that a backend may call.  `group` is the
+ * argument of every call. */
 struct symc_core {
     void *group;
-    const char *name;                   /* the group's */
-    const struct symc_ranks *ranks;     /* its members, in messages */
-    const struct symc_kind_info *kinds; /* by enum symc_kind */
+    const char *name;                   /* of the group */
+    const struct symc_ranks *ranks;     /* its members, for messages */
+    const struct symc_kind_info *kinds; /* indexed by enum symc_kind */
     const struct symc_settings *settings;
-    /* The group's symmetric memory, to be read while an operation is started,
+    /* The group's symmetric memory; may be read while an operation is started,
      * issued or advanced. */
     const struct symc_shared_table *shared;
     struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
 
-    /* Keep the detail of an error, as symc_fail(). */
+    /* Stores the detail of an error, as symc_fail(). */
     symmcoll_status_t (*fail)(symmcoll_status_t status, const char *format, ...)
         SYMC_PRINTF(2, 3);
     void (*log)(void *group, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
 
-    /* Collective: send every member a descriptor, receive everybody's (out, an
-     * array of size, owned by the caller). fd is borrowed; -1 sends none. */
+    /* Collective: sends a descriptor to every member and receives one from each
+     * (out, an array of size, owned by the caller). fd is borrowed; -1 sends
+     * none. */
     symmcoll_status_t (*exchange)(void *group, int fd, int *fds);
-    /* Collective, while a backend of a device is opened: tell every member so
-     * many bytes (the same everywhere, SYMC_GATHER_MOST at most), and read what
-     * all have told, by group rank. */
+    /* Collective, while a backend of a device is opened: sends nbytes bytes
+     * (equal on all members, at most SYMC_GATHER_MOST) to every member, and
+     * returns the bytes of all, by group rank. */
     symmcoll_status_t (*gather)(
         void *group, const void *mine, void *all, size_t nbytes);
-    /* While an operation with PREMUL_SUM is started: the factors of all members,
-     * by group rank. */
+    /* While an operation with PREMUL_SUM is started: returns the factors of all
+     * members, by group rank. */
     const double *(*factors)(void *group);
-    /* While an operation is prepared or started: whether any member captures it in
-     * a graph.  All find the same. */
+    /* While an operation is prepared or started: returns whether any member
+     * captures it in a graph.  Equal on all members. */
     bool (*captured)(void *group);
-    /* While an operation in which each pair of ranks has a count of its own is
-     * started: elements of the largest part of all pairs.  All find the same. */
+    /* While an operation with separate counts for each pair of ranks is
+     * started: returns the elements of the largest part of all pairs.  Equal on
+     * all members. */
     uint64_t (*largest)(void *group);
-    /* Whether the buffers of an operation are at the same place on all members, and
-     * where (out).  From the comparison of the operation on all find the same, while
-     * it is prepared and started; before, it is not known. */
+    /* Returns whether an operation's buffers have the same placement on all
+     * members, and the placement (out).  Equal on all members once the
+     * operation has been compared, while it is prepared and started; unknown
+     * before. */
     enum symc_placed (*placed)(void *group, const struct symc_op *op,
         struct symc_placement *placement);
-    /* While an operation is prepared: what the group that this one was made of has
-     * made for it, the backend's from now on; NULL: nothing, or it was taken. */
+    /* While an operation is prepared: returns what the group that this one was
+     * made from has made for it, which the backend then owns; NULL: nothing, or
+     * taken already. */
     void *(*inherit)(void *group);
-    /* Back this rank's staging with memory; the first call does the work. */
+    /* Backs this rank's staging with memory; only the first successful call
+     * does it. */
     symmcoll_status_t (*reserve)(void *group);
 
-    /* Note in the recorder that an operation has begun, when the time for that
-     * costs least; a second time does nothing.  Its end is the group's. */
+    /* Records that an operation has begun.  Called when the time for that costs
+     * least; a second call has no effect.  The group records the end. */
     void (*record)(void *group, const struct symc_op *op);
 
-    /* While an operation without a number is started, and others call one that
-     * has a number in its place: it takes that, too, so that the next one has the
-     * same on all members.  Returns it. */
+    /* While an operation without a number is started and other members call one
+     * with a number in its place: takes that number as well, so that the next
+     * operation has the same number on all members.  Returns the number. */
     uint64_t (*take_number)(void *group);
 
-    /* The rank has a communicator of NCCL more (1) or less (-1): while there are
-     * any, dumps of failures ask NCCL what it knows. */
+    /* Counts the rank's NCCL communicators: change is 1 or -1.  While there are
+     * any, dumps of failures include a report of NCCL. */
     void (*count_nccl)(void *group, int change);
 
-    /* Fail the group with the detail that fail() has kept, in the name of an
-     * operation; return its status. */
+    /* Fails the group with the detail that fail() has stored, on behalf of an
+     * operation.  Returns its status. */
     symmcoll_status_t (*raise)(
         void *group, const struct symc_op *op, symmcoll_status_t status);
 
-    /* Whether waiting for a member (-1: for none in particular) is in vain: the
-     * group has failed on any rank, or the member has left. */
+    /* Returns whether waiting for a member (-1: no particular one) cannot
+     * succeed: the group has failed on any rank, or the member has left. */
     bool (*failed)(void *group, int member);
-    /* After failed(), with the same member: the status for this operation, with
-     * its detail. */
+    /* After failed() with the same member: returns the status of this
+     * operation, with its detail. */
     symmcoll_status_t (*failure)(
         void *group, const struct symc_op *op, int member);
-    /* An operation's deadline has passed before these members started it: fail
-     * the group, and return the status. */
+    /* Fails the group because an operation's deadline has passed before these
+     * members started it.  Returns the status. */
     symmcoll_status_t (*expire)(
         void *group, const struct symc_op *op, const bool *missing);
-    /* The same of a receive to which only messages came that do not match it:
-     * which these are. */
+    /* As expire(), for a receive that got only messages that do not match;
+     * `found` describes them. */
     symmcoll_status_t (*unmatched)(void *group, const struct symc_op *op,
         const bool *missing, const char *found);
     int64_t (*now)(void); /* monotonic ns */
-    /* Whether a member has died or finalized. */
+    /* Returns whether a member has died or finalized. */
     bool (*gone)(void *group, int member);
-    /* The status, with its detail, of an operation to which these members did
-     * not come in time; the group does not fail of it. */
+    /* Returns the status, with its detail, of an operation that these members
+     * did not start in time.  Does not fail the group. */
     symmcoll_status_t (*absent)(
         void *group, const struct symc_op *op, const bool *missing);
 
-    /* Wait for a word that a member writes, as symc_wait_long(): it has at
-     * least that value, failed() of that member, or the time has passed. */
+    /* Waits for a word that a member writes, as symc_wait_long(): until it is
+     * at least target, failed() of that member, or the timeout. */
     enum symc_wait_end (*wait)(void *group, const _Atomic uint64_t *word,
         uint64_t target, int member, struct symc_wait_budget *budget);
-    /* A word has been written, or an operation got further: wake a member's
-     * threads that wait; -1: all members'.  Any thread may call it. */
+    /* Wakes a member's waiting threads, -1: all members', after a word has been
+     * written or an operation has progressed.  Any thread may call it. */
     void (*wake)(void *group, int member);
 };
 
-#define SYMC_GATHER_MOST 4096 /* bytes of a member, see core->gather */
+#define SYMC_GATHER_MOST 4096 /* bytes per member, see core->gather */
 
-/* Operations that may have been issued and are not compared yet; a power of
- * two. */
+/* The most operations that are issued and not yet compared; a power of two. */
 #define SYMC_FLIGHTS 16
 
-/* How closely an issued operation is looked at. */
+/* The extent of the checks of an issued operation. */
 enum symc_advance {
-    SYMC_ADVANCE_PEEK,   /* at what has been written, and nothing that costs */
-    SYMC_ADVANCE_LOOK,   /* at failures and deaths, too */
-    SYMC_ADVANCE_EXPIRED /* the last time: its deadline has passed */
+    SYMC_ADVANCE_PEEK,   /* what has been written, at no cost */
+    SYMC_ADVANCE_LOOK,   /* also failures and deaths */
+    SYMC_ADVANCE_EXPIRED /* last check: the deadline has passed */
 };
 
 /*
  * Operations.  The group calls start(), issue() and advance() in the order of
- * calls, and one at a time; what it has started it tests, until that has a
- * final status or is cancelled.
+ * calls, one at a time.  It tests what it has started until that has a final
+ * status or is cancelled.
  *
- * A backend of host memory compares what the members pass before it moves
- * anything, and it alone: an operation of another memory it compares in the
- * same way and does nothing else.  Then all members start it in the backend of
- * that memory, in the same order.
+ * Only a backend of host memory compares the members' arguments, before it
+ * moves any data.  It also compares operations on other memory, and does
+ * nothing else for them.  Then all members start the operation in the backend
+ * of that memory, in the same order.
  *
- * One of a kind with SYMC_MOVES has a struct symc_mover at op->out, which is there
- * until start() has returned: a device enqueues what that says.
+ * An operation of a kind with SYMC_MOVES has a struct symc_mover at op->out,
+ * valid until start() has returned: a device enqueues what it says.
  *
- * An operation of a device runs from its start() on, beside those that are
- * started after it: any number of them run, and end in any order.  The group
- * makes one call at a time of all those that a device has here, but for mark()
- * and abort().
+ * An operation of a device runs from its start() on, concurrently with those
+ * that are started later: any number of them run, and end in any order.  The
+ * group makes one call at a time to all functions here of a device, except
+ * mark(), abort() and those that say so.
  *
- * An error of start() is one that all members have alike, for it follows from
- * the operation; any other error, and each of test() and follow(), fails the
+ * An error of start() is equal on all members, because it follows from the
+ * operation; any other error, and every error of test() and follow(), fails the
  * group.
  */
 struct symc_coll_ops {
-    /* Which kinds it serves; NULL: all operations of all members. */
+    /* Returns whether it serves a kind; NULL: all operations of all members. */
     bool (*serves)(const struct symc_kind_info *info);
-    /* Of a device: it searches what is sent for NaN, as errors.nan_check says. */
+    /* Device: it checks data to be sent for NaN, see errors.nan_check. */
     bool searches;
-    /* Do it, and return the final status; or begin, and return IN_PROGRESS and
-     * a token (not NULL) for test(), or where the backend has advance(), for
-     * that.  A device enqueues it, and returns OK without a token where it has
-     * been captured: then each replay of the graph enqueues it.  mark is what
-     * mark() returned, and the backend's from now on; NULL: nothing was
-     * marked.  An error with a token: a part of it has been enqueued, and is to
-     * be cancelled. */
+    /*
+     * Runs an operation and returns the final status; or begins it, and returns
+     * IN_PROGRESS and a token (not NULL) for test(), or for advance() if the
+     * backend has that.  A device enqueues it, and returns OK without a token
+     * if it is captured: then each replay of the graph enqueues it. mark is the
+     * result of mark(), owned by the backend from now on; NULL: none.  An error
+     * with a token means that a part has been enqueued and must be cancelled.
+     */
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void *mark, void **token);
-    /* IN_PROGRESS or the final status, after which the token is the backend's.
-     * What it calls core->wake() for may have got further. */
+    /* Returns IN_PROGRESS or the final status, after which the backend owns the
+     * token.  It may progress after core->wake(). */
     symmcoll_status_t (*test)(void *state, void *token);
-    /* Optional, of a device: of what test() has just returned IN_PROGRESS for: OK,
-     * or why it will not end as it should.  Then it is cancelled. */
+    /* Optional, device: checks an operation for which test() has just returned
+     * IN_PROGRESS.  Returns OK, or the reason why it cannot end normally; it is
+     * then cancelled. */
     symmcoll_status_t (*watch)(void *state, void *token);
-    /* Optional, of a device: for how many ns what test() has just returned OK
-     * for was on it; 0: that was not measured. */
+    /* Optional, device: returns how many ns the operation for which test() has
+     * just returned OK was on the device; 0: not measured. */
     int64_t (*took)(void *state);
-    /* Optional, of a device: its time is over.  Ask those of its kernels that run
-     * for whom they wait, and tell it by core->expire(); the status of that, or OK:
-     * none has said so.  The group fails then, and all that runs is cancelled. */
+    /* Optional, device: the operation's time has passed.  Determines the
+     * members that its running kernels wait for and passes them to
+     * core->expire().  Returns the status of that, or OK if no kernel has
+     * reported any.  The group then fails, and all operations are cancelled. */
     symmcoll_status_t (*expire)(void *state, void *token);
-    /* Stop.  IN_PROGRESS: bytes of the caller may still change, ask again; any
-     * other: none will, and the token is the backend's. */
+    /* Stops an operation.  IN_PROGRESS: the caller's bytes may still change,
+     * call again; any other status: they do not, and the backend owns the
+     * token. */
     symmcoll_status_t (*cancel)(void *state, void *token);
 
-    /* Optional, of a device: what this rank alone can see to be wrong, at the
-     * call, before the operation has a number: INVALID.  As mark() it may be
-     * called at any time; not before the backend is open: start() then fails
-     * the group. */
+    /* Optional, device: checks what this rank alone can find invalid, at the
+     * call, before the operation has a number.  Returns INVALID.  May be called
+     * at any time, as mark(), but not before the backend is open: start() then
+     * fails the group. */
     symmcoll_status_t (*check)(void *state, const struct symc_op *op);
-    /* Optional, of a device: whether what is enqueued there reaches an address of its
-     * memory, which another part of the program may have for itself.  where, what: of the
-     * message, "send" and "the buffer".  As check().  Errors: INVALID. */
+    /* Optional, device: checks that enqueued operations can access an address
+     * of device memory, which another part of the program may have made
+     * private. where and what are for the message: "send" and "the buffer".
+     * May be called as check().  Errors: INVALID. */
     symmcoll_status_t (*reach)(
         void *state, const char *where, const char *what, const void *at);
-    /* Optional, of a device: the name of the library, other than the driver, in which
-     * a call that enqueues is now; NULL: in the driver.  Any thread may call it at
-     * any time, beside any other call. */
+    /* Optional, device: returns the name of the library, other than the driver,
+     * in which an enqueuing call currently is; NULL: in the driver.  Any thread
+     * may call it at any time, concurrently with any other call. */
     const char *(*inside)(void *state);
-    /* Optional, both or none, of a device: whether an operation has a use for something
-     * that the members first have to make together, alike on all of them, and making it:
-     * collective, before start() of that operation.  prepare() may call
-     * core->gather, as open(); so it may last, and test(), cancel(), mark() and
-     * abort() are called beside it.  Its error is told to all members, and kept: they go
-     * on without, and it is not called again, but some times after INVALID. */
+    /*
+     * Optional, both or none, device. needs() returns, equally on all members,
+     * whether an operation needs something that the members have to make
+     * together first. prepare() makes it: collective, before start() of that
+     * operation.  It may call core->gather, like open(), and take long; test(),
+     * cancel(), mark() and abort() are called concurrently.  Its error is sent
+     * to all members and stored: they continue without it, and it is not called
+     * again, except a limited number of times after INVALID.
+     */
     bool (*needs)(void *state, const struct symc_op *op);
     symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
-    /* Optional: it has failed on a member, as all know, and none is to use what it
-     * has made on this one. */
+    /* Optional: prepare() has failed on a member, as all members have learned,
+     * and this member must not use what it has made. */
     void (*forgo)(void *state);
-    /* Optional, both or none, of a device: note how far op->stream is at the
-     * call, for start().  On the caller's thread, before the members are
-     * compared; any thread may call it at any time.  Not called for an
-     * operation that is `direct`, nor before the backend is open: start() then
-     * takes the stream as it is.  NULL: it cannot, and start() does that. */
+    /* Optional, both or none, device: marks how far op->stream is at the call,
+     * for start().  Called on the caller's thread before the members compare;
+     * any thread may call it at any time.  Not called for an operation that is
+     * `direct`, nor before the backend is open: start() then uses the stream's
+     * state.  Returns NULL if it cannot, with the same effect. */
     void *(*mark)(void *state, const struct symc_op *op);
-    /* What was marked will not be started; any thread may call it at any time. */
+    /* Frees a mark that will not be started; any thread may call it at any
+     * time. */
     void (*unmark)(void *state, void *mark);
-    /* Optional, of a device: how it would do an operation of a group of so many
-     * ranks, a device each, with these settings.  No group is open for it. */
+    /* Optional, device: names the algorithm for an operation in a group of size
+     * ranks with a device each, with these settings.  Needs no open group. */
     struct symc_algorithm_name (*describe)(const struct symc_settings *settings,
         int size, const struct symc_kind_info *info, const struct symc_op *op);
-    /* Optional, of a device: have what is enqueued on a stream of the caller's
-     * (NULL: the device's default one) from now on run after what the token
-     * stands for has completed, without waiting.  Without it a wait for the
-     * work waits until it has, as where it returns IN_PROGRESS: not on that
-     * stream.  INVALID: that stream cannot be used now; any other error fails the
-     * group. */
+    /* Optional, device: makes what is enqueued on a caller's stream (NULL:
+     * the device's default one) from now on run after the operation of the
+     * token, without blocking.  Without it, or if it returns IN_PROGRESS
+     * (not on that stream), a wait for the work blocks until the operation
+     * has completed.  INVALID: that stream cannot be used now; any other
+     * error fails the group. */
     symmcoll_status_t (*follow)(void *state, void *token, void *stream);
 
-    /* Optional, of a device: have all that runs, and all that is started from
-     * now on, wait for nobody any more.  The group has failed.  Any thread may
-     * call it at any time, beside any other call. */
+    /* Optional, device: makes all operations, running and started later, stop
+     * waiting for other members.  The group has failed.  Any thread may call it
+     * at any time, concurrently with any other call. */
     void (*abort)(void *state);
-    /* Optional, of a device: look at kernels that no token stands for, since they
-     * are started without a call.  IN_PROGRESS: there may be some, now or later;
-     * OK: there are none.  An error is that of a call, op (out); it fails the
+    /* Optional, device: checks kernels that have no token, because graphs start
+     * them without a call.  IN_PROGRESS: there may be some, now or later; OK:
+     * there are none.  An error belongs to a call, op (out), and fails the
      * group. */
     symmcoll_status_t (*look)(void *state, struct symc_op *op);
 
-    /* Of host memory: the factors of all members, of the operation with
-     * PREMUL_SUM on other memory that it has compared last. */
+    /* Host memory: returns the factors of all members of the PREMUL_SUM
+     * operation on other memory that was compared last. */
     const double *(*factors)(void *state);
-    /* The same: whether any member captures what it has compared last. */
+    /* Host memory: returns whether any member captures the operation compared
+     * last. */
     bool (*captured)(void *state);
-    /* The same: see core->largest. */
+    /* Host memory: see core->largest. */
     uint64_t (*largest)(void *state);
-    /* Optional: see core->placed. */
+    /* Host memory, optional: see core->placed. */
     enum symc_placed (*placed)(void *state, const struct symc_op *op,
         struct symc_placement *placement);
 
     /* Optional, all or none: operations that are begun and end later, in the
-     * order of issue.  issue() begins one without waiting, or returns false
-     * where it cannot; then nothing has happened. */
+     * order of issue. issue() begins one without waiting, or returns false if
+     * it cannot, without any effect. */
     bool (*issue)(void *state, const struct symc_op *op);
-    /* End the oldest one, if it can: IN_PROGRESS or its status. */
+    /* Ends the oldest operation if possible.  Returns IN_PROGRESS or its
+     * status. */
     symmcoll_status_t (*advance)(
         void *state, const struct symc_op *op, enum symc_advance how);
-    /* In a group that has failed, before the next advance(): one that was issued
-     * ends with that, and without the caller's memory. */
+    /* In a failed group, before the next advance(): makes an issued operation
+     * end then, without access to the caller's memory. */
     void (*give_up)(void *state, const struct symc_op *op);
-    /* Wait until advance() may get further, or the budget is spent.  Any thread
+    /* Waits until advance() may progress, or the budget is spent.  Any thread
      * may call it at any time. */
     void (*doze)(
         void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 };
 
-/* What serves an operation. */
+/* The algorithm that serves an operation. */
 struct symc_algorithm_name {
     const char *name;
-    const char *help; /* a line */
+    const char *help; /* one line */
 };
 
-/* Bytes of a member's part of a group's segment. */
+/* The bytes of a member's part of a group's segment. */
 struct symc_backend_layout {
     size_t channel;
-    size_t staging;       /* what serves best; more has no use */
-    size_t staging_least; /* what it cannot do without */
+    size_t staging;       /* the optimum; more has no effect */
+    size_t staging_least; /* the minimum */
 };
 
-/* What is asked of a backend, before any group is open. */
+/* The arguments of calls to a backend without an open group. */
 struct symc_memory_request {
     const struct symc_settings *settings;
     symmcoll_status_t (*fail)(symmcoll_status_t status, const char *format, ...)
         SYMC_PRINTF(2, 3);
     int device;
-    bool threads;  /* all ranks are of one process: no other maps it */
-    bool words;    /* it is for words, and needs no multicast address */
-    bool sums;     /* of one rank: add(), convert(), move() have kernels */
+    bool threads;  /* all ranks are in one process: no other process maps it */
+    bool words;    /* for single words, without a multicast address */
+    bool sums;     /* for one rank: add(), convert(), move() need kernels */
     size_t nbytes; /* 1 or more */
-    /* Where that is, whatever thread asks; NULL: nobody knows.  A stream and a buffer
-     * that are of it, and, of the backend's, the state of a group there, and memory that
-     * allocate() or import() has returned. */
+    /* The context of the device, as given by any of these; all NULL: unknown.
+     * A stream and a buffer of the context; of the backend, the state of a
+     * group there and memory that allocate() or import() has returned. */
     void *stream;
     const void *buffer;
     void *state;
     const void *memory;
-    /* Optional, of memory: for what free() and leave() cannot release, with `of`. */
+    /* Optional, for memory: logs what free() and leave() cannot release, with
+     * `of`. */
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
     void *of;
@@ -366,60 +383,64 @@ struct symc_memory_request {
 #define SYMC_UNKNOWN_DEVICE (-2)
 
 struct symc_backend {
-    /* Of a module: SYMC_BACKEND_INTERFACE, which the loader compares with its
-     * own; first, whatever else changes. */
+    /* Module: SYMC_BACKEND_INTERFACE, which the loader compares with its own.
+     * Always the first member. */
     uint64_t interface;
     const char *name;
-    uint32_t priority;       /* larger is tried first, of one kind of memory */
-    enum symc_memory memory; /* whose operations it serves */
+    uint32_t priority;       /* higher ones are tried first, for one kind of
+                                memory */
+    enum symc_memory memory; /* of the operations that it serves */
 
-    /* Whether an address is in that memory, and on which device; SYMC_NO_DEVICE
-     * where it was, and nobody can read there any more; SYMC_UNKNOWN_DEVICE where
-     * it cannot be asked.  NULL: memory is the host's, or nobody asks.  Any thread
-     * may call it at any time. */
+    /* Returns whether an address is in that memory, and on which device:
+     * SYMC_NO_DEVICE if it was there and is no longer accessible,
+     * SYMC_UNKNOWN_DEVICE if the driver cannot be queried.  NULL: host memory, or not to be queried.  Any
+     * thread may call it at any time. */
     bool (*find)(const void *data, int16_t *device);
-    /* Where that may be: fail with the reason why it could not be asked the last
-     * time; where begins the detail.  Any thread may call it at any time. */
+    /* Needed if find() may set SYMC_UNKNOWN_DEVICE: fails with the reason of
+     * the last time; `where` begins the detail.  Any thread may call it at any
+     * time. */
     symmcoll_status_t (*refuse)(
         symmcoll_status_t (*fail)(
             symmcoll_status_t status, const char *format, ...),
         const char *where, const void *data);
-    /* Optional: whether there may be any such memory in the process by now.
-     * Asked once in a call, before find() of its buffers, and as often. */
+    /* Optional: returns whether the process may have such memory by now.
+     * Called once per call, before find() of its buffers. */
     bool (*is_present)(void);
-    /* Optional: whether both bytes, of which find() knows the first, are of one
-     * allocation, or of addresses that were reserved at once.  Any thread may call
-     * it at any time. */
+    /* Optional: returns whether two bytes, the first of which find() knows, are
+     * in one allocation or in one reserved range of addresses.  Any thread may
+     * call it at any time. */
     bool (*is_one)(const void *first, const void *last);
-    /* Optional: find() of the first byte.  whole (out): memory that is one has all
-     * bytes from that to the last, so that find() of the last and is_one() have no more
-     * to tell; false: that is not known.  Any thread may call it at any time. */
+    /* Optional: find() of the first byte of a range. whole (out): all bytes up
+     * to the last are in one such memory, so that find() of the last and
+     * is_one() need not be called; false: unknown.  Any thread may call it at
+     * any time. */
     bool (*find_whole)(
         const void *first, const void *last, int16_t *device, bool *whole);
-    /* Optional: whether a stream of a caller's is being captured in a graph; no
-     * group is open for it.  Any thread may call it at any time. */
+    /* Optional: returns whether a caller's stream is being captured in a graph;
+     * needs no open group.  Any thread may call it at any time. */
     bool (*is_captured)(void *stream);
 
-    /* What a backend of host memory wants of every member's part of a group's
-     * segment, for a group of so many; NULL: nothing. */
+    /* Host memory: sets what every member's part of a group's segment needs in
+     * a group of size ranks; NULL: nothing. */
     void (*layout)(const struct symc_settings *settings, int size,
         struct symc_backend_layout *layout);
-    /* OK where this backend can serve such a group, else the reason. */
+    /* Returns OK if this backend can serve such a group, otherwise the
+     * reason. */
     symmcoll_status_t (*probe)(const struct symc_peers *peers);
-    /* core and peers are borrowed until close().  All members call it, and use
-     * the backend if it returns OK to all of them.  A backend of other memory
-     * than the host's finds no channels and no staging. */
+    /* Opens the backend for a group. core and peers are borrowed until close().
+     * All members call it, and use the backend if it returns OK on all of them.
+     * A backend of other than host memory gets no channels and no staging. */
     symmcoll_status_t (*open)(const struct symc_core *core,
         const struct symc_peers *peers, void **state);
-    /* Where a cancel() has not ended it keeps what is still in use, but calls
-     * the core no more. */
+    /* Closes a group's state.  If a cancel() has not finished, the backend
+     * keeps what is still in use, but does not call the core any more. */
     void (*close)(void *state);
     const struct symc_coll_ops *coll;
-    const struct symc_memory_ops *mem;  /* NULL: it has no memory of its own */
-    const struct symc_local_ops *local; /* the same */
-    const struct symc_compute_ops *compute;   /* NULL: it multiplies nothing */
-    const struct symc_transfer_ops *transfer; /* NULL: it copies no messages */
-    const struct symc_admin_ops *admin;       /* NULL: it hands nothing on */
+    const struct symc_memory_ops *mem;        /* NULL: it allocates no memory */
+    const struct symc_local_ops *local;       /* NULL: no calls for one rank */
+    const struct symc_compute_ops *compute;   /* NULL: no products */
+    const struct symc_transfer_ops *transfer; /* NULL: no copies of messages */
+    const struct symc_admin_ops *admin;       /* NULL: nothing to pass on */
 };
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The module loader.
- */
+/* Finds and loads modules. */
 #include "backend/module.h"
 #include "backend/interface.h"
 #include "base/descriptor.h"
@@ -25,7 +23,8 @@ const char *symc_module_folder(void)
     return folder != NULL && folder[0] != '\0' ? folder : SYMC_MODULE_DIR;
 }
 
-/* A name becomes part of a path: letters, digits and underscores only. */
+/* Checks that a name can be part of a path: lower-case letters, digits and
+ * underscores only. */
 static bool is_name(const char *name)
 {
     return name[0] != '\0' &&
@@ -43,7 +42,8 @@ bool symc_module_name(const char *file, char *name, size_t nbytes)
     return true;
 }
 
-/* What is there, and is no file: opening a FIFO would wait for a writer. */
+/* Returns whether a path exists and is no regular file: opening a FIFO would
+ * wait for a writer. */
 static bool is_other(const char *path)
 {
     struct stat found;
@@ -52,9 +52,9 @@ static bool is_other(const char *path)
 }
 
 /*
- * Whether a shared object is shorter than its headers say: the loader maps it as
- * they say, and reading beyond the end of a file is a SIGBUS.  What is no such
- * object is the loader's to refuse.
+ * Returns whether a shared object is shorter than its headers say: the loader
+ * maps it by its headers, and access beyond the end of a file is a SIGBUS.
+ * Files that are no shared objects are left for the loader to refuse.
  */
 static bool is_cut_off(const char *path)
 {

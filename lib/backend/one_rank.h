@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a backend of devices does for one rank alone, without a group: memory,
- * copies, sums and times in the order of a stream, copies of messages, and products of
- * matrices.
+ * The functions of a backend of devices for one rank, without a group: memory,
+ * copies, sums and times in the order of a stream, copies of messages, and
+ * products of matrices.
  */
 #ifndef SYMC_BACKEND_ONE_RANK_H
 #define SYMC_BACKEND_ONE_RANK_H
@@ -13,20 +13,21 @@
 
 struct symc_memory_request;
 
-#define SYMC_STRIDED_DIMS 9 /* a tensor's, and one that was cut in two */
+#define SYMC_STRIDED_DIMS 9 /* of a tensor, and one dimension split in two */
 
-/* Elements that become contiguous, in row-major order; strides in elements. */
+/* Elements that become contiguous, in row-major order.  Strides are in
+ * elements. */
 struct symc_strided {
     void *out;
     const void *in;
     size_t elem; /* bytes */
     int ndim;
     const int64_t *shape, *strides;
-    bool spread; /* the other way: in is contiguous, the strides are out's */
+    bool spread; /* the reverse: in is contiguous, the strides are out's */
 };
 
-/* out = factor * in[0] + factor * in[1], as symc_reduce() does it, of a type that
- * has averages; out may be one of them.  One source times 1 is a copy. */
+/* out = factor * in[0] + factor * in[1], as by symc_reduce(), for a type with
+ * averages; out may be one of them.  One source with factor 1 is a copy. */
 struct symc_local_sum {
     enum symmcoll_dtype dtype;
     size_t elem; /* bytes */
@@ -37,44 +38,44 @@ struct symc_local_sum {
     double factor;
 };
 
-/* Bytes of a buffer, and where they are beside it. */
+/* Bytes of a buffer, and the separate place of those bytes. */
 struct symc_local_piece {
     void *at;
     size_t offset; /* in the buffer */
     size_t nbytes;
 };
 
-/* Pieces that are copied to their buffer: offsets ascend, and none overlaps another. */
+/* Pieces that are copied to their buffer, by ascending offset, without
+ * overlap. */
 struct symc_local_pieces {
     void *buffer;
     const struct symc_local_piece *pieces;
     size_t n;
-    bool spread; /* the other way: from the buffer */
+    bool spread; /* the reverse: from the buffer */
 };
 
 /*
- * What one rank does alone on a device, without a group: memory that no other
- * rank maps, and copies.  All of it is enqueued on a stream of the caller's (NULL:
- * the device's default one), in whose order it happens; no call waits.  Any thread
- * may call it at any time.
+ * Functions for one rank on a device, without a group: memory that no other
+ * rank maps, and copies.  They enqueue on a caller's stream (NULL: the device's
+ * default one) and do not wait.  Any thread may call them at any time.
  */
 struct symc_local_ops {
-    /* A device (out), until close(); of the request, fail, device, sums and where
-     * that is are read.
-     * Errors: UNSUPPORTED (no driver), INVALID (no such device), DEVICE. */
+    /* Opens a device (out), until close().  Reads fail, device, sums and the
+     * context of the request.  Errors: UNSUPPORTED (no driver), INVALID (no
+     * such device), DEVICE. */
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **local);
     void (*close)(void *local);
-    /* Whether open() of another request of the same device would be as good: of it,
-     * where that is is read. */
+    /* Returns whether open() of another request for the same device would have
+     * the same result.  Reads the context of the request. */
     bool (*serves)(
         const void *local, const struct symc_memory_request *request);
-    /* Memory (out) for what comes later in the stream, of any content.
-     * Errors: NO_MEMORY, UNSUPPORTED (the stream is captured), INVALID (it is of
-     * another context), DEVICE. */
+    /* Allocates memory (out), uninitialised, for later work of the stream.
+     * Errors: NO_MEMORY, UNSUPPORTED (the stream is captured), INVALID (it is
+     * of another context), DEVICE. */
     symmcoll_status_t (*allocate)(
         void *local, void *stream, size_t nbytes, void **at);
-    /* After what has come in the stream. */
+    /* Frees memory after the stream's earlier work. */
     symmcoll_status_t (*free)(void *local, void *stream, void *at);
     symmcoll_status_t (*copy)(
         void *local, void *stream, const struct symc_strided *copy);
@@ -82,23 +83,25 @@ struct symc_local_ops {
         void *local, void *stream, void *at, size_t nbytes);
     symmcoll_status_t (*move)(
         void *local, void *stream, const struct symc_local_pieces *pieces);
-    /* Addresses are multiples of what the type's parts have bytes. */
+    /* Addresses are multiples of the size of a type's parts. */
     symmcoll_status_t (*add)(
         void *local, void *stream, const struct symc_local_sum *sum);
-    /* As symc_convert(); addresses are multiples of the elements'. */
+    /* As symc_convert(); addresses are multiples of the size of elements. */
     symmcoll_status_t (*convert)(
         void *local, void *stream, const struct symc_conversion *conversion);
-    /* What comes later in the stream is done after what has come in another one. */
+    /* Orders the stream's later work after the earlier work of another
+     * stream. */
     symmcoll_status_t (*follow)(void *local, void *stream, void *other);
-    /* IN_PROGRESS: the stream has work left. */
+    /* Returns IN_PROGRESS if the stream has work left. */
     symmcoll_status_t (*query)(void *local, void *stream);
-    /* Whether the stream is being captured (out). */
+    /* Returns in captured whether the stream is being captured. */
     symmcoll_status_t (*ask_captured)(
         void *local, void *stream, bool *captured);
-    /* Where the stream is (out), to measure time from or to; NULL: it is captured. */
+    /* Marks the stream's position (out), to measure time from or to; NULL: it
+     * is captured. */
     symmcoll_status_t (*mark)(void *local, void *stream, void **mark);
-    /* How long the device took from one to another (out): IN_PROGRESS until the
-     * later one has been reached. */
+    /* Measures the device's time from one mark to another (out).  Returns
+     * IN_PROGRESS until the later one has been reached. */
     symmcoll_status_t (*elapsed)(
         void *local, void *from, void *to, int64_t *ns);
     void (*unmark)(void *local, void *mark);
@@ -106,91 +109,95 @@ struct symc_local_ops {
 
 #define SYMC_STAGING_HANDLE 64 /* bytes */
 
-/* Memory of a device that its owner has made for other ranks to read.  Travels between
- * ranks. */
+/* Memory of a device that its owner has made readable for other ranks.  Travels
+ * between ranks. */
 struct symc_staging {
-    unsigned char
-        handle[SYMC_STAGING_HANDLE]; /* for others, in the backend's form */
-    uint64_t at;                     /* where its owner has it */
+    unsigned char handle[SYMC_STAGING_HANDLE]; /* for other ranks; opaque */
+    uint64_t at;                               /* its owner's address */
 };
 
 /*
- * What copies messages between devices of two ranks, for one of them: the sender into
- * its own staging, the receiver out of that.  Copies are on a stream of the backend's, and
- * what is before them there has no more to wait for.  One thread makes the calls of
- * reach(), copy() and reached(), and any may make the others beside it.
+ * Functions that copy messages between the devices of two ranks, for one of
+ * them: the sender into its own staging, the receiver from it.  Copies are on a
+ * stream of the backend, whose earlier work never waits for anything else.  One
+ * thread calls reach(), copy() and reached(); any thread may call the others
+ * concurrently.
  */
 struct symc_transfer_ops {
-    /* A device (out), until close(); of the request, fail, device and where that is are
-     * read.  Errors: UNSUPPORTED (no driver), INVALID (no such device), NO_MEMORY,
-     * DEVICE. */
+    /* Opens a device (out), until close().  Reads fail, device and the context
+     * of the request.  Errors: UNSUPPORTED (no driver), INVALID (no such
+     * device), NO_MEMORY, DEVICE. */
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **transfer);
-    /* All that copy() has begun has ended: other ranks' staging is not used any more. */
+    /* Unmaps other ranks' staging.  All copies have ended. */
     void (*leave)(void *transfer);
-    /* After leave().  keep: other ranks may use this one's, which remains as long as its
-     * context. */
+    /* Closes it after leave(). keep: other ranks may still use this rank's
+     * staging, which then stays as long as its context. */
     void (*close)(void *transfer, bool keep);
-    /* As that of struct symc_local_ops. */
+    /* As serves() in struct symc_local_ops. */
     bool (*serves)(
         const void *transfer, const struct symc_memory_request *request);
-    /* This rank's staging (out), until close(), of so many bytes, as the first call said.
-     * It may wait for what runs on the device; any thread may call it at any time.
-     * Errors: NO_MEMORY, UNSUPPORTED (others
-     * cannot read it), DEVICE. */
+    /* Returns this rank's staging (out), until close(), with the size of the
+     * first call.  It may wait for work on the device; any thread may call it
+     * at any time.  Errors: NO_MEMORY, UNSUPPORTED (others cannot read it),
+     * DEVICE. */
     symmcoll_status_t (*stage)(
         void *transfer, size_t nbytes, struct symc_staging *staging);
-    /* Where another rank's staging is here (out), until close(); threads: that rank is of
-     * this process.  Errors: NO_MEMORY, UNSUPPORTED, DEVICE. */
+    /* Maps another rank's staging at an address (out), until close(). threads:
+     * that rank is in this process.  Errors: NO_MEMORY, UNSUPPORTED, DEVICE. */
     symmcoll_status_t (*reach)(void *transfer,
         const struct symc_staging *staging, bool threads, void **at);
-    /* How far a caller's stream is (out; NULL: the device's default one).
-     * Errors: INVALID (it is captured, or of another context), NO_MEMORY, DEVICE. */
+    /* Marks the position of a caller's stream (out; NULL: the device's default
+     * one).  Errors: INVALID (it is captured, or of another context),
+     * NO_MEMORY, DEVICE. */
     symmcoll_status_t (*mark)(void *transfer, void *stream, void **mark);
-    /* Begin to copy; its end (out). */
+    /* Begins a copy; mark (out) is its end. */
     symmcoll_status_t (*copy)(
         void *transfer, void *to, const void *from, size_t nbytes, void **mark);
-    /* IN_PROGRESS: the device is not so far yet. */
+    /* Returns IN_PROGRESS if the device has not reached the mark yet. */
     symmcoll_status_t (*reached)(void *transfer, void *mark);
     void (*unmark)(void *transfer, void *mark);
 };
 
 /*
- * Products of matrices on a device, which movers enqueue.  Calls of what open()
- * returns are made one at a time, those that enqueue included.
+ * Products of matrices on a device, which movers enqueue.  Calls with one
+ * result of open() are made one at a time, including those that enqueue.
  */
 struct symc_compute_ops {
-    /* What multiplies on a device (out), until close(); of the request, settings,
-     * fail, device and where that is are read.
-     * Errors: UNSUPPORTED (no driver; no library, with the reason), INVALID (no
-     * such device), NO_MEMORY, DEVICE. */
+    /* Opens the products of a device (out), until close().  Reads settings,
+     * fail, device and the context of the request.  Errors: UNSUPPORTED (no
+     * driver; no library, with the reason), INVALID (no such device),
+     * NO_MEMORY, DEVICE. */
     symmcoll_status_t (*open)(
         const struct symc_memory_request *request, void **compute);
-    /* As that of struct symc_local_ops. */
+    /* As serves() in struct symc_local_ops. */
     bool (*serves)(
         const void *compute, const struct symc_memory_request *request);
-    /* What has been enqueued may run still; plans are forgotten before. */
+    /* Closes it.  Enqueued products may still run; plans are forgotten
+     * before. */
     void (*close)(void *compute);
-    /* Whether products reach an address of the device's memory, which another part of the
-     * program may have for itself; where, what: of the message.  Errors: INVALID. */
+    /* Checks that products can access an address of device memory, which
+     * another part of the program may have made private; where and what are for
+     * the message.  Errors: INVALID. */
     symmcoll_status_t (*reach)(
         void *compute, const char *where, const char *what, const void *at);
-    /* A plan (out) for products of a shape, and how many bytes of workspace they
-     * need (out), no more than those of the product.
-     * Errors: UNSUPPORTED (types or shapes that are not multiplied), NO_MEMORY,
-     * DEVICE. */
+    /* Makes a plan (out) for products of a shape, and returns the workspace
+     * that they need (out), in bytes, no more than the product's.  Errors:
+     * UNSUPPORTED (types or shapes), NO_MEMORY, DEVICE. */
     symmcoll_status_t (*plan)(void *compute, const struct symc_product *product,
         void **plan, size_t *workspace);
     void (*forget)(void *compute, void *plan);
-    /* Try a plan once, so that all is loaded that its products need, which may wait for
-     * all that the device does; enqueuing them does not then.  tried (out): false where
-     * there is no memory for that.  Errors: those of plan(). */
+    /* Runs a plan once, so that everything that its products need is loaded,
+     * which may wait for all work of the device; enqueuing them later does not.
+     * tried (out): false if there is no memory for that.  Errors: those of
+     * plan(). */
     symmcoll_status_t (*load)(void *compute, void *plan, bool *tried);
-    /* Enqueue one on a stream of the caller's (NULL: the default one), in no operation.
-     * Errors: DEVICE. */
+    /* Enqueues a product on a caller's stream (NULL: the default one), outside
+     * an operation.  Errors: DEVICE. */
     symmcoll_status_t (*multiply)(void *compute, void *plan,
         const struct symc_product_operands *operands, void *stream);
-    /* Whether a stream (NULL: the default one) is being captured (out). */
+    /* Returns in captured whether a stream (NULL: the default one) is being
+     * captured. */
     symmcoll_status_t (*ask_captured)(
         void *compute, void *stream, bool *captured);
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the buffers of an operation are in the group's symmetric memory of a
- * device.  Each member knows its own; of some kinds the members compare theirs
- * with all that they compare, so that all of them know whether it is the same.
+ * The placement of an operation's buffers in the group's symmetric memory on
+ * devices.  Each member knows its own placement; for some kinds it is part of
+ * the members' comparison, so that all know whether it is equal.
  */
 #ifndef SYMC_BACKEND_PLACEMENT_H
 #define SYMC_BACKEND_PLACEMENT_H
 
 #include "backend/backend.h"
 
-/* Whether the members compare it: what libraries may do in another way where the
- * buffers of all are at the same offset of memory that is registered with them. */
+/* Returns whether an operation's placement is compared: libraries may run these
+ * kinds differently if the buffers of all members are at the same offset of
+ * memory that is registered with them. */
 static inline bool symc_is_placed(const struct symc_op *op)
 {
     return op->memory != SYMC_MEMORY_HOST && !op->listed &&
@@ -18,7 +19,7 @@ static inline bool symc_is_placed(const struct symc_op *op)
                op->kind == SYMC_ALL_GATHER || op->kind == SYMC_ALL_TO_ALL);
 }
 
-/* This rank's, of an operation that is placed in a group of so many. */
+/* Returns this rank's placement of an operation in a group of size ranks. */
 static inline struct symc_placement symc_placement_of(
     const struct symc_core *core, const struct symc_op *op, int size)
 {

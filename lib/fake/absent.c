@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations with ranks that are not there: they end at once, and a virtual
- * clock shows how long they would have taken.
+ * Operations with simulated ranks: they end at once, and a virtual clock shows
+ * how long they would have taken.
  */
 #include "fake/fake.h"
 
 #include <string.h>
 
-/* Messages one after another, each of so many bytes. */
+/* Returns the time of consecutive messages of nbytes each. */
 static double send(const struct symc_fake *fake, int messages, double nbytes)
 {
     return messages * (fake->latency + nbytes * fake->byte_time);
@@ -22,7 +22,8 @@ static int log_of(int size)
     return steps;
 }
 
-/* Elements of the larger list, where counts differ between ranks. */
+/* Returns the elements of the larger list, for counts that differ between
+ * ranks. */
 static double count_listed(const struct symc_op *op)
 {
     const struct symc_lists *lists = op->lists;
@@ -40,7 +41,7 @@ double symc_fake_cost(
         info->in_parts == SYMC_ALL_PARTS || info->out_parts == SYMC_ALL_PARTS;
 
     if (info->counter == SYMC_COUNT_NONE)
-        return 0; /* the library's own */
+        return 0; /* internal */
     if ((info->traits & SYMC_PAIR) != 0)
         return send(fake, 1, part);
     if (op->listed && (info->traits & SYMC_COALESCED) == 0 && size > 0)
@@ -54,7 +55,7 @@ double symc_fake_cost(
     return send(fake, size - 1, part);
 }
 
-/* Every rank's elements are taken to be this one's. */
+/* Gathers this rank's elements in place of every rank's. */
 static void gather_own(const struct symc_op *op, int size)
 {
     size_t nbytes = op->count * op->elem;
@@ -94,7 +95,7 @@ static void gather_own_listed(const struct symc_op *op, int size)
     }
 }
 
-/* Whether each rank's elements go to each rank. */
+/* Returns whether every rank receives each rank's elements. */
 static bool is_all_gather(const struct symc_kind_info *info)
 {
     return info->in_parts == SYMC_ONE_PART &&

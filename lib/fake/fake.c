@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank alone: every collective is a copy, or a reduction of one source.  Or
- * a rank of which the others are not there (absent.c).
+ * The backend for one rank, where every collective is a copy or a reduction of
+ * one source, and for a rank with simulated peers (absent.c).
  */
 #include "fake/fake.h"
 #include "backend/backend.h"
@@ -12,11 +12,11 @@
 
 struct fake {
     const struct symc_core *core;
-    struct symc_fake *absent; /* NULL: there is one rank */
+    struct symc_fake *absent; /* NULL: there is only one rank */
     int rank, size;
-    double factor;    /* of the latest operation that it does not do itself */
-    bool captured;    /* the same: whether it is */
-    uint64_t largest; /* the same: elements of its part */
+    double factor;    /* of the last operation on other memory */
+    bool captured;    /* likewise: whether it is captured */
+    uint64_t largest; /* likewise: elements of its part */
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
@@ -70,7 +70,7 @@ static void run_alone(const struct symc_op *op)
         copy_alone(op);
 }
 
-/* One whose caller moves the data. */
+/* Runs an operation of a kind with SYMC_MOVES. */
 static symmcoll_status_t move_alone(
     const struct fake *fake, const struct symc_op *op)
 {
@@ -117,7 +117,7 @@ static symmcoll_status_t start_alone(
         fake->factor = *symc_op_factor(op);
         fake->captured = op->captured;
         fake->largest = symc_op_in_count(op, 0);
-        return SYMMCOLL_OK; /* it agrees with itself */
+        return SYMMCOLL_OK; /* one rank agrees with itself */
     }
     if (symc_kind_has(op->kind, SYMC_MOVES))
         return move_alone(fake, op);

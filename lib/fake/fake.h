@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ranks that are not there: what a world of them costs.
- */
+/* Simulated ranks, and the cost of operations with them. */
 #ifndef SYMC_FAKE_FAKE_H
 #define SYMC_FAKE_FAKE_H
 
@@ -9,17 +7,18 @@
 
 #include <stdatomic.h>
 
-/* What all groups of such a world share. */
+/* The state of a world of simulated ranks, shared by its groups. */
 struct symc_fake {
-    double latency;        /* seconds of each message */
-    double byte_time;      /* seconds of each byte on a link */
-    _Atomic double clock;  /* seconds: the operations so far, one by one */
-    _Atomic int32_t error; /* what operations end with; OK: nothing */
+    double latency;        /* seconds per message */
+    double byte_time;      /* seconds per byte on a link */
+    _Atomic double clock;  /* seconds: sum over all operations */
+    _Atomic int32_t error; /* error of each operation; OK: none */
 };
 
 /*
- * Seconds that an operation takes on the busiest link of this rank, in a group
- * of so many: messages one after another, each with its latency and bytes.
+ * Returns the seconds that an operation takes on the busiest link of this rank,
+ * in a group of size ranks: consecutive messages, each with its latency and
+ * bytes.
  *
  *   all_reduce                     ring: 2 (n - 1) messages of a part
  *   reduce_scatter, all_gather     ring: n - 1 messages of a part
@@ -31,11 +30,11 @@ struct symc_fake {
 double symc_fake_cost(
     const struct symc_fake *fake, const struct symc_op *op, int rank, int size);
 
-/* Let time pass on the clock. */
+/* Advances the clock. */
 void symc_fake_add_time(struct symc_fake *fake, double seconds);
 
-/* Start an operation, which ends at once: gathered elements are this rank's, for
- * each rank; other results are not touched. */
+/* Runs an operation, which ends at once: all_gather results are this rank's
+ * elements for each rank; other results are not written. */
 symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
     const struct symc_core *core, const struct symc_op *op, int rank, int size);
 
