@@ -234,7 +234,7 @@ static size_t most_of(size_t a, size_t b)
 }
 
 /* Places dummy operands from an address on, for a trial run; all matrices share one
- * place. Returns the bytes needed. */
+ * place.  Returns the bytes needed. */
 static size_t place_operands(const struct symc_lt_plan *plan, uintptr_t at,
     struct symc_product_operands *operands)
 {

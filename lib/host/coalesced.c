@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers in one small operation: a rank puts all its contributions
- * one after another beside its header line, and every rank computes its own
- * results.  One crossing, however many buffers there are.
+ * Several buffers in one small operation: a rank puts all its contributions one after
+ * another beside its header line, and every rank computes its own results.  One
+ * crossing, however many buffers there are.
  *
- * Also what the larger form shares: pieces, and the comparison of counts.  Of
- * buffers on devices that is all there is to do.
+ * Also the parts that the larger form shares: pieces, and the comparison of counts,
+ * which is all that is done here for buffers on devices.
  */
 #include "host/coalesced.h"
 
@@ -66,16 +66,16 @@ symmcoll_status_t symc_host_compare_listed(
     return SYMMCOLL_OK;
 }
 
-/* ---- small ---- */
+/* ---- small operations ---- */
 
-/* Bytes of one part of all buffers. */
+/* Returns the bytes of one part of all buffers. */
 static size_t part_nbytes(const struct symc_op *op)
 {
     return op->count * op->elem;
 }
 
-/* Put this rank's contributions beside its line: for each rank its part of
- * every buffer. */
+/* Puts this rank's contributions beside its line: for each rank its part of every
+ * buffer. */
 static void put(struct symc_host *host, const struct symc_op *op)
 {
     size_t parts = symc_parts_count(symc_kinds[op->kind].in_parts, host->size);
@@ -92,7 +92,7 @@ static void put(struct symc_host *host, const struct symc_op *op)
     }
 }
 
-/* All at once into private memory, and from there to the buffers. */
+/* Reduces all buffers at once into private memory, and copies the results out. */
 static void reduce(struct symc_host *host, const struct symc_op *op)
 {
     struct symc_reduction reduction = symc_host_reduction(host, op);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations in which each pair of ranks has a count of its own.  Beside its
- * line a rank puts how many elements it passes for each rank, then how many it
- * expects of each, and then its data, if the area has room for all of it.
- * Everybody reads all counts, so all come to the same verdict on them, and all
- * know whether everybody's data was there: then they take their parts, else all
- * go the way of large messages.
+ * Operations in which each pair of ranks has its own count.  Beside its line a rank puts
+ * the counts of elements that it passes for each rank, then those that it expects of
+ * each, and then its data, if the area has room for all of it.  Every rank reads all
+ * counts, so all reach the same verdict on them, and all know whether the data of all
+ * ranks is there: then they take their parts, else all use the algorithm for large
+ * messages.
  *
- * Bytes: 16 for each rank and the data are written by each rank, 16 W are read
- * of each of W ranks.  One crossing of the header line and the lines beside it.
+ * Bytes: each rank writes 16 for each rank and the data, and reads 16 W of each of W
+ * ranks.  One crossing of the header line and the lines beside it.
  */
 #include "host/host.h"
 
 #include <string.h>
 
-/* Whether a rank passes the same elements to all. */
+/* Returns whether a rank passes the same elements to all. */
 static bool is_shared(const struct symc_op *op)
 {
     return symc_kinds[op->kind].in_parts != SYMC_ALL_PARTS;
 }
 
-/* A rank's counts: of what it passes to each rank; of what it expects of each
- * from [size] on. */
+/* Returns a rank's counts: those that it passes to each rank, then, from [size] on, those
+ * that it expects of each. */
 static uint64_t *counts_of(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
@@ -34,8 +34,8 @@ static char *data_of(
     return (char *)(counts_of(host, rank, op) + 2 * (size_t)host->size);
 }
 
-/* Elements that a rank has beside its line before its part for `to`, whose own
- * part is not there; to the group's size: all. */
+/* Returns the elements in a rank's area before its part for `to`; its part for itself is
+ * not there.  to = size: all elements. */
 static uint64_t elements_before(
     const struct symc_host *host, int rank, const struct symc_op *op, int to)
 {
@@ -49,7 +49,7 @@ static uint64_t elements_before(
     return sum;
 }
 
-/* Whether a rank's data is beside its line. */
+/* Returns whether a rank's data is beside its line. */
 static bool fits(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {

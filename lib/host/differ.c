@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that pass different arguments: what each has passed, in one sentence.
- * Every rank reads the same headers and reaches the same verdict.
+ * Errors of ranks that pass different arguments: the arguments of each rank in one
+ * sentence.  Every rank reads the same headers and reaches the same verdict.
  */
 #include "host/coalesced.h"
 
@@ -16,12 +16,12 @@ enum field {
     FIELD_ROOT,
     FIELD_MEMORY,
     FIELD_END,
-    FIELD_LISTED = FIELD_END, /* of each of the first buffers: its count */
+    FIELD_LISTED = FIELD_END, /* the count of each of the first buffers */
     FIELD_LISTED_END = FIELD_LISTED + SYMC_LISTED_COUNTS,
     FIELD_DIGEST = FIELD_LISTED_END /* of all counts */
 };
 
-/* Each with what it is in symc_kind_info.compared; the first always is. */
+/* Names, and bits of symc_kind_info.compared; the kind is always compared. */
 static const struct {
     const char *name;
     unsigned int compared;
@@ -76,13 +76,13 @@ static const char *format_value(
     return buffer;
 }
 
-/* "(group 0, seq 17)", with the call's label where it has one. */
+/* Formats "(group 0, seq 17)", with the call's label if it has one. */
 static const char *format_place(const struct symc_host *host,
     const struct symc_op *op, char *buffer, size_t nbytes)
 {
     bool labelled = op->label[0] != '\0';
 
-    if (op->seq == 0) { /* the library's own */
+    if (op->seq == 0) { /* an operation of the library's own */
         snprintf(buffer, nbytes, "(group %s)", host->core->name);
         return buffer;
     }
@@ -92,7 +92,7 @@ static const char *format_place(const struct symc_host *host,
     return buffer;
 }
 
-/* How many ranks passed the same as one, who are listed. */
+/* Lists the ranks that passed the same value as `rank`; returns their number. */
 static int list_equal(struct symc_host *host, const struct symc_op *op,
     enum field field, int rank, bool *listed)
 {
@@ -106,7 +106,7 @@ static int list_equal(struct symc_host *host, const struct symc_op *op,
     return count;
 }
 
-/* Whether no lower rank passed the same. */
+/* Returns whether no lower rank passed the same value. */
 static bool is_first(const bool *listed, int rank)
 {
     for (int r = 0; r < rank; r++) {
@@ -117,15 +117,15 @@ static bool is_first(const bool *listed, int rank)
 }
 
 /*
- * "rank 0 passed 4, ranks 1 and 2 passed 5, the other 13 passed 8": each value
- * once, and last that of more than half of the ranks where there is one.  What
- * does not fit is cut.
+ * Formats "rank 0 passed 4, ranks 1 and 2 passed 5, the other 13 passed 8": each value
+ * once, and last the value of more than half of the ranks, if there is one.  Cut if the
+ * buffer is full.
  */
 static void format_values(struct symc_host *host, const struct symc_op *op,
     enum field field, char *buffer, size_t nbytes)
 {
     const char *verb = field == FIELD_KIND ? "called" : "passed";
-    bool *listed = host->missing; /* nobody waits now */
+    bool *listed = host->missing; /* not in use: no wait is active */
     char most[96] = "", ranks[128], text[32];
     size_t used = 0;
 
@@ -151,7 +151,7 @@ static void format_values(struct symc_host *host, const struct symc_op *op,
     snprintf(buffer + used, nbytes - used, "%s", most);
 }
 
-/* What a field is called. */
+/* Returns the name of a field. */
 static const char *name_field(
     const struct symc_op *op, enum field field, char *buffer, size_t nbytes)
 {
@@ -165,7 +165,7 @@ static const char *name_field(
     return buffer;
 }
 
-/* Whether a rank has called something that takes a number. */
+/* Returns whether a rank has called an operation that takes a sequence number. */
 static bool counts_anywhere(struct symc_host *host, const struct symc_op *op)
 {
     for (int r = 0; r < host->size; r++) {
@@ -178,8 +178,8 @@ static bool counts_anywhere(struct symc_host *host, const struct symc_op *op)
     return false;
 }
 
-/* Name the first field in which ranks differ, and who passed what.  What has no
- * number has that of the others from now on. */
+/* Fails with the first field in which ranks differ, and each rank's value.  An operation
+ * without a sequence number takes one, as those of the other ranks have. */
 static symmcoll_status_t fail_mismatch(
     struct symc_host *host, const struct symc_op *op, enum field field)
 {
@@ -190,7 +190,7 @@ static symmcoll_status_t fail_mismatch(
         numbered.seq = host->core->take_number(host->core->group);
     format_values(host, op, field, values, sizeof(values));
     format_place(host, &numbered, place, sizeof(place));
-    /* Which operation it is they do not agree on. */
+    /* If kinds differ, there is no common operation to name. */
     if (field == FIELD_KIND)
         return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
             fields[field].name, values, place);
@@ -199,7 +199,7 @@ static symmcoll_status_t fail_mismatch(
         values, place);
 }
 
-/* Whether a field has to be the same. */
+/* Returns whether a field has to be the same on all ranks. */
 static bool is_compared(const struct symc_op *op, enum field field)
 {
     bool coalesced = symc_kind_has(op->kind, SYMC_COALESCED);
@@ -207,7 +207,7 @@ static bool is_compared(const struct symc_op *op, enum field field)
     if (field >= FIELD_LISTED)
         return coalesced;
     if (field == FIELD_COUNT && coalesced)
-        return false; /* of which buffer is said instead */
+        return false; /* the counts of single buffers are compared instead */
     return field == FIELD_KIND ||
            (symc_kinds[op->kind].compared & fields[field].compared) != 0;
 }
@@ -225,7 +225,7 @@ symmcoll_status_t symc_host_disagree(
                 return fail_mismatch(host, op, field);
         }
     }
-    return SYMMCOLL_OK; /* in nothing that has to be the same */
+    return SYMMCOLL_OK; /* they differ in no field that must be the same */
 }
 
 symmcoll_status_t symc_host_fail_reserve(

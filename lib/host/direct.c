@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks use each other's buffers where they lie: no staging, and no copy that
- * the operation does not need.  Threads read all buffers of each other; buffers
- * in symmetric memory are read and written by processes and threads alike.
+ * Access to other ranks' buffers in place: no staging, and no copy that the operation
+ * does not need.  Threads read all buffers of each other; processes and threads alike
+ * read and write buffers in symmetric memory.
  *
- * Bytes that a rank of W moves for a buffer of n, all_reduce: it reads n/W of
- * each of W inputs and writes as many to each of W results, where those are
- * symmetric; else, of threads, it writes its own result alone and copies
- * (W-1)/W n from the others'; else it reads all of W inputs.  reduce_scatter:
- * reads W parts, writes one.  reduce: as all_reduce, with one result; if that is
- * not symmetric the root reads all.  What only moves is copied once, by whoever
- * receives it if the inputs are exposed, else by whoever sends it.  Where both are
- * exposed a large all_gather is copied by whoever sends, who reads it once, and a
- * broadcast by all alike: (W-1)/W n each.  Two crossings: the header lines, and a
- * counter that says that a rank is done with the buffers of the others; a third
- * where threads copy what others have summed.
+ * Bytes that a rank of W moves for a buffer of n.  all_reduce: it reads n/W of each of W
+ * inputs and writes as many to each of W results, if those are symmetric; else a thread
+ * writes its own result and copies (W-1)/W n from the others'; else a rank reads all of
+ * W inputs.  reduce_scatter: it reads W parts and writes one.  reduce: as all_reduce,
+ * with one result; if that is not symmetric the root reads all inputs.  Operations that
+ * only move data copy it once: the receiver if the inputs are exposed, else the sender.
+ * If both are exposed, the sender copies a large all_gather, reading its input once, and
+ * all ranks share a broadcast: (W-1)/W n each.  Two crossings: the header lines, and a
+ * counter that a rank advances when it is done with the others' buffers; a third one
+ * when threads copy sums of others.
  *
- * A buffer is exposed from the header on until its owner has seen everybody
- * drained, or has revoked it: see revoke.c.
+ * A buffer is exposed from the header until its owner has seen all ranks drained, or has
+ * revoked it: see revoke.c.
  */
 #include "host/exposed.h"
 
 #include <string.h>
 
-#define CACHES ((size_t)32 * 1024 * 1024) /* as a last-level cache holds */
+#define CACHES ((size_t)32 * 1024 * 1024) /* bytes of a last-level cache */
 
 struct direct {
     struct symc_host *host;
@@ -32,8 +31,8 @@ struct direct {
     bool streaming;
 };
 
-/* How an operation is done, by this rank.  What a peer has revoked is not moved:
- * that is found when all is done. */
+/* The work of this rank in an operation.  It skips buffers that a peer has revoked; the
+ * revocation is detected at the end. */
 typedef symmcoll_status_t (*move_fn)(struct direct *direct);
 
 static bool sum(
@@ -43,7 +42,7 @@ static bool sum(
         &direct->chunks.moving, targets, lo, hi, direct->streaming);
 }
 
-/* Copy from or to a peer's exposed memory. */
+/* Copies from or to a peer's exposed memory. */
 static void copy(
     struct direct *direct, int peer, char *out, const char *in, size_t nbytes)
 {
@@ -53,7 +52,7 @@ static void copy(
 
 /* ---- sums ---- */
 
-/* Into this rank's result alone. */
+/* Reduces all elements into this rank's result alone. */
 static symmcoll_status_t sum_whole(struct direct *direct)
 {
     struct symc_targets own = {direct->host->rank, 1};
@@ -77,7 +76,7 @@ static symmcoll_status_t sum_at_root(struct direct *direct)
                                                   : SYMMCOLL_OK;
 }
 
-/* This rank's share of the elements, into the results of targets. */
+/* Reduces this rank's share of the elements into the results of targets. */
 static bool sum_share(struct direct *direct, struct symc_targets targets)
 {
     const struct symc_op *op = direct->op;
@@ -104,7 +103,7 @@ static symmcoll_status_t sum_into_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
-/* Sum the own share, then copy the others' from where they summed them. */
+/* Reduces this rank's share, then copies the others' shares from their results. */
 static symmcoll_status_t sum_and_copy(struct direct *direct)
 {
     struct symc_host *host = direct->host;
@@ -135,7 +134,7 @@ static symmcoll_status_t sum_and_copy(struct direct *direct)
 
 /* ---- copies ---- */
 
-/* This rank's part of everybody's input. */
+/* Copies this rank's part of every rank's input. */
 static symmcoll_status_t take_from_all(struct direct *direct)
 {
     const struct symc_host *host = direct->host;
@@ -161,8 +160,8 @@ static symmcoll_status_t take_from_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
-/* The root writes its share of the elements to all results, and each other rank
- * reads the rest: all copy as many bytes. */
+/* The root writes its share of the elements to all results, and each other rank reads the
+ * rest: all copy the same number of bytes. */
 static symmcoll_status_t share_with_root(struct direct *direct)
 {
     const struct symc_host *host = direct->host;
@@ -187,7 +186,7 @@ static symmcoll_status_t share_with_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
-/* What this rank has for all, of which it reads each chunk once. */
+/* Writes this rank's input to all results, reading each chunk once. */
 static symmcoll_status_t put_chunks(struct direct *direct)
 {
     const struct symc_host *host = direct->host;
@@ -206,7 +205,7 @@ static symmcoll_status_t put_chunks(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
-/* What this rank has for a rank. */
+/* Writes this rank's part for a peer to the peer's result. */
 static void put(struct direct *direct, int peer)
 {
     const struct symc_host *host = direct->host;
@@ -252,9 +251,9 @@ static move_fn choose_sum(const struct symc_host *host,
 }
 
 /*
- * Whether an all-gather is of more than the caches hold: then it is written to
- * all results, for each input is read from memory once and not once for each
- * rank.  The same on all ranks, so it depends on no setting.
+ * Returns whether an all-gather exceeds the caches: the sender then writes to all
+ * results, because each input is read from memory once instead of once for each rank.
+ * Alike on all ranks, so it depends on no setting.
  */
 static bool exceeds_caches(
     const struct symc_host *host, const struct symc_op *op)
@@ -263,7 +262,7 @@ static bool exceeds_caches(
            CACHES / (size_t)host->size / ((size_t)host->size + 1);
 }
 
-/* The same on all ranks; NULL: there is no such way. */
+/* Chooses the work, alike on all ranks; NULL: staging is needed. */
 static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     const struct symc_exposure *exposure)
 {
@@ -289,8 +288,8 @@ static move_fn choose(const struct symc_host *host, const struct symc_op *op,
     return exposure->outs ? put_to_all : NULL;
 }
 
-/* Whether the elements are too many to stay in the caches; put_chunks() uses
- * these better, for it reads once (measured at 16 and 64 MiB, two ranks). */
+/* Returns whether the elements are too many to stay in the caches.  put_chunks() uses the
+ * caches better, as it reads once (measured at 16 and 64 MiB, two ranks). */
 static bool is_large(const struct direct *direct, move_fn move, bool alone)
 {
     const struct symc_host *host = direct->host;
@@ -305,8 +304,8 @@ static bool is_large(const struct direct *direct, move_fn move, bool alone)
     return symc_host_footprint(host, op, mine->in == mine->out) / times > least;
 }
 
-/* Whether to use non-temporal stores: not for what has just been read, or is
- * read again. */
+/* Returns whether to use non-temporal stores: not for data that has just been read, or
+ * will be read again. */
 static bool streams(const struct direct *direct, move_fn move)
 {
     const struct symc_host *host = direct->host;
@@ -327,7 +326,7 @@ static bool streams(const struct direct *direct, move_fn move)
 
 /* ---- one operation ---- */
 
-/* Publish, and compare what all pass. */
+/* Publishes this rank's header, and compares the arguments and counts of all ranks. */
 static symmcoll_status_t synchronise(struct symc_host *host,
     const struct symc_op *op, const struct symc_names *names)
 {
@@ -343,7 +342,7 @@ static symmcoll_status_t synchronise(struct symc_host *host,
     return status;
 }
 
-/* Move what is to be moved, and wait until all have. */
+/* Does this rank's work, and waits until all ranks have done theirs. */
 static symmcoll_status_t run(struct direct *direct, move_fn move)
 {
     symmcoll_status_t status;
@@ -390,14 +389,14 @@ symmcoll_status_t symc_host_large(struct symc_host *host,
         }
         status = run(&direct, move);
     }
-    /* After a MISMATCH or CONFIG nobody uses them: all ranks ended alike. */
+    /* After a MISMATCH or CONFIG no rank accesses the buffers: all ranks ended alike. */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
         status != SYMMCOLL_ERR_CONFIG)
         symc_host_revoke(host, op);
     return status;
 }
 
-/* Threads always have a way. */
+/* Fails because no way was found; threads always have one. */
 static symmcoll_status_t lack(struct symc_host *host, const struct symc_op *op)
 {
     return host->core->fail(SYMMCOLL_ERR_INTERNAL, "%s: no way without staging",

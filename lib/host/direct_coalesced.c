@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers in symmetric memory, used where they lie: as direct.c uses
- * those of one operation.  Beside its header line a rank puts a digest of where
- * all its inputs are, and one of its results: the numbers of the symmetric
- * buffers, and the offsets.  If they are the same on all ranks, each finds the
- * buffers of the others where its own are.
+ * Several buffers in symmetric memory, accessed in place as direct.c accesses those of
+ * one operation.  Beside its header line a rank puts a digest of the places of all its
+ * inputs, and one of its results: the numbers of the symmetric buffers, and the
+ * offsets.  If they are the same on all ranks, each rank finds the others' buffers at
+ * its own places.
  *
- * Bytes and crossings are those of direct.c; in an all_reduce a rank's share is
- * that of all elements, as if one buffer came after the other.
+ * Bytes and crossings are those of direct.c; in an all_reduce a rank's share is a share
+ * of all elements, as if the buffers followed one another.
  */
 #include "host/coalesced.h"
 #include "host/exposed.h"
 
-/* Digests; 0: not all are in symmetric memory. */
+/* Digests; 0: some buffer is not in symmetric memory. */
 struct digests {
     uint64_t ins;
     uint64_t outs;
@@ -85,7 +85,8 @@ symmcoll_status_t symc_host_name_coalesced(
 
 /* ---- moves ---- */
 
-/* Where a buffer is on each rank, from a byte on: of its input, its result. */
+/* Finds a buffer's addresses on each rank, of the input from byte `skip` on, and of the
+ * result. */
 static void expose(struct several *several, int index, size_t skip)
 {
     struct symc_host *host = several->host;
@@ -102,7 +103,7 @@ static void expose(struct several *several, int index, size_t skip)
         symc_op_in_of(op, index) + skip, symc_op_out_of(op, index)};
 }
 
-/* Sum elements [lo, hi) of all buffers. */
+/* Reduces elements [lo, hi) of all buffers. */
 static void sum(
     struct several *several, struct symc_targets targets, size_t lo, size_t hi)
 {
@@ -124,7 +125,7 @@ static void sum_into_all(struct several *several)
     struct symc_targets all = {host->rank, host->size};
     size_t lo, hi;
 
-    several->streaming = false; /* what was just read, or is read again */
+    several->streaming = false; /* data was just read, or is read again */
     symc_host_part(op->count, op->elem, host->size, host->rank, &lo, &hi);
     sum(several, all, lo, hi);
 }
@@ -151,8 +152,8 @@ static void sum_own_parts(struct several *several)
     }
 }
 
-/* Copy between every rank and this one: their inputs, or, to them, this one's.
- * Where a buffer is on all of them is looked up once. */
+/* Copies between every rank and this one: their inputs to this rank or, to = true, this
+ * rank's to them.  Each buffer's addresses are looked up once. */
 static void copy_all(struct several *several, bool to)
 {
     const struct symc_host *host = several->host;
@@ -187,7 +188,7 @@ static void put_to_all(struct several *several)
 
 /* ---- the choice ---- */
 
-/* Whether all ranks have the same digest, and have all there. */
+/* Returns whether all ranks have the same digest, and all buffers in symmetric memory. */
 static bool all_have(
     const struct symc_host *host, const struct symc_op *op, bool is_out)
 {
@@ -203,7 +204,7 @@ static bool all_have(
     return digest != 0;
 }
 
-/* The same on all ranks; NULL: there is no such way. */
+/* Chooses the work, alike on all ranks; NULL: staging is needed. */
 static move_fn choose(const struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Naming buffers in header lines, and finding those of all ranks.
+ * The names of buffers in header lines, and the look-up of all ranks' buffers by them.
  */
 #include "host/exposed.h"
 
@@ -9,15 +9,15 @@
 _Static_assert(sizeof(struct symc_named) <= SYMC_FACTOR_AT,
     "a line has room for it, and for a factor");
 
-#define NUMBERS_NBYTES (2 * sizeof(uint32_t)) /* of a rank that names nothing */
+#define NUMBERS_NBYTES (2 * sizeof(uint32_t)) /* if no buffer is named */
 
-/* Whether ranks name addresses: they are threads of one process. */
+/* Returns whether ranks name addresses: they are threads of one process. */
 static bool names_addresses(const struct symc_host *host)
 {
     return host->threads && host->settings.direct;
 }
 
-/* Bytes of a rank's input or result, and where in it this rank's part is. */
+/* Bytes of a rank's input or result, and the offset of this rank's part in it. */
 struct extent {
     size_t nbytes;
     size_t mine;
@@ -42,13 +42,13 @@ static struct extent extent_of(const struct symc_host *host,
 
 /* ---- naming ---- */
 
-/* A part of a list: the number of a symmetric buffer, and the offset in it; 0
- * where it is in none. */
+/* A word for a part of a list: the number of a symmetric buffer and the offset in it; 0:
+ * it is in none. */
 #define OFFSET_BITS 40
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
-#define NUMBER_MAX (UINT32_C(1) << (64 - OFFSET_BITS)) /* below */
+#define NUMBER_MAX (UINT32_C(1) << (64 - OFFSET_BITS)) /* exclusive */
 
-/* Those of a rank's input, or result, in the order of ranks. */
+/* Returns the words of a rank's input or result, in the order of ranks. */
 static uint64_t *words_of(const struct symc_host *host,
     const struct symc_op *op, int rank, bool is_out)
 {
@@ -71,8 +71,8 @@ static bool add_name(struct symc_names *names, const struct symc_shared *shared)
     return true;
 }
 
-/* Name the symmetric buffer that all of these bytes are in: its number; 0: there
- * is none. */
+/* Names the symmetric buffer that contains all of these bytes: returns its number and the
+ * offset (at, out); 0: there is none. */
 static uint32_t name_bytes(const struct symc_host *host,
     struct symc_names *names, const void *data, size_t nbytes, uint64_t *at)
 {
@@ -89,7 +89,7 @@ static uint32_t name_bytes(const struct symc_host *host,
     return (uint32_t)shared->number;
 }
 
-/* Bytes of all parts of this rank's input or result. */
+/* Returns the bytes of all parts of this rank's input or result. */
 static size_t own_nbytes(
     const struct symc_host *host, const struct symc_op *op, bool is_out)
 {
@@ -102,8 +102,8 @@ static size_t own_nbytes(
     return count * op->elem;
 }
 
-/* The parts of a list, beside the line.  A part without elements names what it is
- * in, too: it may be all that this rank has in there. */
+/* Names the parts of a list beside the line.  A part without elements is named as well:
+ * the rank may have no other part in its buffer. */
 static uint32_t name_list(const struct symc_host *host,
     const struct symc_op *op, struct symc_names *names, bool is_out)
 {
@@ -158,7 +158,7 @@ struct symc_names symc_host_name(
     return names;
 }
 
-/* ---- finding ---- */
+/* ---- look-up ---- */
 
 static struct symc_named named_by(
     const struct symc_host *host, const struct symc_op *op, int rank)
@@ -169,7 +169,7 @@ static struct symc_named named_by(
     return named;
 }
 
-/* Whether a rank's input, or result, is in a symmetric buffer, or a part. */
+/* Returns whether a rank's input or result, or a part of it, is in a symmetric buffer. */
 static bool names_it(const struct symc_host *host, const struct symc_op *op,
     int rank, bool is_out, uint32_t number)
 {
@@ -184,8 +184,7 @@ static bool names_it(const struct symc_host *host, const struct symc_op *op,
     return found == number;
 }
 
-/* Whether every rank has named a symmetric buffer, but for those that have
- * nothing. */
+/* Returns whether every rank that has elements has named a symmetric buffer. */
 static bool all_name(
     const struct symc_host *host, const struct symc_op *op, uint32_t number)
 {
@@ -201,7 +200,7 @@ static bool all_name(
     return true;
 }
 
-/* Leave those that every rank has named. */
+/* Removes the symmetric buffers that not every rank has named. */
 static void keep_common(const struct symc_host *host, const struct symc_op *op,
     struct symc_names *names)
 {
@@ -214,15 +213,15 @@ static void keep_common(const struct symc_host *host, const struct symc_op *op,
     names->count = kept;
 }
 
-/* Whether bytes are within a symmetric buffer: not so where a rank's line has
- * been overwritten. */
+/* Returns whether bytes are within a symmetric buffer; not so after a rank's line was
+ * overwritten. */
 static inline bool is_within(
     const struct symc_shared *shared, uint64_t at, size_t nbytes)
 {
     return at <= shared->nbytes && nbytes <= shared->nbytes - at;
 }
 
-/* Where bytes of a rank are in one of those; NULL: in none. */
+/* Returns the address of a rank's bytes in one of the common buffers; NULL: in none. */
 static char *place_bytes(const struct symc_names *common, int rank,
     uint32_t number, uint64_t at, size_t nbytes)
 {
@@ -236,13 +235,13 @@ static char *place_bytes(const struct symc_names *common, int rank,
     return NULL;
 }
 
-/* What is there of no bytes: an address that is not used. */
+/* Returns an address for 0 bytes, which is not accessed. */
 static char *nowhere(const struct symc_host *host)
 {
     return (char *)host->sources;
 }
 
-/* This rank's part of a rank's list; NULL: any of these is out of reach. */
+/* Returns this rank's part of a rank's list; NULL if any part is out of reach. */
 static char *place_list(const struct symc_host *host, const struct symc_op *op,
     const struct symc_names *common, int rank, bool is_out)
 {
@@ -264,13 +263,13 @@ static char *place_list(const struct symc_host *host, const struct symc_op *op,
         if (r == host->rank)
             mine = at;
     }
-    if (!names_addresses(host)) /* each may have a mapping of its own */
+    if (!names_addresses(host)) /* each rank may have its own mapping */
         return mine;
     return is_out ? parts[host->rank].out
                   : (char *)(uintptr_t)parts[host->rank].in;
 }
 
-/* Where this rank's part of a rank's buffer is; NULL: out of reach. */
+/* Returns the address of this rank's part of a rank's buffer; NULL: out of reach. */
 static char *place(const struct symc_host *host, const struct symc_op *op,
     const struct symc_names *common, int rank, bool is_out)
 {
@@ -295,7 +294,7 @@ static char *place(const struct symc_host *host, const struct symc_op *op,
     return NULL;
 }
 
-/* A thread's input, or this rank's part of it. */
+/* Returns a thread's input, or this rank's part of it. */
 static const char *input_of(
     const struct symc_host *host, const struct symc_op *op, int rank)
 {
@@ -308,7 +307,7 @@ static const char *input_of(
                : (const char *)(uintptr_t)named.in;
 }
 
-/* Threads can read whatever the others have. */
+/* Fills in all threads' buffers: threads can read all memory of each other. */
 static void find_addresses(struct symc_host *host, const struct symc_op *op,
     struct symc_exposure *exposure)
 {
@@ -323,7 +322,7 @@ static void find_addresses(struct symc_host *host, const struct symc_op *op,
     exposure->ins = exposure->root_in = true;
 }
 
-/* This rank uses its own buffers as the call has them. */
+/* Fills in this rank's own buffers, as in the call. */
 static void place_own(struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
@@ -334,8 +333,8 @@ static void place_own(struct symc_host *host, const struct symc_op *op)
         .out = info->out_parts == SYMC_ALL_PARTS ? part->out : op->out};
 }
 
-/* The usual case, for it is quick: all ranks have named the same one for their
- * input, and for their result. */
+/* The fast path for the usual case: all ranks have named the same buffer for their
+ * inputs, and the same one for their results. */
 static bool find_alike(struct symc_host *host, const struct symc_op *op,
     const struct symc_names *names)
 {
@@ -347,7 +346,7 @@ static bool find_alike(struct symc_host *host, const struct symc_op *op,
         names->count == 0 || mine->in_number == 0 || mine->out_number == 0 ||
         mine->in_number >= NUMBER_MAX || mine->out_number >= NUMBER_MAX)
         return false;
-    ins = names->list[0]; /* the one that was named first */
+    ins = names->list[0]; /* named first */
     outs = names->list[names->count - 1];
     in = extent_of(host, op, host->rank, false);
     out = extent_of(host, op, host->rank, true);
@@ -366,7 +365,7 @@ static bool find_alike(struct symc_host *host, const struct symc_op *op,
     return true;
 }
 
-/* What each rank has named by itself. */
+/* Finds the buffers that each rank has named by itself. */
 static struct symc_exposure find_each(struct symc_host *host,
     const struct symc_op *op, const struct symc_names *names)
 {
@@ -390,7 +389,7 @@ static struct symc_exposure find_each(struct symc_host *host,
     return exposure;
 }
 
-/* Whether tables of parts are read that are other ranks' own. */
+/* Returns whether other ranks' own tables of parts are read. */
 static bool reads_tables(const struct symc_host *host, const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
@@ -413,8 +412,8 @@ symmcoll_status_t symc_host_find_exposed(struct symc_host *host,
     }
     if (names->line.in_number == 0 && names->line.out_number == 0 &&
         !names_addresses(host))
-        return SYMMCOLL_OK; /* not all have named what this rank has not */
-    /* A table is there until its owner has left, or ended, this operation. */
+        return SYMMCOLL_OK; /* this rank has named nothing, so not all have */
+    /* A table is valid until its owner has left, or ended, this operation. */
     if (tables && !symc_host_enter_all(host, op))
         return symc_host_fail_revoked(host, op);
     *exposure = find_each(host, op, names);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Header lines: every operation begins by publishing one, reading those of all
- * ranks and comparing them.  Also all the waiting of this backend.  What is
- * said where they differ is in differ.c.
+ * Header lines: every operation begins by publishing one, reading those of all ranks and
+ * comparing them.  Also all waits of this backend.  Errors for lines that differ are in
+ * differ.c.
  */
 #include "host/host.h"
 
@@ -13,13 +13,13 @@
 #include <string.h>
 
 #define OVERSUBSCRIBED_YIELDS 64 /* before the usual wait */
-#define POLLS_MAX 100000         /* without looking at anything else */
+#define POLLS_MAX 100000         /* without checking anything else */
 #define CACHED_NBYTES ((size_t)8 * 1024 * 1024) /* of a sum, in caches */
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 #define WHAT_CAPTURED ((uint32_t)SYMC_HEADER_CAPTURED << 24)
 #define WHAT_FLAGS (WHAT_AHEAD | WHAT_CAPTURED)
 
-/* Operation, element type and reduction in one word, to compare at once. */
+/* Packs kind, element type, reduction and flags into one word, to compare at once. */
 static uint32_t pack(const struct symc_op *op)
 {
     return (uint32_t)op->kind | (uint32_t)op->dtype << 8 |
@@ -37,7 +37,7 @@ static const _Atomic uint64_t *counter_of(
                                                     counter);
 }
 
-/* How far a rank is: 0 before it has started the operation. */
+/* Returns how far a rank has advanced: 0 before it has started the operation. */
 static uint64_t progress_of(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
@@ -50,8 +50,8 @@ static uint64_t progress_of(
            atomic_load(&channel->drained) + atomic_load(&channel->reserved);
 }
 
-/* The ranks that an operation waits for: those that have not started it, else
- * those furthest behind, because the others wait for them too. */
+/* Lists the ranks that have not started the operation, else those that have advanced
+ * least, because the other ranks wait for them too. */
 void symc_host_list_missing(
     struct symc_host *host, const struct symc_op *op, int peer)
 {
@@ -68,19 +68,19 @@ void symc_host_list_missing(
         host->missing[r] = r != host->rank && progress_of(host, r, op) <= least;
         any = any || host->missing[r];
     }
-    if (!any) /* they have advanced since they were counted */
+    if (!any) /* they have advanced since */
         host->missing[peer] = true;
 }
 
-/* Where the number of an operation's line is in a channel. */
+/* Returns the offset of the sequence number of an operation's line in a channel. */
 static size_t seq_offset(const struct symc_op *op)
 {
     return symc_line_of(op->wire) * sizeof(struct symc_header) +
            offsetof(struct symc_header, seq);
 }
 
-/* Whether an operation that waits for a peer's line may be ended later: by
- * symc_host_advance(), and not by this call alone. */
+/* Returns whether an operation that waits for a peer's line may be ended later, by
+ * symc_host_advance(). */
 static bool may_end_later(const struct symc_host *host,
     const struct symc_op *op, size_t counter, int64_t polling_ns)
 {
@@ -90,7 +90,7 @@ static bool may_end_later(const struct symc_host *host,
            op->timeout_ns > polling_ns;
 }
 
-/* The slow part of symc_host_wait(), out of its way. */
+/* The slow path of symc_host_wait(). */
 static __attribute__((noinline)) symmcoll_status_t wait_long(
     struct symc_host *host, const struct symc_op *op, int peer, size_t counter,
     uint64_t target)
@@ -110,7 +110,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
         if (later)
             return SYMMCOLL_IN_PROGRESS;
         symc_host_list_missing(host, op, peer);
-        /* It may have arrived at the last moment. */
+        /* The peer may have arrived at the last moment. */
         if (atomic_load_explicit(counter_of(host, peer, counter),
                 memory_order_acquire) >= target)
             return SYMMCOLL_OK;
@@ -149,10 +149,10 @@ symmcoll_status_t symc_host_wait_all(struct symc_host *host,
 }
 
 /*
- * Ranks share processors: wait a while for everybody's header.  As long as a
- * rank is missing that runs on this processor, polling is in vain and it gets
- * the processor at once; for ranks elsewhere some polls are cheaper than a
- * switch to a rank that has to wait for them too.
+ * Waits for all headers for a while when ranks share processors.  While a missing rank
+ * runs on this processor, polling cannot succeed, and the processor is yielded to it at
+ * once; for ranks elsewhere some polls cost less than a switch to a rank that has to
+ * wait for them too.
  */
 static __attribute__((noinline)) void await_oversubscribed(
     const struct symc_host *host, const struct symc_op *op)
@@ -189,14 +189,14 @@ static __attribute__((noinline)) void await_oversubscribed(
         yields++;
         if (atomic_load_explicit(core->stopped, memory_order_acquire) != 0 ||
             now == 0 || now >= until)
-            return; /* to the usual wait, which checks everything */
+            return; /* to the usual wait, which makes all checks */
         polls = 0;
         cpu = sched_getcpu();
     }
 }
 
-/* Wake the peers that sleep.  True where one has failed a group that its
- * doorbell serves: this one may be that. */
+/* Wakes sleeping peers.  Returns true if a peer has failed a group that its doorbell
+ * serves, which may be this one. */
 static inline bool wake_peers(const struct symc_host *host)
 {
     uint32_t failed = 0;
@@ -225,9 +225,8 @@ void symc_host_post(
 }
 
 /*
- * Prefetch the line of the next operation for writing: peers read it last in
- * the operation before this one, and its store then need not wait for the
- * transfer.
+ * Prefetches the line of the next operation for writing: peers last read it in the
+ * operation before this one, and the store to it then need not wait for the transfer.
  */
 static inline void claim_next(const struct symc_host *host, uint64_t seq)
 {
@@ -241,7 +240,7 @@ static inline void claim_next(const struct symc_host *host, uint64_t seq)
 _Static_assert(SYMC_PAYLOAD % WORD == 0 && SYMC_FACTOR_AT % WORD == 0,
     "a payload is stored by words");
 
-/* The first word of so many bytes; what they lack is zero. */
+/* Returns the first word of nbytes bytes, padded with zeros. */
 static inline uint64_t first_word(const unsigned char *bytes, size_t nbytes)
 {
     uint64_t word = 0;
@@ -257,10 +256,10 @@ static inline uint64_t first_word(const unsigned char *bytes, size_t nbytes)
 }
 
 /*
- * Write the header line, number last.  Peers are polling it, and each poll
- * takes the cache line away from this processor: so it is stored in one go,
- * word by word.  A copy that is assembled in memory first costs a stall: it
- * would be read before it has left the processor's store queue.
+ * Writes the header line, sequence number last.  Peers poll it, and each poll takes the
+ * cache line away from this processor: so it is stored in one go, word by word.  A copy
+ * assembled in memory first would stall: it would be read before it has left the
+ * processor's store queue.
  */
 static inline void publish(const struct symc_host *host,
     const struct symc_op *op, uint32_t what, const void *payload, size_t nbytes)

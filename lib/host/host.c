@@ -1,6 +1,5 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend: processes and threads of one machine over a segment.
+ * The host backend: processes and threads of one machine over a shared segment.
  */
 #include "host/host.h"
 
@@ -14,8 +13,8 @@ static size_t round_up(size_t nbytes, size_t to)
     return (nbytes + to - 1) / to * to;
 }
 
-/* An area must hold two counts for each rank (counts.c), and after what is there
- * two words for each (exposed.c). */
+/* Returns the bytes of an area, which must hold two counts for each rank (counts.c), and
+ * at its end two words for each (exposed.c). */
 static size_t small_nbytes(const struct symc_host_settings *settings, int size)
 {
     size_t counts = 2 * sizeof(uint64_t) * (size_t)size;
@@ -28,7 +27,7 @@ static size_t small_nbytes(const struct symc_host_settings *settings, int size)
     return round_up(wanted + counts, SYMC_FALSE_SHARING);
 }
 
-/* A slot must hold a cache line for each rank (reduce_scatter). */
+/* Returns the least bytes of a slot: a cache line for each rank (reduce_scatter). */
 static size_t least_chunk(int size)
 {
     return round_up((size_t)size * SYMC_LINE, PAGE);
@@ -41,7 +40,7 @@ static size_t chunk_nbytes(const struct symc_host_settings *settings, int size)
     return wanted > least ? wanted : least;
 }
 
-/* The chunk of staging that the members have agreed on. */
+/* Returns the bytes of a slot that the members have agreed on. */
 static size_t agreed_chunk(
     const struct symc_host_settings *settings, const struct symc_peers *peers)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The host backend's state, and what its algorithms share.  Private to this
- * directory.
+ * The state of the host backend, and declarations shared by its algorithms.  Private to
+ * this directory.
  */
 #ifndef SYMC_HOST_HOST_H
 #define SYMC_HOST_HOST_H
@@ -18,8 +18,8 @@ struct symc_issued {
                              has been given up */
 };
 
-/* A part of an operation: of this rank's input for another rank, and of that
- * rank's for this one. */
+/* A part of an operation: of this rank's input for another rank, and of this rank's
+ * result from that rank. */
 struct symc_host_part {
     const char *in;
     char *out;
@@ -34,40 +34,40 @@ struct symc_host {
     int size;
     bool threads;
     bool reserved; /* staging is backed by memory on all ranks */
-    bool checked;  /* everybody's geometry is the same */
+    bool checked;  /* the geometry is the same on all ranks */
     struct symc_channel **channels;
     char **staging;
     struct symc_doorbell **doorbells;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
-    bool captured; /* by a member; of the latest one of other memory */
-    struct symc_placement placement; /* the same one's */
-    uint64_t placed; /* the operation of which that is known; 0: none */
+    bool captured; /* a member captures the latest operation on other memory */
+    struct symc_placement placement; /* of the operation `placed` */
+    uint64_t placed; /* the operation with this placement; 0: none */
     bool alike;      /* it is the same on all members */
-    /* Elements of the largest part: of the latest operation of other memory in which
-     * each pair of ranks has a count of its own. */
+    /* Elements of the largest part in the latest uneven operation on other memory, where
+     * each pair of ranks has its own count. */
     uint64_t largest;
     bool *missing;
-    struct symc_host_part *parts; /* of the operation under way, by rank */
-    /* Of that operation, by rank: the buffers that this rank uses where they
-     * lie, or of one with a part for each rank, this rank's; NULL: it is not
-     * exposed. */
+    struct symc_host_part *parts; /* of the current operation, by rank */
+    /* The buffers of the current operation that this rank accesses in place, by rank; of
+     * a buffer with a part for each rank, this rank's part; NULL: not exposed. */
     struct symc_exposed *exposed;
     char *scratch;      /* of `small` bytes: small results of several buffers */
     size_t small;       /* bytes of one small area */
     size_t chunk;       /* bytes of one staging slot */
-    uint64_t monitored; /* monitored barriers, so far */
-    uint64_t rounds;    /* of staged algorithms, so far */
+    uint64_t monitored; /* number of monitored barriers entered */
+    uint64_t rounds;    /* rounds of staging, or of access in place */
     struct symc_issued issued[SYMC_LINES]; /* by sequence number */
-    uint64_t finished;              /* operations up to this one have ended */
-    uint64_t peers_done;            /* all peers have finished reading it */
-    struct symc_wait_budget budget; /* of the operation under way */
-    /* The same may be ended by advance(); NULL: it may not, as the algorithm may
-     * find before it waits. */
+    uint64_t finished;   /* operations up to this one have ended */
+    uint64_t peers_done; /* all peers have finished reading up to it */
+    struct symc_wait_budget budget; /* of the current operation */
+    /* The functions with which advance() ends the current operation later; NULL: it
+     * cannot, which an algorithm may find before it waits. */
     const struct symc_resumable *resumable;
 };
 
-/* An operation has ended, and with it the reading of the peers' lines. */
+/* Records that an operation has ended, and with it this rank's reading of the peers'
+ * lines. */
 static inline void symc_host_finish(
     struct symc_host *host, const struct symc_op *op)
 {
@@ -78,189 +78,188 @@ static inline void symc_host_finish(
 
 /* ---- header.c: header lines, waiting ---- */
 
-/* A rank's header line of an operation. */
+/* Returns a rank's header line of an operation. */
 static inline const struct symc_header *symc_host_header(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
     return symc_header_at(host->channels[rank], op->wire);
 }
 
-/* Whether a payload of an operation fits its header line. */
+/* Returns whether a payload of an operation fits its header line. */
 static inline bool symc_host_fits_line(const struct symc_op *op, size_t nbytes)
 {
     return nbytes <=
            (op->op == SYMMCOLL_PREMUL_SUM ? SYMC_FACTOR_AT : SYMC_PAYLOAD);
 }
 
-/* A rank's area for an operation, for what does not fit. */
+/* Returns a rank's area for data of an operation that does not fit the line. */
 static inline void *symc_host_beside(
     const struct symc_host *host, int rank, const struct symc_op *op)
 {
     return host->channels[rank]->small + op->wire % SYMC_AREAS * host->small;
 }
 
-/* Whether the line (depth SYMC_LINES) or the area (SYMC_AREAS) of an operation
- * may be written: all peers have finished reading what was there. */
+/* Returns whether the line (depth SYMC_LINES) or the area (SYMC_AREAS) of an operation
+ * may be written: all peers have finished reading its previous contents. */
 bool symc_host_has_room(
     struct symc_host *host, const struct symc_op *op, uint64_t depth);
 
-/* Wait for that. */
+/* Blocks until symc_host_has_room(). */
 symmcoll_status_t symc_host_await_room(
     struct symc_host *host, const struct symc_op *op, uint64_t depth);
 
-/* The first half of symc_host_synchronise(), where there is room: publish.
- * True where a peer has failed a group: then this one may have failed too. */
+/* Publishes this rank's header; there must be room.  Returns true if a peer has failed a
+ * group, which may be this one. */
 bool symc_host_publish(struct symc_host *host, const struct symc_op *op,
     const void *payload, size_t nbytes);
 
-/* The second half: wait for everybody's header, and compare. */
+/* Waits for the headers of all ranks and compares them. */
 symmcoll_status_t symc_host_collect(
     struct symc_host *host, const struct symc_op *op);
 
 /*
- * Publish this rank's header with a payload that fits it (a larger one is
- * beside it already, nbytes is 0), and wait for everybody's.
+ * Publishes this rank's header with a payload that fits it (a larger payload is beside
+ * the line already, nbytes is 0), and waits for the headers of all ranks.
  *
- * OK: all ranks passed the same.  Else no buffer may be touched; see the
- * statuses of collectives.h.
+ * OK: all ranks passed the same arguments.  On an error no buffer may be touched; see
+ * the statuses of collectives.h.
  */
 symmcoll_status_t symc_host_synchronise(struct symc_host *host,
     const struct symc_op *op, const void *payload, size_t nbytes);
 
-/* Wait until a counter of a peer's channel has reached target. */
+/* Waits until a counter of a peer's channel has reached target. */
 symmcoll_status_t symc_host_wait(struct symc_host *host,
     const struct symc_op *op, int peer, size_t counter, uint64_t target);
 
-/* The same, for all peers. */
+/* Waits until a counter of all peers' channels has reached target. */
 symmcoll_status_t symc_host_wait_all(struct symc_host *host,
     const struct symc_op *op, size_t counter, uint64_t target);
 
-/* Store the ranks that an operation waits for, `peer` among them, in
- * host->missing. */
+/* Stores in host->missing the ranks that an operation waits for; at least `peer`. */
 void symc_host_list_missing(
     struct symc_host *host, const struct symc_op *op, int peer);
 
-/* Wake the peers who sleep; after a word has been written. */
+/* Wakes sleeping peers; call it after a word has been written. */
 void symc_host_wake_peers(const struct symc_host *host);
 
-/* Advance an own counter, and wake the peers that sleep. */
+/* Advances one of this rank's counters, and wakes sleeping peers. */
 void symc_host_post(
     struct symc_host *host, _Atomic uint64_t *counter, uint64_t value);
 
-/* The reduction of an operation; factors are read from everybody's headers. */
+/* Returns the reduction of an operation; reads the factors from all ranks' headers. */
 struct symc_reduction symc_host_reduction(
     struct symc_host *host, const struct symc_op *op);
 
-/* The lines of an operation whose data are not here are: another backend may want
- * the factors, and whether a member captures it. */
+/* Keeps what another backend needs of the lines of an operation on other memory: the
+ * factors, the placement, and whether a member captures it.  All lines must be there. */
 void symc_host_keep_told(struct symc_host *host, const struct symc_op *op);
 
 /* ---- differ.c ---- */
 
-/* Header lines differ.  MISMATCH, with who passed what; OK where the kind allows
- * the difference. */
+/* Returns the status of header lines that differ: MISMATCH, with the arguments of each
+ * rank; OK if the kind allows the difference. */
 symmcoll_status_t symc_host_disagree(
     struct symc_host *host, const struct symc_op *op);
 
-/* A rank has no staging: NO_MEMORY, with who and why. */
+/* Fails because a rank has no staging: NO_MEMORY, with the rank and the reason. */
 symmcoll_status_t symc_host_fail_reserve(
     struct symc_host *host, const struct symc_op *op, int rank);
 
-/* Ranks that divide their blocks differently cannot work together. */
+/* Checks that all ranks lay out their blocks alike.  Errors: CONFIG. */
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host);
 
-/* The counts of parts differ: rank `from` passes so many for `to`, which expects
- * other ones. */
+/* Fails because counts of parts differ: rank `from` passed a count for rank `to`, which
+ * expected another.  Returns MISMATCH. */
 symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
     const struct symc_op *op, int from, int to, uint64_t passed,
     uint64_t expected);
 
 /* ---- parts.c ---- */
 
-/* Fill host->parts for an operation whose input or result has all parts. */
+/* Fills host->parts for an operation. */
 void symc_host_find_parts(struct symc_host *host, const struct symc_op *op);
 
-/* Bytes of all ranks' inputs and results together, where each result is apart
- * from its rank's input or, in_place, the same memory. */
+/* Returns the bytes of all ranks' inputs and results together; in_place: each rank's
+ * result is the same memory as its input. */
 size_t symc_host_footprint(
     const struct symc_host *host, const struct symc_op *op, bool in_place);
 
-/* ---- counts.c: what is compared of an uneven operation ---- */
+/* ---- counts.c: the comparison of an uneven operation ---- */
 
-/* Bytes that a rank's area has for data, between its counts and the words of
- * lists (exposed.c), which are as many bytes. */
+/* Returns the bytes of a rank's area for data, between its counts and the words of lists
+ * (exposed.c), which take as many bytes as the counts. */
 static inline size_t symc_host_room_beside(const struct symc_host *host)
 {
     return host->small - 4 * sizeof(uint64_t) * (size_t)host->size;
 }
 
-/* Put this rank's counts beside its line, and its data if there is room and the
- * operation is of host memory; waits for room. */
+/* Puts this rank's counts beside its line, and its data if there is room and the
+ * operation is on host memory; waits for room. */
 symmcoll_status_t symc_host_put_counts(
     struct symc_host *host, const struct symc_op *op);
 
-/* Once the ranks are synchronised: compare each two ranks' counts. */
+/* Compares the counts of each two ranks; the ranks must be synchronised.  Errors:
+ * MISMATCH. */
 symmcoll_status_t symc_host_compare_counts(
     struct symc_host *host, const struct symc_op *op);
 
-/* Elements of a rank's part for another, or, where is_out, of what it expects
- * of that one. */
+/* Returns the elements of a rank's part for another; is_out: of the part that it expects
+ * from the other. */
 size_t symc_host_count(const struct symc_host *host, const struct symc_op *op,
     int rank, int other, bool is_out);
 
-/* Then: elements of the largest part of all. */
+/* Returns the elements of the largest part; the ranks must be synchronised. */
 size_t symc_host_most(struct symc_host *host, const struct symc_op *op);
 
-/* Whether all data is beside the lines, the same on all ranks; and make this
- * rank's result of it. */
+/* Returns whether the data of all ranks is beside the lines, alike on all ranks. */
 bool symc_host_all_beside(struct symc_host *host, const struct symc_op *op);
+/* Makes this rank's result of the data beside the lines. */
 void symc_host_take_beside(struct symc_host *host, const struct symc_op *op);
 
 /* ---- pipeline.c ---- */
 
-/* One round of a staged algorithm: elements [offset, offset + count) of it. */
+/* One round of a staged algorithm: its elements [offset, offset + count). */
 struct symc_round {
-    uint64_t number; /* over the group's life */
+    uint64_t number; /* over the life of the group */
     size_t offset;
     size_t count;
 };
 
-/* What this rank does in each round; NULL: nothing. */
+/* The work of this rank in each round; a function may be NULL. */
 struct symc_pipeline {
-    size_t total; /* elements to go through */
+    size_t total; /* elements of all rounds */
     size_t step;  /* elements of a round */
     void *context;
-    /* Copy this rank's contribution into its slot. */
+    /* Copies this rank's contribution into its slot. */
     void (*stage)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, void *context);
-    /* Copy what is its own, once others can see that it has staged. */
+    /* Copies this rank's own part, after peers can see that it has staged. */
     void (*keep)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, void *context);
-    /* Sum this rank's part, once everybody has staged. */
+    /* Reduces this rank's part, after all ranks have staged. */
     void (*combine)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, void *context);
-    /* Copy from a peer, once it has summed (or staged, when `gathers`). */
+    /* Copies from a peer after it has reduced (or staged, when `gathers`). */
     void (*collect)(struct symc_host *host, const struct symc_op *op,
         const struct symc_round *round, int peer, void *context);
     int from;     /* collect from this rank alone; -1: from all */
-    bool gathers; /* nobody combines */
+    bool gathers; /* no rank combines */
 };
 
-/* Run the rounds, overlapped.  The ranks must be synchronised. */
+/* Runs the rounds, overlapped.  The ranks must be synchronised. */
 symmcoll_status_t symc_host_pipeline(struct symc_host *host,
     const struct symc_op *op, const struct symc_pipeline *pipeline);
 
-/* A rank's slots of a round: what it staged, what it summed. */
+/* Return a rank's slots of a round: of its staged data, of its sums. */
 char *symc_host_staged(
     const struct symc_host *host, int rank, const struct symc_round *round);
 char *symc_host_summed(
     const struct symc_host *host, int rank, const struct symc_round *round);
 
-/* Elements of each of the pieces, one for each rank, that a slot is divided
- * into. */
+/* Returns the elements of a piece when a slot is divided into one piece per rank. */
 size_t symc_host_piece(const struct symc_host *host, size_t elem);
 
-/* Elements of a part of `count` that are in a round of up to `step`. */
+/* Returns how many elements of a part of `count` are in a round of up to `step`. */
 static inline size_t symc_host_piece_of(
     const struct symc_round *round, size_t count, size_t step)
 {
@@ -269,59 +268,60 @@ static inline size_t symc_host_piece_of(
     return count - round->offset < step ? count - round->offset : step;
 }
 
-/* Part r of size of count elements, on cache lines: [lo, hi). */
+/* Finds part r of `size` of count elements, on cache lines: [lo, hi). */
 void symc_host_part(
     size_t count, size_t elem, int size, int r, size_t *lo, size_t *hi);
 
-/* ---- revoke.c: using the buffers of others ---- */
+/* ---- revoke.c: accessing the buffers of other ranks ---- */
 
 /*
- * Elements that processes move without staging stay in the caches longer, for
- * there is one copy of them less.  They are streamed where the footprint is more
- * than so many times host.stream_min: by default 32 MiB, as a last-level cache
+ * Elements that processes move without staging stay in the caches longer, as there is
+ * one copy less of them.  Non-temporal stores are used if the footprint is more than
+ * this many times host.stream_min: by default 32 MiB, the size of a last-level cache
  * (measured from 8 to 64 MiB, two ranks).
  */
 #define SYMC_STREAM_TIMES 8
 
-/* What this rank moves with, and where it is inside. */
+/* The state of moving data in chunks, and which buffers this rank is inside. */
 struct symc_chunks {
     struct symc_moving moving; /* its step() enters and leaves */
     struct symc_reduction reduction;
     struct symc_host *host;
-    int inside; /* whose buffers: of a rank, or of all: the size; -1: nobody's */
+    int inside;   /* a rank's buffers; the size: those of all ranks; -1: none */
     size_t moved; /* bytes since it has entered */
     bool streamed;
 };
 
-/* A round of the group's begins. */
+/* Begins a round of the group in which data is moved in chunks. */
 void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
     struct symc_chunks *chunks);
 
-/* Leave what this rank is inside; before it waits for anything. */
+/* Leaves the buffers that this rank is inside; required before any wait. */
 void symc_host_leave(struct symc_chunks *chunks);
 
-/* The same without chunks, to read what all have beside their buffers; false: a
- * peer has left the operation, and this rank is inside nothing. */
+/* Enters all ranks' buffers, to read tables that they have exposed.  Returns false,
+ * inside nothing, if a peer has revoked its buffers. */
 bool symc_host_enter_all(
     const struct symc_host *host, const struct symc_op *op);
 void symc_host_leave_all(const struct symc_host *host);
 
-/* A peer has: the status of the group, which has failed. */
+/* Returns the status after a peer has revoked its buffers: that of the group, which has
+ * failed. */
 symmcoll_status_t symc_host_fail_revoked(
     const struct symc_host *host, const struct symc_op *op);
 
-/* All of this rank's chunks are done, or have been stopped: tell, and wait until
- * all others' are. */
+/* Ends this rank's chunks, and waits until all other ranks have ended theirs.  Fails if a
+ * peer has revoked its buffers. */
 symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks);
 
-/* This rank leaves early: revoke its own, and wait until nobody is inside, or,
- * where ranks are processes, for a moment. */
+/* Revokes this rank's buffers, as it leaves the operation early, and waits until no peer
+ * is inside them; between processes for a limited time. */
 void symc_host_revoke(const struct symc_host *host, const struct symc_op *op);
 
-/* ---- issued.c: see struct symc_coll_ops ---- */
+/* ---- issued.c: members of struct symc_coll_ops ---- */
 
 bool symc_host_issue(void *state, const struct symc_op *op);
-/* The same for one that start() has published and that waits for a peer. */
+/* Records as issued an operation that start() has published and that waits for a peer. */
 void symc_host_defer(struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
@@ -331,29 +331,29 @@ void symc_host_doze(
 
 /* ---- reserve.c ---- */
 
-/* Once the ranks are synchronised: back staging with memory where that has not
- * been done.  Errors: NO_MEMORY, on all ranks. */
+/* Backs staging with memory, if not done before; the ranks must be synchronised.  Errors:
+ * NO_MEMORY, on all ranks. */
 symmcoll_status_t symc_host_reserve(
     struct symc_host *host, const struct symc_op *op);
 
 /* ---- direct.c ---- */
 
-/* Ranks up to which each reads the whole of all inputs: with two as many bytes as
- * through staging, with three no fewer. */
+/* The number of ranks up to which each reads all inputs completely: with two it moves as
+ * many bytes as through staging, with three no fewer. */
 #define SYMC_READ_WHOLE_MAX 3
 
 typedef symmcoll_status_t (*symc_host_staged_fn)(
     struct symc_host *host, const struct symc_op *op);
 
 /*
- * An operation whose data is not in or beside the header lines: synchronise,
- * then use buffers where they lie if all ranks have exposed what that needs,
- * else reserve staging and go on with staged(), where host->parts is filled in.
+ * Runs an operation whose data does not fit in or beside the header lines: synchronises
+ * the ranks, then accesses buffers in place if all ranks have exposed the necessary
+ * ones, else reserves staging and calls staged(), with host->parts filled in.
  */
 symmcoll_status_t symc_host_large(struct symc_host *host,
     const struct symc_op *op, symc_host_staged_fn staged);
 
-/* ---- algorithms, each of which runs one operation to its end ---- */
+/* ---- algorithms; each runs one operation to its end ---- */
 
 symmcoll_status_t symc_host_one_shot(
     struct symc_host *host, const struct symc_op *op);
@@ -367,7 +367,7 @@ symmcoll_status_t symc_host_staged_copy(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_staged_exchange(
     struct symc_host *host, const struct symc_op *op);
-/* The same two as staged(). */
+/* Staged algorithms for symc_host_large(). */
 symmcoll_status_t symc_host_exchange(
     struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_scatter_sums(

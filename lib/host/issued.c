@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that are issued and end later: those whose contribution is in or
- * beside the header line.  Issuing publishes and never waits, so that no peer
- * is delayed by a rank that computes meanwhile; a later check finds that all
- * lines are there and computes the result.  They end in the order of issue.
+ * Operations that are issued and end later: their contribution is in or beside the
+ * header line.  Issuing publishes and never waits, so that a rank that computes in the
+ * meantime delays no peer; a later check finds that all lines are there and computes the
+ * result.  They end in the order of issue.
  */
 #include "host/host.h"
 
 #include <stddef.h>
 
-/* One more than there are lines: what another backend has begun has ended
- * here. */
+/* The group tracks at least one operation more than there are lines: an operation that
+ * another backend still runs has already ended here. */
 _Static_assert(SYMC_LINES < SYMC_FLIGHTS, "the group keeps track of all");
 
 static struct symc_issued *issued_of(
@@ -30,7 +30,7 @@ bool symc_host_issue(void *state, const struct symc_op *op)
         algorithm != NULL ? algorithm->resumable : NULL;
     uint64_t depth = parts != NULL ? parts->depth(host, op) : 0;
 
-    /* This rank, too, reads its line and area when it ends an operation. */
+    /* This rank reads its own line and area as well when it ends an operation. */
     if (parts == NULL || op->wire > host->finished + depth ||
         !symc_host_has_room(host, op, depth))
         return false;
@@ -48,7 +48,7 @@ void symc_host_defer(struct symc_host *host, const struct symc_op *op)
     atomic_store_explicit(&issued->suspect, false, memory_order_relaxed);
 }
 
-/* A rank whose line is not there yet, or -1. */
+/* Returns a rank that has not published its line yet, or -1. */
 static int find_missing(const struct symc_host *host, const struct symc_op *op)
 {
     for (int i = 1; i < host->size; i++) {
@@ -72,9 +72,9 @@ static bool is_stopped(
 }
 
 /*
- * The status of an operation for which a peer is missing; OK: all lines are
- * there now.  A peer may have published its line and left between the look for
- * the one and that for the other: what it has published counts.
+ * Returns the status of an operation for which a peer is missing; OK if all lines are
+ * there now.  A peer may have published its line and left between the check of its line
+ * and the check for failures: its line counts.
  */
 static symmcoll_status_t consider(struct symc_host *host,
     const struct symc_op *op, int missing, enum symc_advance how)
@@ -93,7 +93,7 @@ static symmcoll_status_t consider(struct symc_host *host,
     if (how != SYMC_ADVANCE_EXPIRED)
         return SYMMCOLL_IN_PROGRESS;
     symc_host_list_missing(host, op, missing);
-    if (find_missing(host, op) < 0) /* at the last moment */
+    if (find_missing(host, op) < 0) /* arrived at the last moment */
         return SYMMCOLL_OK;
     return core->expire(core->group, op, host->missing);
 }

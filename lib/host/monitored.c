@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A barrier that names those who do not come, and of which the group does not
- * fail: every rank has used the same number, and knows that it was in vain.
+ * A barrier that names the ranks that do not arrive, without failing the group: every
+ * rank has used the same sequence number, and knows that the barrier failed.
  *
- * A rank whose time is over lists who is missing in its channel, then stores
- * the number of the barrier there.  The others end with it and take over its
- * list, so that all name the same ranks; and so does a rank that comes later,
- * which finds itself on it.  Where the last one comes in the very moment in
- * which another gives up, some ranks may have passed and others not.
+ * A rank whose timeout expires lists the missing ranks in its channel, then stores the
+ * number of the barrier there.  The other ranks end with it and take over its list, so
+ * that all name the same ranks; so does a rank that arrives later, and finds itself on
+ * the list.  If the last rank arrives at the very moment at which another gives up, some
+ * ranks may have passed and others not.
  *
- * A death fails the group, but who has come and who has not is told by counters
- * of their own, which do not depend on the lines: with them a rank that is to
- * name all who are missing waits on, and one that comes later is counted.
+ * A death fails the group, but separate counters, which do not depend on the lines, hold
+ * which ranks have arrived.  With them a rank that is to name all missing ranks
+ * continues to wait, and a rank that arrives later is counted.
  */
 #include "base/cancel.h"
 #include "host/host.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SLICE_NS (INT64_C(10) * 1000 * 1000) /* between looks at all ranks */
+#define SLICE_NS (INT64_C(10) * 1000 * 1000) /* between checks of all ranks */
 #define NAP_US 1000
 
 struct monitor {
@@ -31,7 +31,7 @@ struct monitor {
     int64_t deadline_ns;
 };
 
-/* Whether a rank has begun the operation with this line. */
+/* Returns whether a rank has begun the operation of this line. */
 static bool has_line(const struct monitor *monitor, int rank)
 {
     const struct symc_host *host = monitor->host;
@@ -41,7 +41,7 @@ static bool has_line(const struct monitor *monitor, int rank)
                memory_order_acquire) >= monitor->op->wire;
 }
 
-/* Whether it has entered as many monitored barriers. */
+/* Returns whether a rank has entered this many monitored barriers. */
 static bool has_entered(const struct monitor *monitor, int rank)
 {
     return atomic_load_explicit(&monitor->host->channels[rank]->entered,
@@ -61,7 +61,7 @@ static int find_missing(const struct monitor *monitor)
     return -1;
 }
 
-/* The ranks that are listed, to the caller; returns how many. */
+/* Copies the missing ranks to the caller; returns their number. */
 static int answer(const struct monitor *monitor)
 {
     const struct symc_host *host = monitor->host;
@@ -79,9 +79,9 @@ static int answer(const struct monitor *monitor)
     return count;
 }
 
-/* Say to the others and to the caller who is missing.  A late rank may read the
- * list while this one writes that of a later barrier: whole words, which are set
- * once. */
+/* Publishes the missing ranks to the others, and returns them to the caller.  A late rank
+ * may read the list while this rank writes that of a later barrier: it is made of whole
+ * words, each stored once. */
 static symmcoll_status_t tell(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
@@ -100,7 +100,7 @@ static symmcoll_status_t tell(const struct monitor *monitor)
     return host->core->absent(host->core->group, monitor->op, host->missing);
 }
 
-/* This rank's time is over: say for whom it has waited. */
+/* Gives up, as this rank's timeout has expired, with the ranks that have no line. */
 static symmcoll_status_t give_up(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
@@ -110,7 +110,7 @@ static symmcoll_status_t give_up(const struct monitor *monitor)
     return tell(monitor);
 }
 
-/* A rank that has given up, the lowest; -1 where none has. */
+/* Returns the lowest rank that has given up, or -1. */
 static int find_given_up(const struct monitor *monitor)
 {
     const struct symc_host *host = monitor->host;
@@ -122,8 +122,8 @@ static int find_given_up(const struct monitor *monitor)
     return -1;
 }
 
-/* Another rank has given up: so has this one, with the same list.  It may be of
- * a later barrier by now, to which this rank has not come either. */
+/* Gives up with another rank's list.  That rank may already be in a later barrier, in
+ * which this rank is missing, too. */
 static symmcoll_status_t follow(const struct monitor *monitor, int peer)
 {
     struct symc_host *host = monitor->host;
@@ -136,8 +136,8 @@ static symmcoll_status_t follow(const struct monitor *monitor, int peer)
     return tell(monitor);
 }
 
-/* A member has died, and all who are missing are to be named: wait on for those
- * that live. */
+/* After the death of a member, waits on for those that live, to name all missing
+ * ranks. */
 static symmcoll_status_t call_roll(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
@@ -162,7 +162,7 @@ static symmcoll_status_t call_roll(const struct monitor *monitor)
     return core->absent(core->group, monitor->op, host->missing);
 }
 
-/* The group has failed while this rank waited. */
+/* Ends the barrier because the group has failed while this rank waited. */
 static symmcoll_status_t end_failed(const struct monitor *monitor, int peer)
 {
     struct symc_host *host = monitor->host;
@@ -180,7 +180,7 @@ static symmcoll_status_t end_failed(const struct monitor *monitor, int peer)
     return core->failure(core->group, monitor->op, peer);
 }
 
-/* Wait until all have published their lines. */
+/* Waits until all ranks have published their lines. */
 static symmcoll_status_t await_all(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
@@ -194,7 +194,7 @@ static symmcoll_status_t await_all(const struct monitor *monitor)
         other = find_given_up(monitor);
         if (other >= 0)
             return follow(monitor, other);
-        /* Its line counts, if it came before that. */
+        /* The line counts if it was published before the failure. */
         if (core->failed(core->group, peer) && find_missing(monitor) == peer)
             return end_failed(monitor, peer);
         if (now >= monitor->deadline_ns)
@@ -211,7 +211,7 @@ static symmcoll_status_t await_all(const struct monitor *monitor)
     return other >= 0 ? follow(monitor, other) : SYMMCOLL_OK;
 }
 
-/* How many monitored barriers this rank has entered. */
+/* Stores the number of monitored barriers that this rank has entered. */
 static void enter(struct symc_host *host, uint64_t number)
 {
     host->monitored = number;
@@ -246,6 +246,6 @@ symmcoll_status_t symc_host_monitored(
     if (status == SYMMCOLL_OK)
         status = symc_host_collect(host, op);
     if (status == SYMMCOLL_ERR_MISMATCH)
-        enter(host, monitor.number - 1); /* others have called something else */
+        enter(host, monitor.number - 1); /* others called another operation */
     return status;
 }

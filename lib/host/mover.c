@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations whose caller moves the data, on memory that all ranks map: this
- * backend compares what the ranks pass, before anything is moved, and holds
- * everybody until all have moved theirs.  Also where the check has failed: it may
- * have read memory of the others, which are to change that afterwards.
+ * Operations whose caller moves the data, on memory that all ranks map.  This backend
+ * compares the ranks' arguments before anything is moved, and holds all ranks until all
+ * have moved their data.  It does so also if the check has failed: the check may have
+ * read memory of other ranks, which change it afterwards.
  *
- * On memory of a device the ranks only compare here, as with any operation there.
+ * For device memory the ranks only compare here, as for any operation on it.
  */
 #include "host/host.h"
 
 _Static_assert(SYMC_MOVER_PAYLOAD <= SYMC_FACTOR_AT,
     "it travels with the header line, beside a factor");
 
-/* Compare, move, and wait until all have.  checked (out): what the check has
- * found, the same on all ranks. */
+/* Compares, moves, and waits for all ranks.  checked (out): the result of the check, the
+ * same on all ranks. */
 static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op,
     symmcoll_status_t *checked)
 {
@@ -28,7 +28,7 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op,
     symc_host_begin_chunks(host, op, &chunks);
     for (int r = 0; r < host->size; r++)
         host->sources[r] = symc_host_header(host, r, op)->payload;
-    /* The check reads memory of all. */
+    /* The check reads memory of all ranks. */
     if (chunks.moving.step(&chunks, host->size, 0)) {
         *checked = mover->check(mover, &chunks.moving, host->sources);
         if (*checked == SYMMCOLL_OK)
@@ -52,7 +52,7 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
     return symc_host_publish(host, op, mover->payload, sizeof(mover->payload));
 }
 
-/* All lines are here and agree. */
+/* Checks the payloads; all lines are there and agree. */
 static symmcoll_status_t check(struct symc_host *host, const struct symc_op *op)
 {
     struct symc_mover *mover = op->out;
@@ -88,19 +88,19 @@ static symmcoll_status_t compare(
     return status == SYMMCOLL_OK ? check(host, op) : status;
 }
 
-/* ---- on any ---- */
+/* ---- on any memory ---- */
 
 symmcoll_status_t symc_host_mover(
     struct symc_host *host, const struct symc_op *op)
 {
     symmcoll_status_t checked = SYMMCOLL_OK, status;
 
-    host->resumable = NULL; /* it does not end with the lines */
+    host->resumable = NULL; /* it does not end when all lines are there */
     if (op->memory != SYMC_MEMORY_HOST)
         return compare(host, op);
     status = run(host, op, &checked);
-    /* As in symc_host_large().  Where all have moved, or the check has failed,
-     * nobody uses the buffers any more. */
+    /* As in symc_host_large().  If all have moved, or the check has failed, no rank
+     * accesses the buffers any more. */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
         status != SYMMCOLL_ERR_CONFIG)
         symc_host_revoke(host, op);

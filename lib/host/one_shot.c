@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One shot, for small messages: every rank's contribution is in or beside its
- * header line, and every rank computes its own result.  One transfer of a cache
- * line and no second one, because the lines are used in turn (wire.h).
+ * One shot, for small messages: every rank's contribution is in or beside its header
+ * line, and every rank computes its own result.  A cache line is transferred once, and
+ * no second crossing is needed because the lines are used in turn (wire.h).
  */
 #include "host/host.h"
 
@@ -12,8 +12,7 @@
 
 #define CLAIMED_MAX ((size_t)1024) /* bytes */
 
-/* Bytes that this rank's contribution of nbytes has for others: its own part
- * nobody else reads. */
+/* Returns how many of this rank's nbytes others read: not its part for itself. */
 static inline size_t for_others(const struct symc_op *op, size_t nbytes)
 {
     return symc_kinds[op->kind].in_parts == SYMC_ALL_PARTS && nbytes > 0
@@ -21,11 +20,11 @@ static inline size_t for_others(const struct symc_op *op, size_t nbytes)
                : nbytes;
 }
 
-/* Where a rank reads what the others have for it. */
+/* The place where a rank reads the other ranks' contributions to it. */
 struct place {
     bool in_line;
-    size_t offset; /* from the start of what is there */
-    size_t own;    /* of that, a part that a lower rank has left out */
+    size_t offset; /* from the start of a contribution */
+    size_t own;    /* bytes of a part that a lower rank has left out before */
 };
 
 static inline struct place place_of(
@@ -51,7 +50,7 @@ static inline const char *at_peer(const struct symc_host *host, int peer,
     return from + place->offset - (peer < host->rank ? place->own : 0);
 }
 
-/* This rank's contribution to its own result. */
+/* Returns this rank's contribution to its own result. */
 static const char *own_part(const struct symc_op *op, int rank)
 {
     return symc_kinds[op->kind].in_parts == SYMC_ALL_PARTS
@@ -71,7 +70,7 @@ static void reduce(
         &reduction, op->out, NULL, host->sources, host->size, op->count, false);
 }
 
-/* Copy a part from everybody's contribution. */
+/* Copies a part from every rank's contribution. */
 static void gather(const struct symc_host *host, const struct symc_op *op,
     const struct place *place)
 {
@@ -87,7 +86,7 @@ static void gather(const struct symc_host *host, const struct symc_op *op,
     }
 }
 
-/* Copy a part from the root's contribution. */
+/* Copies a part from the root's contribution. */
 static void fetch(const struct symc_host *host, const struct symc_op *op,
     const struct place *place)
 {
@@ -99,7 +98,7 @@ static void fetch(const struct symc_host *host, const struct symc_op *op,
         memcpy(op->out, in, op->count * op->elem);
 }
 
-/* Everybody's contribution is here and they agree: make this rank's result. */
+/* Makes this rank's result; all contributions are there and agree. */
 static void finish(
     struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
@@ -117,8 +116,8 @@ static void finish(
         fetch(host, op, &place);
 }
 
-/* Bytes of one rank's contribution.  What is not in host memory is compared
- * here and moved by another backend. */
+/* Returns the bytes of one rank's contribution: 0 for other memory, which another backend
+ * moves after the comparison here. */
 static inline size_t contribution(
     const struct symc_host *host, const struct symc_op *op)
 {
@@ -126,7 +125,7 @@ static inline size_t contribution(
                                           : 0;
 }
 
-/* Of another memory the members compare where they have it. */
+/* Synchronises; for other memory the members compare the placement of their buffers. */
 static symmcoll_status_t synchronise(struct symc_host *host,
     const struct symc_op *op, const void *payload, size_t nbytes)
 {
@@ -138,8 +137,8 @@ static symmcoll_status_t synchronise(struct symc_host *host,
     return symc_host_synchronise(host, op, &mine, sizeof(mine));
 }
 
-/* What this rank puts of that: all of it beside its line, or what others read
- * into it. */
+/* The bytes of its contribution that this rank publishes: all of it beside its line, or
+ * what others read in the line. */
 struct given {
     size_t beside;
     size_t in_line;
@@ -155,8 +154,8 @@ static inline struct given given_by(
     return (struct given){0, for_others(op, nbytes)};
 }
 
-/* Put this rank's contribution of nbytes beside its line; its own part of that
- * nobody reads. */
+/* Puts this rank's contribution of nbytes beside its line, except its part for itself,
+ * which no rank reads. */
 static void put_beside(
     const struct symc_host *host, const struct symc_op *op, size_t nbytes)
 {
@@ -178,8 +177,8 @@ static void put_beside(
     }
 }
 
-/* What goes into the line: as it is, or, without this rank's own part, put
- * together in there. */
+/* Returns the data for the line: the input, or a copy (line) without this rank's part for
+ * itself. */
 static const void *put_together(const struct symc_host *host,
     const struct symc_op *op, size_t in_line, char *line)
 {
@@ -197,10 +196,10 @@ static const void *put_together(const struct symc_host *host,
 }
 
 /*
- * Prefetch for writing what this rank puts beside its line in the next
- * operation, if that has as many bytes: peers read it last in the operation
- * before this one, see claim_next() in header.c.  More lines than the processor
- * fetches at once would delay those that this operation waits for.
+ * Prefetches for writing the area beside this rank's line of the next operation,
+ * assuming as many bytes: peers last read it in the operation before this one, see
+ * claim_next() in header.c.  More lines than the processor fetches at once would delay
+ * the lines that this operation waits for.
  */
 static inline void claim_beside(
     const struct symc_host *host, const struct symc_op *op, size_t nbytes)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the parts of an operation are and how many elements they have, in one
- * table for all forms: one buffer with parts that are alike or not, or a list of
- * buffers.
+ * The addresses and counts of an operation's parts in one table for all forms: one buffer
+ * with parts of equal or different sizes, or a list of buffers.
  */
 #include "host/host.h"
 
@@ -35,7 +34,7 @@ size_t symc_host_footprint(
     size_t out = symc_op_out_nbytes(op, host->size);
     size_t nbytes = 0;
 
-    /* Of which op->count is not that of a part. */
+    /* The op->count of an uneven operation is not that of a part. */
     if (symc_kind_has(op->kind, SYMC_UNEVEN) && op->lists != NULL) {
         in = in_place ? 0 : op->lists->in_total * op->elem;
         out = op->lists->out_total * op->elem;

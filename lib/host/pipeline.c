@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The staged algorithms' engine.  A message goes through staging slots in
- * rounds of a cache-sized chunk; in each a rank stages its contribution, sums
- * its own part of everybody's, and collects the other parts:
+ * The engine of the staged algorithms.  A message goes through staging slots in rounds
+ * of a cache-sized chunk; in each round a rank stages its contribution, reduces its own
+ * part of all ranks' contributions, and collects the other parts:
  *
  *     round        0        1        2        3
  *     stage     .------. .------. .------. .------.
  *     combine            `------' `------' `------' ...
  *     collect                     `------' `------' ...
  *
- * so that ranks work on different rounds at once and one slow rank does not
- * delay the others at once.  Three counters for each rank say how far it is.
- * They count rounds over the life of the group and every rank advances all of
- * them in every operation, needed or not, so different operations follow each
- * other without a barrier.  A slot is written again when everybody has drained
- * the round that used it before.
+ * so that ranks work on different rounds at the same time and one slow rank does not
+ * delay the others at once.  Three counters per rank hold its progress.  They count
+ * rounds over the life of the group, and every rank advances all of them in every
+ * operation, needed or not, so that different operations follow each other without a
+ * barrier.  A slot is written again after all ranks have drained the round that used it
+ * before.
  */
 #include "host/host.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Staging gets memory when an operation first needs it: on all ranks or on
- * none, in a round of its own after the header lines.  Each rank says in its
- * channel whether it has been able to, and reads what all others say.  A word
- * of an operation is written again only in a later one whose header lines all
- * ranks have published, so all ranks read the same.
+ * Staging is backed by memory when an operation first needs it: on all ranks or on none,
+ * in a round of its own after the header lines.  Each rank stores in its channel whether
+ * it succeeded, and reads the words of all others.  The word of an operation is written
+ * again only in a later operation whose header lines all ranks have published, so all
+ * ranks read the same.
  */
 #include "host/host.h"
 #include "segment/memory.h"

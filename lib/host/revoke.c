@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Leaving an operation early in which ranks use each other's buffers.
+ * Leaving an operation early in which ranks access each other's buffers.
  *
- * An owner that leaves early (a timeout, a dead peer, an abort) revokes its
- * buffers: it stores up to which operation they are revoked, and waits until no
- * peer is inside a chunk of them.  Whoever uses a buffer stores whose it uses,
- * checks whether that rank has revoked, and moves one chunk; both in
- * sequentially consistent order, so that one of the two sees the other.  A chunk
- * loop never blocks, so the owner's wait is short.  It is limited where ranks are
- * processes, since one may be stopped inside a chunk: that one finishes its
- * chunk when it goes on, and finds then that it has read and written what the
- * owner may have used anew.  So it looks once more before it says that it is
- * done, and what it has written is of memory that stays mapped as long as
- * anybody uses it.
+ * An owner that leaves early (a timeout, a dead peer, an abort) revokes its buffers: it
+ * stores the operation up to which they are revoked, and waits until no peer is inside a
+ * chunk of them.  A rank that accesses a buffer stores the rank of its owner, checks
+ * whether the owner has revoked it, and moves one chunk; both sides use sequentially
+ * consistent order, so that at least one of them sees the other.  A loop over chunks
+ * never blocks, so the owner's wait is short.  Between processes it is limited, since a
+ * process may be stopped inside a chunk.  That process finishes its chunk when it
+ * continues, and may then read or write memory that the owner uses for something else.
+ * Therefore it checks once more before it reports that it is done, and the memory that
+ * it has written stays mapped as long as any rank uses it.
  */
 #include "host/host.h"
 
@@ -56,7 +55,7 @@ static bool any_revoked(const struct symc_host *host, const struct symc_op *op)
     return false;
 }
 
-/* Begin to use a peer's buffers, or those of all. */
+/* Begins to access a peer's buffers, or those of all; returns false if revoked. */
 static bool enter(
     const struct symc_host *host, const struct symc_op *op, int peer)
 {
@@ -89,7 +88,8 @@ void symc_host_leave(struct symc_chunks *chunks)
     chunks->inside = NOBODY;
 }
 
-/* Small chunks of the same buffers follow each other without leaving them. */
+/* Enters the buffers of the next chunk; small chunks of the same buffers follow each
+ * other without leaving them. */
 static bool step(void *state, int peer, size_t nbytes)
 {
     struct symc_chunks *chunks = state;
@@ -127,12 +127,12 @@ void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
     chunks->moving.state = chunks;
     chunks->moving.streamed = &chunks->streamed;
     host->rounds++;
-    /* Peers read it last in the round before this one: its store then need not
-     * wait for the line. */
+    /* Peers last read the counter in the round before this one: the store to it then need
+     * not wait for the line. */
     symc_claim(&host->channels[host->rank]->drained);
 }
 
-/* Whether a peer is inside a chunk of this rank's buffers. */
+/* Returns whether a peer is inside a chunk of this rank's buffers. */
 static bool is_inside(const struct symc_host *host, int peer)
 {
     uint32_t found = atomic_load(&host->channels[peer]->inside);
@@ -175,7 +175,7 @@ symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks)
     const struct symc_op *op = chunks->moving.op;
 
     symc_host_leave(chunks);
-    /* What was moved last may have been of an owner that had left. */
+    /* The last chunks may have been of an owner that had left. */
     if (any_revoked(host, op))
         return symc_host_fail_revoked(host, op);
     atomic_store_explicit(&channel->staged, host->rounds, memory_order_release);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The choice of an algorithm.  It depends on nothing but the descriptor and on
- * settings that all ranks share, so every rank chooses the same.
+ * The choice of an algorithm.  It depends only on the operation and on settings that are
+ * equal on all ranks, so every rank chooses the same.
  */
 #include "host/select.h"
 #include "host/host.h"
@@ -49,7 +49,7 @@ static bool exchanges(const struct symc_kind_info *info)
            info->in_parts == SYMC_ALL_PARTS;
 }
 
-/* An operation on other memory is compared as a small one, without data. */
+/* An operation on other memory is compared here like a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
     {.name = "uneven",
         .help = "counts are compared in pairs; data beside them, or as below",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which algorithm serves which operation: a table, searched from the top.
+ * The table of algorithms, searched from the top, and the choice among them.
  */
 #ifndef SYMC_HOST_SELECT_H
 #define SYMC_HOST_SELECT_H
@@ -16,7 +16,7 @@ struct symc_host;
 /* The settings of this backend. */
 struct symc_host_settings {
     size_t small_max;
-    size_t chunk; /* as set; a slot may be larger */
+    size_t chunk; /* as set; a staging slot may be larger */
     size_t stream_min;
     int64_t reduce_run;
     bool direct;
@@ -26,23 +26,23 @@ struct symc_host_settings {
 struct symc_host_settings symc_host_settings_get(
     const struct symc_settings *settings);
 
-/* An operation that can be issued and end later: see issued.c. */
+/* The parts of an algorithm that can be issued and ended later: see issued.c. */
 struct symc_resumable {
-    /* How many operations of before the peers must have finished reading:
-     * SYMC_LINES or SYMC_AREAS; 0: this one runs to its end. */
+    /* Returns how many recent operations peers may still be reading:
+     * SYMC_LINES or SYMC_AREAS; 0: this operation runs to its end. */
     uint64_t (*depth)(const struct symc_host *host, const struct symc_op *op);
-    /* Where there is room: publish.  True where a peer has failed a group. */
+    /* Publishes; there is room.  Returns true if a peer has failed a group. */
     bool (*publish)(struct symc_host *host, const struct symc_op *op);
-    /* When all lines are there: compare, and make this rank's result. */
+    /* Compares the lines, which are all there, and makes this rank's result. */
     symmcoll_status_t (*end)(struct symc_host *host, const struct symc_op *op);
 };
 
 struct symc_algorithm {
     const char *name;
     const char *help; /* one line */
-    /* Which kinds it serves; NULL: all. */
+    /* Returns whether it serves a kind; NULL: it serves all. */
     bool (*serves)(const struct symc_kind_info *info);
-    uint16_t apart;      /* of SYMC_TRAITS_APART: those kinds, and no others */
+    uint16_t apart;      /* of SYMC_TRAITS_APART: serves only kinds with them */
     bool threads_only;   /* ranks must be threads of one process */
     bool symmetric_only; /* buffers of all ranks must be symmetric */
     bool small_only;     /* contributions up to host.small_max */
@@ -51,10 +51,10 @@ struct symc_algorithm {
 };
 
 /*
- * The entry for an operation of so many ranks, the same on all of them; NULL
- * where there is none.  Whether the buffers are symmetric on all ranks is known
- * only when the ranks are synchronised: symc_host_large() finds that out, and the
- * entry for it is for people to read.
+ * Returns the entry for an operation of `size` ranks, the same on all of them; NULL if
+ * there is none.  Whether the buffers are symmetric on all ranks is known only after the
+ * ranks are synchronised: symc_host_large() finds it out, and the entry for it serves
+ * descriptions only.
  */
 const struct symc_algorithm *symc_host_select(
     const struct symc_host_settings *settings, bool threads, bool symmetric,

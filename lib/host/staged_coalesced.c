@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers in one larger operation, through staging: as two_shot,
- * staged_copy and staged_scatter move one buffer, with chunks that may be of
- * many buffers.  As many rounds as one buffer of all their elements needs.
+ * Several buffers in one larger operation, through staging: as two_shot, staged_copy and
+ * staged_scatter move one buffer, with chunks that may span several buffers.  It takes as
+ * many rounds as one buffer with all their elements.
  */
 #include "host/coalesced.h"
 
@@ -13,11 +13,9 @@ struct coalesced {
     size_t step; /* elements of one rank's piece in a slot */
 };
 
-/* Copy elements [lo, hi), of a rank's part where there is one for each, to where
- * they are together; `rank` NO_RANK: there is not. */
-#define NO_RANK (-1)
+#define NO_RANK (-1) /* the buffers have no part for each rank */
 
-/* Where a piece is in its buffer, of a rank's part. */
+/* Returns the byte offset of a piece in its buffer, in the part of `rank` or NO_RANK. */
 static size_t offset_of(
     const struct symc_op *op, const struct symc_piece *piece, int rank)
 {
@@ -38,6 +36,7 @@ static char *out_at(
     return symc_op_out_of(op, (int)piece->index) + offset_of(op, piece, rank);
 }
 
+/* Copies elements [lo, hi) of a rank's part, or NO_RANK, to contiguous memory. */
 static void copy_in(const struct symc_op *op, struct symc_cursor *cursor,
     size_t lo, size_t hi, int rank, char *to)
 {
@@ -50,6 +49,7 @@ static void copy_in(const struct symc_op *op, struct symc_cursor *cursor,
     }
 }
 
+/* Copies contiguous memory to elements [lo, hi) of a rank's part, or NO_RANK. */
 static void copy_out(const struct symc_op *op, struct coalesced *coalesced,
     size_t lo, size_t hi, int rank, const char *from)
 {
@@ -183,7 +183,7 @@ static void sum_own(struct symc_host *host, const struct symc_op *op,
     }
 }
 
-/* ---- all three ---- */
+/* ---- all three kinds ---- */
 
 static struct symc_pipeline pipeline_of(
     const struct symc_host *host, const struct symc_op *op)

@@ -14,7 +14,7 @@ struct copy {
     bool streaming;
 };
 
-/* Where a rank's contribution belongs in this rank's result. */
+/* Returns the address of a rank's contribution in this rank's result. */
 static char *place(const struct symc_op *op, int rank, size_t offset)
 {
     bool parts = symc_kinds[op->kind].out_parts == SYMC_ALL_PARTS;
@@ -32,7 +32,7 @@ static void stage(struct symc_host *host, const struct symc_op *op,
         round->count * op->elem, false);
 }
 
-/* Copy the own part of the result, while it is in cache. */
+/* Copies this rank's own part of the result, while it is in the cache. */
 static void keep(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
@@ -62,7 +62,7 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op)
     bool sends = symc_kind_sends(op->kind, is_root);
     bool receives = symc_kind_receives(op->kind, is_root);
     bool keeps = receives && !from_root;
-    /* Nobody reads what the root of a gather has. */
+    /* No rank reads the contribution of a gather's root. */
     bool stages = sends && !(is_root && symc_kind_has(op->kind, SYMC_TO_ROOT));
     struct copy copy = {.streaming = symc_op_out_nbytes(op, host->size) >=
                                      host->settings.stream_min};

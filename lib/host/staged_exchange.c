@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scatter and all forms of all_to_all through staging: in each round a rank
- * stages a piece of every other rank's part, and copies its own pieces from the
- * slots of the others.  Who passes the same elements to all (an all_gather whose
- * parts are not alike) stages them once.
+ * scatter and all forms of all_to_all through staging: in each round a rank stages a
+ * piece of every other rank's part, and copies its own pieces from the slots of the
+ * others.  A rank that passes the same elements to all (an all_gather with parts of
+ * different sizes) stages them once.
  *
- * Bytes a rank moves for a buffer of n in all_to_all, W ranks: it stages
- * (W-1)/W n, copies as much out of the peers' slots, and n/W from its own input
- * to its result.  Two transfers a chunk and one wait for each peer.  In a
- * scatter the root alone stages, and each other rank copies n/W.  Parts that are
- * not alike take as many rounds as the largest.
+ * Bytes that a rank of W moves for a buffer of n in all_to_all: it stages (W-1)/W n,
+ * copies as much out of the peers' slots, and n/W from its own input to its result.  Two
+ * transfers per chunk and one wait for each peer.  In a scatter only the root stages,
+ * and each other rank copies n/W.  Parts of different sizes take as many rounds as the
+ * largest.
  */
 #include "host/host.h"
 
@@ -17,10 +17,10 @@ struct exchange {
     bool streaming;
     bool shared;  /* the same elements go to all ranks */
     size_t step;  /* elements of a piece */
-    size_t pitch; /* bytes from a rank's piece in a slot to the next one's */
+    size_t pitch; /* bytes between the pieces of ranks in a slot */
 };
 
-/* The own piece needs no slot. */
+/* Copies this rank's piece for itself, which needs no slot. */
 static void keep(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
@@ -34,7 +34,7 @@ static void keep(struct symc_host *host, const struct symc_op *op,
             exchange->streaming);
 }
 
-/* Stage the pieces of the others. */
+/* Stages the pieces for the other ranks. */
 static void stage(struct symc_host *host, const struct symc_op *op,
     const struct symc_round *round, void *context)
 {
@@ -68,7 +68,7 @@ static void collect(struct symc_host *host, const struct symc_op *op,
             count * op->elem, exchange->streaming);
 }
 
-/* Bytes of this rank's result. */
+/* Returns the bytes of this rank's result. */
 static size_t result_nbytes(
     const struct symc_host *host, const struct symc_op *op)
 {

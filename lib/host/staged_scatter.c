@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce_scatter through staging: in each round a rank stages a piece of every
- * other rank's part and sums the pieces of its own.  One copy and one sum of
- * everything, two transfers a chunk.  Parts that are not alike take as many
+ * reduce_scatter through staging: in each round a rank stages a piece of every other
+ * rank's part and reduces the pieces of its own.  Every element is copied once and
+ * reduced once, in two transfers per chunk.  Parts of different sizes take as many
  * rounds as the largest.
  */
 #include "host/host.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two shots, for all_reduce and reduce of middle and large messages: of each
- * chunk every rank sums its own part of everybody's, and the parts are then
- * copied out by the ranks that receive the whole.
+ * Two shots, for all_reduce and reduce of middle and large messages: every rank reduces
+ * its own part of each chunk, and the ranks that receive the result then copy the parts
+ * out.
  *
- * Bytes a rank moves for a message of n, W ranks: it stages (W-1)/W n, reads as
- * much of its peers' slots plus n/W of its own input for the sum, writes n/W
- * twice (result and slot) and copies (W-1)/W n out.  Three transfers a chunk.
+ * Bytes that a rank of W moves for a message of n: it stages (W-1)/W n, reads as much of
+ * its peers' slots plus n/W of its own input for the sum, writes n/W twice (result and
+ * slot) and copies (W-1)/W n out.  Three transfers per chunk.
  */
 #include "host/host.h"
 

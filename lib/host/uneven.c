@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations in which each pair of ranks has a count of its own: compare the
- * counts, then take what is beside the lines, or go on as with parts that are
- * alike.
+ * Operations in which each pair of ranks has its own count: the counts are compared,
+ * then the data beside the lines is used, or the operation continues as with equal
+ * parts.
  *
- * Where a rank knows of every rank that its data is beside its line, the
- * operation can be issued, and one that waits for a peer ends later: after the
- * comparison nothing is waited for.  It knows that of a reduction, whose counts
- * are the same on all ranks, of an all_gather, where it expects what each rank
- * passes, and of an exchange of two ranks; of an exchange of more ranks it knows
- * its own counts only.
+ * If a rank's arguments show that the data of every rank is beside its line, the
+ * operation can be issued, and ended later if it waits for a peer: after the comparison
+ * nothing is waited for.  They show it for a reduction, with equal counts on all ranks,
+ * for an all_gather, where a rank expects the counts that each rank passes, and for an
+ * exchange of two ranks.  In an exchange of more ranks a rank has its own counts only.
  */
 #include "host/host.h"
 
-/* Whether it knows so, if the counts agree. */
+/* Returns whether the data of every rank is beside its line, if the counts agree. */
 static bool is_known_small(
     const struct symc_host *host, const struct symc_op *op)
 {
@@ -30,7 +29,7 @@ static bool is_known_small(
     return fits;
 }
 
-/* 0: it cannot be issued. */
+/* Returns 0 if the operation cannot be issued. */
 static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
 {
     return is_known_small(host, op) ? SYMC_AREAS : 0;
@@ -44,7 +43,7 @@ static bool publish(struct symc_host *host, const struct symc_op *op)
     return symc_host_publish(host, op, NULL, 0);
 }
 
-/* All lines are there, and are alike. */
+/* Compares the counts and makes the result; all lines are there and agree. */
 static symmcoll_status_t finish(
     struct symc_host *host, const struct symc_op *op)
 {
@@ -52,7 +51,7 @@ static symmcoll_status_t finish(
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* Other operations have been issued since. */
+    /* host->parts may be of another operation issued since. */
     symc_host_find_parts(host, op);
     symc_host_take_beside(host, op);
     return SYMMCOLL_OK;

@@ -2,7 +2,7 @@
 /*
  * Communicators that NCCL shrinks to the surviving ranks of a group that has failed.
  * The old one is revoked and kept by its thread until the new group's first operation by
- * NCCL. Then the members find out whether all have it; if not, or if shrinking fails,
+ * NCCL.  Then the members find out whether all have it; if not, or if shrinking fails,
  * they all make a new one.
  */
 #include "cuda/nccl/nccl_handed.h"
