@@ -196,6 +196,11 @@ enum symc_advance {
     SYMC_ADVANCE_EXPIRED /* last check: the deadline has passed */
 };
 
+/* What start() of host memory returns for an operation that has met a monitored
+ * barrier which the other members have given up: its number is used up, and the
+ * caller runs it again with the next one. */
+#define SYMC_MISSED ((symmcoll_status_t)INT16_MAX)
+
 /*
  * Operations.  The group calls start(), issue() and advance() in the order of
  * calls, one at a time.  It tests what it has started until that has a final
@@ -224,8 +229,8 @@ struct symc_coll_ops {
     /* Device: it checks data to be sent for NaN, see errors.nan_check. */
     bool searches;
     /*
-     * Runs an operation and returns the final status; or begins it, and returns
-     * IN_PROGRESS and a token (not NULL) for test(), or for advance() if the
+     * Runs an operation and returns the final status, of host memory also
+     * SYMC_MISSED; or begins it, and returns IN_PROGRESS and a token (not NULL) for test(), or for advance() if the
      * backend has that.  A device enqueues it, and returns OK without a token
      * if it is captured: then each replay of the graph enqueues it. mark is the
      * result of mark(), owned by the backend from now on; NULL: none.  An error

@@ -16,9 +16,15 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
         .elem = 1,
         .in = mine,
         .out = all,
-        .wire = ++group->wire,
         .timeout_ns = timeout_ns};
+    symmcoll_status_t status;
     void *token;
 
-    return host->backend->coll->start(host->state, &op, NULL, &token);
+    do {
+        op.wire = ++group->wire;
+        status = host->backend->coll->start(host->state, &op, NULL, &token);
+        if (status == SYMC_MISSED)
+            atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1);
+    } while (status == SYMC_MISSED);
+    return status;
 }

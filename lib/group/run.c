@@ -213,6 +213,37 @@ static bool goes_on(
            group->members.own.status == SYMMCOLL_ERR_PEER;
 }
 
+/* An operation has met a monitored barrier that the others have given up: the
+ * number is that barrier's, and the record of this attempt ends. */
+static void pass_missed(struct symmcoll_group *group, const struct symc_op *op)
+{
+    struct symc_flight *flight = symc_group_flight(group, op);
+
+    if (flight->entry != NULL)
+        symc_trace_end(&group->world->trace, flight->entry, false);
+    flight->entry = NULL;
+}
+
+/* Begins an operation with the next number that is not that of a monitored barrier
+ * which the others have given up without this rank. */
+static inline symmcoll_status_t start_next(
+    struct symmcoll_group *group, struct symc_op *op)
+{
+    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+
+    for (;;) {
+        symmcoll_status_t status;
+
+        take_numbers(group, op);
+        keep_numbers(group, op);
+        status = host->backend->coll->start(
+            host->state, op, NULL, &symc_group_flight(group, op)->token);
+        if (__builtin_expect(status != SYMC_MISSED, 1))
+            return status;
+        pass_missed(group, op);
+    }
+}
+
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -228,10 +259,7 @@ symmcoll_status_t symc_group_run(
     }
     if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
         return run_pair(group, op);
-    take_numbers(group, op);
-    keep_numbers(group, op);
-    status = host->backend->coll->start(
-        host->state, op, NULL, &symc_group_flight(group, op)->token);
+    status = start_next(group, op);
     if (__builtin_expect(
             op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
             0)) {

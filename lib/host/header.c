@@ -100,6 +100,8 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
     bool later = may_end_later(host, op, counter, polling_ns);
     struct symc_wait_budget polling = {.timeout_ns = polling_ns};
 
+    if (counter == seq_offset(op) && symc_host_has_missed(host, op))
+        return SYMC_MISSED;
     switch (core->wait(core->group, counter_of(host, peer, counter), target,
         peer, later ? &polling : &host->budget)) {
     case SYMC_WAIT_REACHED:
@@ -364,7 +366,9 @@ symmcoll_status_t symc_host_collect(
     if ((seen & WHAT_AHEAD) == 0)
         host->peers_done = op->wire - 1;
     if (__builtin_expect(differs != 0, 0)) {
-        symmcoll_status_t status = symc_host_disagree(host, op);
+        symmcoll_status_t status = symc_host_has_missed(host, op)
+                                       ? SYMC_MISSED
+                                       : symc_host_disagree(host, op);
 
         if (status != SYMMCOLL_OK)
             return status;

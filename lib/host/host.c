@@ -170,6 +170,8 @@ static symmcoll_status_t start(
         status = host->core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: the host backend has no algorithm for it",
             symc_kind_name(op->kind));
+    if (__builtin_expect(status == SYMC_MISSED, 0))
+        symc_host_pass_missed(host);
     if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0))
         symc_host_defer(host, op);
     else

@@ -76,6 +76,16 @@ static inline void symc_host_finish(
         &host->channels[host->rank]->done, op->wire, memory_order_release);
 }
 
+/* ---- monitored.c ---- */
+
+/* Returns whether an operation has the number of a monitored barrier that another
+ * rank has given up, which this rank has not entered. */
+bool symc_host_has_missed(
+    const struct symc_host *host, const struct symc_op *op);
+
+/* Counts that barrier as one that this rank has entered. */
+void symc_host_pass_missed(struct symc_host *host);
+
 /* ---- header.c: header lines, waiting ---- */
 
 /* Returns a rank's header line of an operation. */

@@ -34,6 +34,9 @@ bool symc_host_issue(void *state, const struct symc_op *op)
     if (parts == NULL || op->wire > host->finished + depth ||
         !symc_host_has_room(host, op, depth))
         return false;
+    /* Then later ones would be published under numbers that are not theirs. */
+    if (symc_host_has_missed(host, op))
+        return false;
     issued->parts = parts;
     atomic_store_explicit(
         &issued->suspect, parts->publish(host, op), memory_order_relaxed);
@@ -114,6 +117,9 @@ symmcoll_status_t symc_host_advance(
         status = consider(host, op, missing, how);
     if (status == SYMMCOLL_OK)
         status = issued->parts->end(host, op);
+    /* Later ones may have been issued: it cannot have another number. */
+    if (status == SYMC_MISSED)
+        status = symc_host_disagree(host, op);
     if (status == SYMMCOLL_IN_PROGRESS)
         return status;
     symc_host_finish(host, op);

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -169,6 +170,120 @@ static void both_late(int size, rank_fn body, const char *sentence)
     late.run = threads_run;
     ok(attempts_hold(come_late, BRIEF, &late), "%s (%d threads)", sentence,
         size);
+}
+
+/* ---- ranks that skip it ---- */
+
+#define LARGE 300000 /* elements that are staged */
+
+enum next {
+    SMALL_SUM,
+    LARGE_SUM,
+    QUEUED_SUMS,
+    NEW_GROUP,
+    NEXT_COUNT
+};
+
+/* Two works in flight at once, each with a sum of its own. */
+static bool sums_queued(struct symmcoll_group *group, int rank, int expected)
+{
+    int32_t in[2] = {rank + 1, 10 * (rank + 1)}, out[2] = {0};
+    struct symmcoll_work *works[2] = {NULL, NULL};
+    bool right = true;
+
+    for (int i = 0; i < 2; i++)
+        right = said(group,
+                    symmcoll_all_reduce(group, &out[i], &in[i], 1,
+                        SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, &works[i]),
+                    SYMMCOLL_OK, "") &&
+                right;
+    for (int i = 0; i < 2; i++) {
+        right =
+            said(group, symmcoll_work_wait(works[i], 600), SYMMCOLL_OK, "") &&
+            right;
+        symmcoll_work_free(works[i]);
+    }
+    return right && out[0] == expected && out[1] == 10 * expected;
+}
+
+static bool sums_large(struct symmcoll_group *group, int rank, int expected)
+{
+    int32_t *numbers = malloc(LARGE * sizeof(*numbers));
+    bool right = numbers != NULL;
+
+    for (int i = 0; right && i < LARGE; i++)
+        numbers[i] = rank + 1;
+    right = right && said(group,
+                         symmcoll_all_reduce(group, numbers, numbers, LARGE,
+                             SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL),
+                         SYMMCOLL_OK, "");
+    for (int i = 0; right && i < LARGE; i++)
+        right = numbers[i] == expected;
+    free(numbers);
+    return right;
+}
+
+static bool makes_group(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_group *made = NULL;
+    bool right = said(group, symmcoll_group_split(group, 0, -rank, NULL, &made),
+        SYMMCOLL_OK, "");
+
+    right = right && symmcoll_barrier(made, NULL, NULL) == SYMMCOLL_OK;
+    return right && symmcoll_group_free(made) == SYMMCOLL_OK;
+}
+
+static bool go_on_with(struct symmcoll_group *group, int rank, enum next next)
+{
+    int size = symmcoll_group_size(group), expected = size * (size + 1) / 2;
+
+    switch (next) {
+    case LARGE_SUM:
+        return sums_large(group, rank, expected);
+    case QUEUED_SUMS:
+        return sums_queued(group, rank, expected);
+    case NEW_GROUP:
+        return makes_group(group, rank);
+    default:
+        return works(group);
+    }
+}
+
+/* Odd ranks go on with what comes after the barriers, when the others have given
+ * these up. */
+static int skipping_ranks_go_on(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = faults_timeout(0.02);
+    int size = symmcoll_group_size(group), even = (size + 1) / 2, given_up = 0;
+    uint64_t numbers[2];
+    bool right = true;
+
+    for (enum next next = SMALL_SUM; next < NEXT_COUNT; next++) {
+        for (int skipped = 0; skipped <= (int)next % 2; skipped++) {
+            given_up += even;
+            right = (!is_even(rank) || said(group,
+                                           symmcoll_monitored_barrier(
+                                               group, 0, &call, NULL, NULL),
+                                           SYMMCOLL_ERR_TIMEOUT, "rank")) &&
+                    right;
+            *told += is_even(rank);
+        }
+        while (*told < given_up)
+            usleep(1000);
+        right = go_on_with(group, rank, next) && works(group) && right;
+    }
+    numbers[0] = symmcoll_group_sequence(group);
+    right = symmcoll_all_reduce(group, &numbers[1], &numbers[0], 1,
+                SYMMCOLL_UINT64, SYMMCOLL_MAX, NULL, NULL) == SYMMCOLL_OK &&
+            numbers[0] == numbers[1] && right;
+    if (numbers[0] != numbers[1])
+        diag("rank %d: expected number %llu, found %llu", rank,
+            (unsigned long long)numbers[1], (unsigned long long)numbers[0]);
+    right =
+        symmcoll_monitored_barrier(group, 0, NULL, NULL, NULL) == SYMMCOLL_OK &&
+        right;
+    *told = 0;
+    return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
 }
 
 /* In that moment some may pass and others not: nobody hangs, and all go on. */
@@ -433,6 +548,9 @@ int main(void)
             continue;
         both_late(sizes[i], late_ranks_are_named,
             "C80: late ranks are named on all ranks, and the group is usable");
+        both_run(sizes[i], skipping_ranks_go_on,
+            "C80: ranks that skip a barrier which the others have given up go on "
+            "with them");
         both_late(
             sizes[i], all_end_with_the_first, "C80: when one gives up all do");
     }
