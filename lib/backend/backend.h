@@ -230,9 +230,9 @@ struct symc_coll_ops {
     bool searches;
     /*
      * Runs an operation and returns the final status, of host memory also
-     * SYMC_MISSED; or begins it, and returns IN_PROGRESS and a token (not NULL) for test(), or for advance() if the
-     * backend has that.  A device enqueues it, and returns OK without a token
-     * if it is captured: then each replay of the graph enqueues it. mark is the
+     * SYMC_MISSED; or begins it, and returns IN_PROGRESS and a token (not NULL)
+     * for test(), or for advance() if the backend has that.  A device enqueues
+     * it, and returns OK without a token if it is captured: then each replay of the graph enqueues it. mark is the
      * result of mark(), owned by the backend from now on; NULL: none.  An error
      * with a token means that a part has been enqueued and must be cancelled.
      */
@@ -326,6 +326,10 @@ struct symc_coll_ops {
     bool (*captured)(void *state);
     /* Host memory: see core->largest. */
     uint64_t (*largest)(void *state);
+    /* Optional: whether each living member has ended all operations that all members
+     * have begun.  *upto: the last operation to look at; 0: set to the last one that
+     * this rank has begun (out).  Any thread may call it at any time. */
+    bool (*settled)(void *state, uint64_t *upto);
     /* Host memory, optional: see core->placed. */
     enum symc_placed (*placed)(void *state, const struct symc_op *op,
         struct symc_placement *placement);

@@ -18,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define NAP_US 100 /* between looks at operations that go on */
 
 static const struct symmcoll_shrink_args default_args =
     SYMMCOLL_SHRINK_ARGS_INIT;
@@ -276,12 +279,31 @@ static symmcoll_status_t make_base(
     return status;
 }
 
+/*
+ * Waits for the end of operations that all members have begun, so that no member
+ * leaves what another one completes.  An operation that a member has not begun is
+ * not waited for.
+ */
+static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
+{
+    const struct symc_slot *host = &old->slots[SYMC_MEMORY_HOST];
+    uint64_t upto = 0;
+
+    if (host->backend->coll->settled == NULL)
+        return;
+    while (!host->backend->coll->settled(host->state, &upto) &&
+           !symc_members_failed(&old->members) && symc_now_ns() < deadline_ns)
+        usleep(NAP_US);
+}
+
 /* End what runs in the old group, which fails where it has not. */
-static void stop_old(struct symmcoll_group *old)
+static void stop_old(struct symmcoll_group *old, int64_t wait_ns)
 {
     char who[SYMC_RANK_TEXT];
     uint64_t ticket;
 
+    if (!symc_members_failed(&old->members))
+        await_begun(old, symc_deadline_ns(symc_now_ns(), wait_ns / 2));
     if (!symc_members_failed(&old->members) &&
         !symc_monitor_tells_death(&old->members))
         symc_members_raise(&old->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
@@ -412,7 +434,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     status = check(old, given, &args, &wait_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    stop_old(old);
+    stop_old(old, wait_ns);
     if (is_left_out(old, &by))
         return fail_left_out(old, by);
     status = make_base(old, &digest);

@@ -211,11 +211,51 @@ static enum symc_placed find_placed(
     return host->alike ? SYMC_PLACED_ALIKE : SYMC_PLACED_UNLIKE;
 }
 
+/* Finds the last operation that a member has begun. */
+static uint64_t find_begun(const struct symc_host *host, int member)
+{
+    uint64_t latest = 0;
+
+    for (int i = 0; i < SYMC_LINES; i++) {
+        uint64_t seq = atomic_load_explicit(
+            &host->channels[member]->headers[i].seq, memory_order_acquire);
+
+        if (seq > latest)
+            latest = seq;
+    }
+    return latest;
+}
+
+static bool is_settled(void *state, uint64_t *upto)
+{
+    const struct symc_host *host = state;
+    const struct symc_core *core = host->core;
+    uint64_t all;
+
+    if (*upto == 0)
+        *upto = find_begun(host, host->rank);
+    all = *upto;
+    for (int r = 0; r < host->size; r++) {
+        uint64_t begun = find_begun(host, r);
+
+        if (begun < all)
+            all = begun;
+    }
+    for (int r = 0; r < host->size; r++) {
+        if (atomic_load_explicit(
+                &host->channels[r]->done, memory_order_acquire) < all &&
+            (r == host->rank || !core->gone(core->group, r)))
+            return false;
+    }
+    return true;
+}
+
 static const struct symc_coll_ops coll = {.start = start,
     .factors = find_factors,
     .captured = is_captured,
     .largest = find_largest,
     .placed = find_placed,
+    .settled = is_settled,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
     .give_up = symc_host_give_up,

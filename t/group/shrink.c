@@ -252,6 +252,55 @@ static int go_on_after_abort(struct symmcoll_group *all, int rank)
            symmcoll_group_free(left) == SYMMCOLL_OK;
 }
 
+#define SHRUNK 100 /* groups made one of the other */
+
+/* Whoever returns first from an operation that all have begun shrinks the group at
+ * once, while the others are in it. */
+static int end_what_all_have_begun(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *group = all, *left = NULL;
+    bool right = true;
+
+    for (int i = 0; right && i < SHRUNK; i++) {
+        uint64_t last = 99;
+
+        right = made(rank, symmcoll_barrier(group, NULL, NULL)) &&
+                works(group, rank, 1u | 2u | 4u);
+        right = made(rank, symmcoll_group_shrink(group, &args, &left, &last)) &&
+                right && last == 2 &&
+                symmcoll_group_error(group) == SYMMCOLL_ERR_CANCELED &&
+                (group == all || symmcoll_group_free(group) == SYMMCOLL_OK);
+        group = left;
+    }
+    return right && symmcoll_group_free(group) == SYMMCOLL_OK;
+}
+
+/* Rank 0 has begun what no other rank begins: that is canceled. */
+static int cancel_what_one_has_begun(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_shrink_args args = within(60);
+    struct symmcoll_group *left = NULL;
+    struct symmcoll_work *work = NULL;
+    float in = 1, out = 0;
+    uint64_t last = 99;
+    bool right = symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
+
+    if (rank == 0)
+        right = made(rank, symmcoll_all_reduce(all, &out, &in, 1,
+                               SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, &work)) &&
+                right;
+    right = await_published(all, 0, all->wire + (rank == 0 ? 0 : 1)) && right;
+    right = made(rank, symmcoll_group_shrink(all, &args, &left, &last)) &&
+            right && last == 1 && works(left, rank, 1u | 2u | 4u);
+    if (rank == 0)
+        right = groups_said(rank, symmcoll_work_wait(work, 60),
+                    SYMMCOLL_ERR_CANCELED, "shrinks group") &&
+                right;
+    symmcoll_work_free(work);
+    return right && symmcoll_group_free(left) == SYMMCOLL_OK;
+}
+
 static int alone(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_shrink_args args = within(60);
@@ -322,7 +371,7 @@ static void who_is_late(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(12);
+    plan(16);
     faults_begin();
     survivors(4, 1u << 2, "three of four go on, and once more");
     survivors(5, 1u << 1 | 1u << 3, "so do three of five");
@@ -331,6 +380,10 @@ int main(void)
     who_is_late(ranks_run, "processes");
     who_is_late(threads_run, "threads");
     groups_both(3, go_on_after_abort, "all go on after an abort");
+    groups_both(3, end_what_all_have_begun,
+        "what all have begun ends with success on all, though one has left it");
+    groups_both(3, cancel_what_one_has_begun,
+        "what one rank alone has begun is canceled");
     groups_both(2, alone, "one rank goes on alone");
     groups_both(2, wrong_use, "wrong arguments are refused and change nothing");
     faults_end();
