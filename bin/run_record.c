@@ -241,6 +241,18 @@ bool run_record_goes_on(const struct run_job *job)
     return false;
 }
 
+/* Returns whether a rank has ended as one that needs nothing more of the others, as
+ * in the monitor of a rank: its record is not written. */
+static bool is_in_order(
+    const struct run_rank *rank, const struct run_seat *seat)
+{
+    return rank->status == 0 &&
+           atomic_load_explicit(
+               &seat->view.block->failures, memory_order_acquire) == 0 &&
+           symc_trace_is_idle(
+               symc_block_trace(&seat->view), seat->view.layout.trace_nbytes);
+}
+
 /* Note about a rank that has ended what one of its seats tells. */
 static void read_seat(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number)
@@ -265,7 +277,8 @@ static void read_seat(struct run_job *job, const struct run_world *world,
      */
     if (rank->position[0] == '\0' || strncmp(position, "in ", 3) == 0)
         memcpy(rank->position, position, sizeof(position));
-    if ((left || WIFSIGNALED(rank->status)) && job->config->trace_dump_on_error)
+    if ((WIFSIGNALED(rank->status) || (left && !is_in_order(rank, seat))) &&
+        job->config->trace_dump_on_error)
         write_dump(job, world, seat, number,
             run_describe_end(rank, reason, sizeof(reason)));
 }

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PF_EXITING 0x4u /* of the kernel's flags of a task */
+
 static size_t read_all(int fd, char *text, size_t nbytes)
 {
     size_t used = 0;
@@ -84,6 +86,7 @@ bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
 {
     char path[32], text[1024];
     const char *rest, *last;
+    unsigned int flags;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     errno = ESRCH;
@@ -94,11 +97,14 @@ bool symc_proc_stat_read(pid_t pid, struct symc_proc_stat *stat)
     last = strrchr(text, ' ');
     if (rest != NULL && last > rest &&
         sscanf(rest,
-            ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+            ") %c %d %d %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s "
             "%*s %*s %*s %*s %" SCNu64,
-            &stat->state, &stat->parent, &stat->group, &stat->start) == 4 &&
-        sscanf(last, " %d", &stat->exit) == 1)
+            &stat->state, &stat->parent, &stat->group, &flags,
+            &stat->start) == 5 &&
+        sscanf(last, " %d", &stat->exit) == 1) {
+        stat->exiting = (flags & PF_EXITING) != 0;
         return true;
+    }
     errno = EBADMSG;
     return false;
 }

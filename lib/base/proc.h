@@ -34,6 +34,7 @@ struct symc_proc_stat {
     pid_t group;    /* process group */
     uint64_t start; /* in clock ticks since boot; with the pid, an identity */
     int exit;       /* as from waitpid(), set early in its exit; 0 before */
+    bool exiting;   /* its exit has begun */
 };
 
 /* Reads the fields.  Returns false with errno set on failure: ENOENT or ESRCH

@@ -156,7 +156,9 @@ static symmcoll_status_t find_failure(
             "%s has %s%s%.240s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
                 group->world->peers[group->global[member]].pid, who),
-            finalized ? "finalized" : "released the group",
+            finalized ? symc_liveness_name_left(
+                            &group->world->peers[group->global[member]])
+                      : "released the group",
             noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
             group->name);
@@ -210,7 +212,8 @@ static void describe_rank(
         snprintf(buffer, nbytes, "%s", end);
         return;
     case SYMC_LIVENESS_LEFT:
-        snprintf(buffer, nbytes, "has finalized");
+        snprintf(buffer, nbytes, "has %s",
+            symc_liveness_name_left(&world->peers[rank]));
         return;
     default:
         snprintf(buffer, nbytes, "is %s",

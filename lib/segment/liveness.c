@@ -100,7 +100,8 @@ enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer)
                                        machine */
     word =
         atomic_load_explicit(&peer->view.block->liveness, memory_order_acquire);
-    if (symc_liveness_has_left(peer->view.block))
+    if (symc_liveness_has_left(peer->view.block) ||
+        atomic_load_explicit(&peer->ended, memory_order_relaxed))
         return SYMC_LIVENESS_LEFT;
     if (word == SYMC_LIVENESS_DIED || word == SYMC_LIVENESS_GAVE_UP)
         return SYMC_LIVENESS_DEAD;
@@ -214,6 +215,41 @@ bool symc_liveness_ask_kernel(pid_t pid, int pidfd, char *buffer, size_t nbytes)
     return true;
 }
 
+const char *symc_liveness_name_left(const struct symc_peer *peer)
+{
+    return atomic_load_explicit(&peer->ended, memory_order_relaxed)
+               ? "ended without symmcoll_finalize"
+               : "finalized";
+}
+
+/* Returns whether a peer's exit status is known, as of waitpid(). */
+static bool find_status(const struct symc_peer *peer, int *status)
+{
+    return symc_liveness_find_exit(&peer->view.block->exit, status) ||
+           ask_kernel(peer->pid, peer->pidfd, status);
+}
+
+bool symc_liveness_has_exited_0(const struct symc_peer *peer)
+{
+    struct symc_proc_stat stat;
+    int status;
+
+    if (peer->view.block == NULL ||
+        atomic_load_explicit(&peer->view.block->liveness,
+            memory_order_acquire) == SYMC_LIVENESS_GAVE_UP)
+        return false;
+    if (find_status(peer, &status))
+        return status == 0;
+    return peer->pidfd >= 0 && symc_proc_stat_read(peer->pid, &stat) &&
+           stat.exiting && stat.exit == 0 &&
+           syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) == 0;
+}
+
+void symc_liveness_set_ended(struct symc_peer *peer)
+{
+    atomic_store(&peer->ended, true);
+}
+
 bool symc_liveness_format_end(
     const struct symc_peer *peer, char *buffer, size_t nbytes)
 {
@@ -229,8 +265,7 @@ bool symc_liveness_format_end(
         snprintf(buffer, nbytes, "gave up during init");
         return true;
     }
-    if (symc_liveness_find_exit(&peer->view.block->exit, &status) ||
-        ask_kernel(peer->pid, peer->pidfd, &status)) {
+    if (find_status(peer, &status)) {
         sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         code = WEXITSTATUS(status);
     } else {

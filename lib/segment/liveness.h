@@ -39,7 +39,7 @@ void symc_liveness_give_up(_Atomic uint32_t *word);
 enum symc_liveness_state {
     SYMC_LIVENESS_ALIVE,
     SYMC_LIVENESS_DEAD,
-    SYMC_LIVENESS_LEFT /* orderly shutdown */
+    SYMC_LIVENESS_LEFT /* orderly shutdown, or an end in order without one */
 };
 
 /* Returns whether a block's rank has shut down in an orderly way.  Two words
@@ -70,6 +70,21 @@ void symc_liveness_find_ended(const struct symc_peer *peers, int size,
  * loads it, or returns false if there is none. */
 void symc_liveness_put_exit(struct symc_exit *end, int status);
 bool symc_liveness_find_exit(const struct symc_exit *end, int *status);
+
+/*
+ * Returns whether the process of a dead peer has exited with status 0.  That is
+ * known from the start of its end, without waiting for its memory to be torn down,
+ * once a status other than 0 would be known.
+ */
+bool symc_liveness_has_exited_0(const struct symc_peer *peer);
+
+/* Counts a peer whose process has ended as one that has left.  On the monitor's
+ * thread. */
+void symc_liveness_set_ended(struct symc_peer *peer);
+
+/* Returns how a peer has left, after "has": "finalized", "ended without
+ * symmcoll_finalize". */
+const char *symc_liveness_name_left(const struct symc_peer *peer);
 
 /* Formats how a dead peer ended: "killed by SIGKILL", "exited with status 1
  * without finalize", "gave up during init", "died", "died on another machine".

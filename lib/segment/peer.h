@@ -9,9 +9,10 @@
 struct symc_peer {
     struct symc_block_view view;
     pid_t pid;
-    int pidfd;         /* -1: no kernel support, or the same process */
-    ino_t pidfd_inode; /* see symc_liveness_is_pidfd() */
-    bool mine;         /* mapped by this rank, not borrowed from a thread */
+    int pidfd;          /* -1: no kernel support, or the same process */
+    ino_t pidfd_inode;  /* see symc_liveness_is_pidfd() */
+    bool mine;          /* mapped by this rank, not borrowed from a thread */
+    _Atomic bool ended; /* its process has exited in order, see liveness.h */
     int inbox; /* socket to the peer's inbox, see bootstrap/inbox.h; -1: none */
 };
 

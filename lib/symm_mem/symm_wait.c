@@ -39,7 +39,7 @@ static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
             group->world->peers[group->global[peer]].pid, who[0]),
         symc_liveness_state(&group->world->peers[group->global[peer]]) ==
                 SYMC_LIVENESS_LEFT
-            ? "finalized"
+            ? symc_liveness_name_left(&group->world->peers[group->global[peer]])
             : "released the group",
         symc_format_rank(
             &group->members.ranks, group->rank, SYMC_NO_PID, who[1]),

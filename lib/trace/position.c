@@ -32,6 +32,16 @@ static bool find_latest(
     return found;
 }
 
+bool symc_trace_is_idle(const struct symc_trace_ring *ring, size_t nbytes)
+{
+    struct symc_trace_view view;
+    struct symc_trace_copy latest;
+
+    return symc_trace_view_open(&view, ring, nbytes) != SYMMCOLL_OK ||
+           view.capacity == 0 || !find_latest(&view, &latest) ||
+           latest.state > SYMC_TRACE_STARTED;
+}
+
 const char *symc_trace_position(const struct symc_trace_ring *ring,
     size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes)
 {

@@ -326,4 +326,8 @@ symmcoll_status_t symc_trace_pipe_path(const struct symc_config *config,
 const char *symc_trace_position(const struct symc_trace_ring *ring,
     size_t nbytes, const char *named, char *buffer, size_t buffer_nbytes);
 
+/* Returns whether no operation of a record is queued or under way, as far as there is
+ * a record. */
+bool symc_trace_is_idle(const struct symc_trace_ring *ring, size_t nbytes);
+
 #endif

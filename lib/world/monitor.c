@@ -153,11 +153,13 @@ void symc_monitor_describe_end(
 {
     const struct symc_peer *peer = &world->peers[rank];
     int64_t until = symc_now_ns() + EXIT_STATUS_WAIT_NS;
-    char end[96] = "has finalized";
+    char end[96];
     struct symc_failure note;
     bool noted;
 
-    if (symc_liveness_state(peer) != SYMC_LIVENESS_LEFT) {
+    if (symc_liveness_state(peer) == SYMC_LIVENESS_LEFT) {
+        snprintf(end, sizeof(end), "has %s", symc_liveness_name_left(peer));
+    } else {
         while (!symc_liveness_format_end(peer, end, sizeof(end)) &&
                symc_now_ns() < until)
             usleep(1000);
@@ -167,10 +169,9 @@ void symc_monitor_describe_end(
         noted ? note.text : "");
 }
 
-bool symc_monitor_tells_death(struct symc_members *members)
+static bool has_dead(const struct symc_members *members)
 {
-    struct symmcoll_world *world = members->world;
-    int64_t until = symc_now_ns() + DEATH_WAIT_NS;
+    const struct symmcoll_world *world = members->world;
     bool dead = false;
 
     for (int r = 0; r < members->size; r++)
@@ -178,10 +179,18 @@ bool symc_monitor_tells_death(struct symc_members *members)
                (r != members->rank &&
                    symc_liveness_state(&world->peers[members->global[r]]) ==
                        SYMC_LIVENESS_DEAD);
-    if (dead)
+    return dead;
+}
+
+bool symc_monitor_tells_death(struct symc_members *members)
+{
+    struct symmcoll_world *world = members->world;
+    int64_t until = symc_now_ns() + DEATH_WAIT_NS;
+
+    if (has_dead(members))
         symc_world_alarm(world);
     while (!symc_members_failed(members)) {
-        if (!dead || symc_now_ns() >= until)
+        if (!has_dead(members) || symc_now_ns() >= until)
             return false;
         usleep(500);
     }
@@ -207,6 +216,47 @@ void symc_monitor_enlist(
     fail_group(members, world->monitor.dead);
 }
 
+/*
+ * Returns whether a rank has ended as one that needs nothing more of the others:
+ * with status 0, with no operation in flight, and without a failure.  It is then
+ * missed only by an operation that needs it.
+ */
+static bool has_ended_in_order(const struct symmcoll_world *world, int rank)
+{
+    const struct symc_peer *peer = &world->peers[rank];
+    const struct symc_trace_ring *ring;
+    size_t nbytes;
+
+    if (!symc_liveness_has_exited_0(peer) ||
+        atomic_load(&peer->view.block->failures) > 0)
+        return false;
+    ring = symc_world_ring(world, rank, &nbytes);
+    return symc_trace_is_idle(ring, nbytes);
+}
+
+/* Takes those that have ended in order from the dead, and wakes those of this
+ * rank's threads that may wait for them. */
+static void set_ended(struct symmcoll_world *world, bool *dead)
+{
+    bool any = false;
+
+    for (int r = 0; r < world->size; r++) {
+        if (!dead[r] || !has_ended_in_order(world, r))
+            continue;
+        symc_liveness_set_ended(&world->peers[r]);
+        dead[r] = false;
+        any = true;
+    }
+    if (!any)
+        return;
+    pthread_mutex_lock(&world->lock);
+    for (struct symc_members *members = world->members; members != NULL;
+         members = members->next)
+        symc_doorbell_wake(members->doorbells[members->rank]);
+    symc_doorbell_wake(symc_block_doorbell(world->own.block));
+    pthread_mutex_unlock(&world->lock);
+}
+
 static void report_deaths(struct symmcoll_world *world, bool *dead)
 {
     bool *later = symc_alloc((size_t)world->size, sizeof(bool));
@@ -220,6 +270,7 @@ static void report_deaths(struct symmcoll_world *world, bool *dead)
         await_exit_status(world, dead, until);
     }
     free(later);
+    set_ended(world, dead);
     fail_groups_of(world, dead);
 }
 

@@ -6,6 +6,8 @@
 #include "t/tap.h"
 #include "t/world/faults.h"
 
+#include "world/world.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,17 +147,6 @@ static int work_without_end(struct faults_rank *self)
     free(x);
     tell_all(self);
     return faults_finalize(self) != 0 || !right;
-}
-
-/* One rank leaves with status 0; only how is asked. */
-static int leave_with_0(struct faults_rank *self)
-{
-    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
-        return 1;
-    if (self->rank == VICTIM)
-        faults_exit(0);
-    faults_note(self, faults_barrier(self));
-    return faults_finalize(self);
 }
 
 /* ---- what the others were told ---- */
@@ -323,26 +314,63 @@ static void a_leaving_rank(int status, const char *who, const char *how)
     judge(&job, 1u << VICTIM, who, how, "\"state\": \"completed\"");
 }
 
-/* A status of 0 is known when the memory has been torn down.  Ranks do not wait
- * long for that: where others run then, a few times may pass without. */
-static void a_status_of_0(void)
+/* A rank that ends with status 0 and has nothing in flight has left: who needs it
+ * is told, and nothing is written of it. */
+static void a_rank_that_ends(void)
 {
-    bool known = false;
+    static const char who[] = "exit(0) without finalize";
+    static const char how[] =
+        "has ended without symmcoll_finalize, and barrier "
+        "seq 2 of group";
+    struct faults_job job;
+    int status = 0;
 
-    if (SANITIZED) {
-        skip(1, "the memory of a sanitizer is not torn down soon enough");
-        return;
-    }
-    for (int i = 0; i < 10 && !known; i++) {
-        struct faults_job job;
+    faults_start(&job, SIZE, wait_for_the_leaver, &status);
+    faults_await_all(&job, 1);
+    job.killed_at = faults_now();
+    faults_open(&job, 1);
+    ok(all_said(&job, 1u << VICTIM, 0, SYMMCOLL_ERR_PEER, how),
+        "%s: every other rank is told rank, pid and end", who);
+    diag("%s: known after %.0f ms", who, slowest(&job, 1u << VICTIM) * 1e3);
+    ok(slowest(&job, 1u << VICTIM) < FAULTS_KNOWN, "%s: soon", who);
+    ok(all_said(&job, 1u << VICTIM, 1, SYMMCOLL_ERR_ABORTED, how),
+        "%s: later calls are ABORTED with the first reason", who);
+    ok(faults_finish(&job, 1u << VICTIM), "%s: the others finalize", who);
+    ok(faults_clear_dumps(SIZE - 1), "%s: its record is not written", who);
+}
 
-        faults_start(&job, SIZE, leave_with_0, NULL);
-        known = strstr(faults_told(&job, 0, 0)->detail,
-                    "exited with status 0 without finalize") != NULL;
-        faults_finish(&job, 1u << VICTIM);
-        faults_clear_dumps(SIZE);
-    }
-    ok(known, "exit(0) without finalize: the status is known");
+/* The others do not need it any more. */
+static int end_one_by_one(struct faults_rank *self)
+{
+    bool right = faults_init(self) && faults_barrier(self) == SYMMCOLL_OK;
+
+    if (self->rank == VICTIM)
+        faults_exit(right ? 0 : 1);
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    while (right && symc_liveness_state(
+                        &symmcoll_group_world(self->group)->peers[VICTIM]) !=
+                        SYMC_LIVENESS_LEFT)
+        usleep(1000);
+    faults_note(self, symmcoll_group_error(self->group));
+    return faults_finalize(self) + !right;
+}
+
+static void a_rank_that_is_done(void)
+{
+    struct faults_job job;
+    bool right = true;
+
+    faults_start(&job, SIZE, end_one_by_one, NULL);
+    faults_open(&job, 1);
+    for (int r = 0; r < SIZE; r++)
+        right = (r == VICTIM ||
+                    faults_said(faults_told(&job, r, 0), SYMMCOLL_OK, NULL)) &&
+                right;
+    right = faults_finish(&job, 1u << VICTIM) && right;
+    ok(faults_clear_dumps(0) && right,
+        "exit(0) without finalize, when all is done: no group fails, and "
+        "nothing is written");
 }
 
 static void a_signalled_rank(int sig, const char *who, const char *how)
@@ -478,9 +506,8 @@ int main(void)
     a_large_rank();
     a_leaving_rank(
         1, "exit(1) without finalize", "exited with status 1 without finalize");
-    a_leaving_rank(
-        0, "exit(0) without finalize", "after barrier seq 1 of group");
-    a_status_of_0();
+    a_rank_that_ends();
+    a_rank_that_is_done();
     a_signalled_rank(SIGABRT, "abort()", "killed by SIGABRT");
     a_signalled_rank(SIGTERM, "SIGTERM", "killed by SIGTERM");
     two_at_once();
