@@ -73,7 +73,7 @@ static bool is_released(const char *name)
     if (error != 0)
         return error == ECONNREFUSED;
     if (symc_bootstrap_message_peer(polled.fd, &uid, &pid) != 0 ||
-        !symc_bootstrap_message_is_trusted(uid, pid))
+        !symc_bootstrap_message_is_trusted(polled.fd, uid, pid))
         released = false;
     else if (symc_bootstrap_message_send(
                  polled.fd, &probe, sizeof(probe), NULL, 0) == 0 &&

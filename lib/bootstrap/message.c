@@ -10,11 +10,14 @@
 #include "base/proc.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -142,6 +145,18 @@ int symc_bootstrap_message_peer(int fd, uid_t *uid, pid_t *pid)
     return 0;
 }
 
+#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
+
+int symc_bootstrap_message_pidfd(int fd)
+{
+    int pidfd = -1;
+    socklen_t nbytes = sizeof(pidfd);
+
+    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) != 0)
+        return -1;
+    return symc_descriptor_raise(pidfd);
+}
+
 /* ---- whom to trust ---- */
 
 #define OVERFLOW_DEFAULT 65534
@@ -167,14 +182,44 @@ static bool is_overflow(uid_t uid)
                                    : OVERFLOW_DEFAULT);
 }
 
-/* Whether this process's own user is not known in its namespace, so that it
- * trusts no other. */
-static bool is_unmapped(void)
+/* Returns whether this process may do to others what their ids forbid. */
+static bool is_privileged(void)
 {
-    return is_overflow(geteuid()) && !maps_all_ids();
+    struct __user_cap_header_struct header = {
+        .version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    uint32_t those = UINT32_C(1) << CAP_KILL | UINT32_C(1) << CAP_SYS_RESOURCE;
+
+    return syscall(SYS_capget, &header, data) != 0 ||
+           (data[0].effective & those) != 0;
 }
 
-bool symc_bootstrap_message_is_trusted(uid_t uid, pid_t pid)
+/*
+ * Returns whether the process at the other end has this one's ids.  The kernel
+ * shows a process without privileges the limits of another one only where their
+ * user and group ids are equal, and compares them as they are outside of all
+ * namespaces.  As the peer's pidfd still has a process, pid is that one's.
+ */
+static bool has_own_ids(int fd, pid_t pid)
 {
-    return pid == getpid() || (uid == geteuid() && !is_unmapped());
+    struct rlimit limit;
+    int pidfd;
+    bool same;
+
+    if (pid <= 0 || is_privileged())
+        return false;
+    pidfd = symc_bootstrap_message_pidfd(fd);
+    if (pidfd < 0)
+        return false;
+    same = prlimit(pid, RLIMIT_NOFILE, NULL, &limit) == 0 &&
+           syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) == 0;
+    close(pidfd);
+    return same;
+}
+
+bool symc_bootstrap_message_is_trusted(int fd, uid_t uid, pid_t pid)
+{
+    return pid == getpid() ||
+           (uid == geteuid() &&
+               (!is_overflow(uid) || maps_all_ids() || has_own_ids(fd, pid)));
 }

@@ -104,11 +104,16 @@ unsigned symc_bootstrap_message_address(
 /* The user and process at the other end; 0 or an errno. */
 int symc_bootstrap_message_peer(int fd, uid_t *uid, pid_t *pid);
 
+/* A pidfd of that process, wherever it is; -1 where the kernel has none for it (it
+ * has ended, or the kernel is older than Linux 6.5). */
+int symc_bootstrap_message_pidfd(int fd);
+
 /*
  * Whether the process at the other end is this one or belongs to this user.
  * The kernel shows all ids that a user namespace does not map as the overflow
- * id, which is therefore not trusted unless all ids are mapped.
+ * id, which is therefore trusted only where all ids are mapped, or where the
+ * kernel finds the other process's ids equal to this one's.
  */
-bool symc_bootstrap_message_is_trusted(uid_t uid, pid_t pid);
+bool symc_bootstrap_message_is_trusted(int fd, uid_t uid, pid_t pid);
 
 #endif

@@ -18,7 +18,6 @@
 
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define NETWORK_TEXT 96
-#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
 
 /* Names the network namespace, in which abstract sockets are: ranks in different
  * ones never reach each other. */
@@ -90,7 +89,7 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
     if (error != 0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
-    if (symc_bootstrap_message_is_trusted(uid, pid))
+    if (symc_bootstrap_message_is_trusted(fd, uid, pid))
         return SYMMCOLL_OK;
     if (uid == geteuid())
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -120,11 +119,10 @@ static void sleep_ns(int64_t ns)
  */
 static int open_server_pidfd(int fd, pid_t server)
 {
-    int pidfd = -1;
-    socklen_t nbytes = sizeof(pidfd);
+    int pidfd = symc_bootstrap_message_pidfd(fd);
 
-    if (getsockopt(fd, SOL_SOCKET, PEER_PIDFD, &pidfd, &nbytes) == 0)
-        return symc_descriptor_raise(pidfd);
+    if (pidfd >= 0)
+        return pidfd;
     return server > 0
                ? symc_descriptor_raise((int)syscall(SYS_pidfd_open, server, 0))
                : -1;

@@ -195,7 +195,7 @@ static bool accept_client(struct symc_bootstrap_server *server)
     if (fd < 0)
         return errno == ECONNABORTED || errno == EINTR;
     if (symc_bootstrap_message_peer(fd, &uid, &pid) == 0 &&
-        symc_bootstrap_message_is_trusted(uid, pid)) {
+        symc_bootstrap_message_is_trusted(fd, uid, pid)) {
         (void)add_client(
             server, fd, pid, false); /* who is not taken in tries again */
         return true;

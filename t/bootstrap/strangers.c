@@ -9,11 +9,15 @@
 #include "bootstrap/connect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+
+#define NOBODY 65534   /* the overflow id */
+#define UNMAPPED 70000 /* outside of a namespace of 65536 ids */
 
 static void say_insane_hellos(int size)
 {
@@ -112,20 +116,25 @@ static int keeps_its_own(int rank, int size, void *arg)
 
 /* Become another user, say that we are rank 1, and be turned away at the door.
  */
-static int knock_as_another_user(void *arg)
+static int knock_as(uid_t uid)
 {
     struct symc_bootstrap_hello hello = sane_hello(1, 2);
     struct pollfd polled = {.events = POLLIN};
     char byte;
 
-    (void)arg;
-    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+    if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
         return 0;
     polled.fd = knock();
     symc_bootstrap_message_send(polled.fd, &hello, sizeof(hello), NULL, 0);
     poll(&polled, 1, 10000);
     /* A leak checker could not look at a process of another user. */
     _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
+}
+
+static int knock_as_another_user(void *arg)
+{
+    (void)arg;
+    return knock_as(NOBODY);
 }
 
 static int joins_beside_another_user(int rank, int size, void *arg)
@@ -150,7 +159,7 @@ static int refuses_another_users_server(int rank, int size, void *arg)
         atomic_store(over, 1);
         return refused ? 0 : 1;
     }
-    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+    if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
         return 1;
     status = symc_bootstrap_open(name, NULL, &server);
     while (status == SYMMCOLL_OK && atomic_load(over) == 0) {
@@ -178,9 +187,87 @@ static int is_unmapped(int rank, int size, void *arg)
 static int is_nobody(int rank, int size, void *arg)
 {
     (void)arg;
-    if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+    if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
         return 1;
     _exit(joins(rank, size) ? 0 : 1);
+}
+
+#define IDS "0 0 65536\n" /* a namespace's first 65536 ids are the machine's */
+
+static bool write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool good =
+        fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    close(fd);
+    return good;
+}
+
+/* Map the ids of a process that has made a user namespace, of a process outside. */
+static bool map_ids(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+    if (!write_text(path, IDS))
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)pid);
+    return write_text(path, IDS);
+}
+
+/* Become the user 65534 of a user namespace that maps it, among others, but not all
+ * ids. */
+static bool become_mapped_nobody(void)
+{
+    int made[2], status = 1;
+    pid_t self = getpid(), child;
+    char byte = 0;
+
+    if (pipe2(made, O_CLOEXEC) != 0)
+        return false;
+    child = fork();
+    if (child == 0)
+        _exit(read(made[0], &byte, 1) == 1 && map_ids(self) ? 0 : 1);
+    if (unshare(CLONE_NEWUSER) != 0 || write(made[1], &byte, 1) != 1)
+        return false;
+    close(made[1]);
+    close(made[0]);
+    return waitpid(child, &status, 0) == child && status == 0 &&
+           setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 &&
+           setuid(NOBODY) == 0;
+}
+
+/* A user that the ranks' namespace does not map has their number there. */
+static int knock_as_unmapped(void *arg)
+{
+    (void)arg;
+    return knock_as(UNMAPPED);
+}
+
+static int is_mapped_nobody(int rank, int size, void *arg)
+{
+    bool turned_away = rank == 0 || run_child(knock_as_unmapped, NULL);
+
+    (void)arg;
+    if (!become_mapped_nobody())
+        _exit(2);
+    _exit(joins(rank, size) && turned_away ? 0 : 1);
+}
+
+static void test_mapped_nobody(void)
+{
+    int statuses[2] = {0};
+    bool good;
+
+    begin_point(60);
+    good = ranks_spawn(2, is_mapped_nobody, NULL, statuses);
+    if (WEXITSTATUS(statuses[0]) == 2 || WEXITSTATUS(statuses[1]) == 2)
+        skip(1, "no user namespace can be made, or mapped");
+    else
+        ok(good && statuses[0] == 0 && statuses[1] == 0,
+            "ranks of the user 65534 of a namespace meet, and turn away those "
+            "that it does not map");
 }
 
 static bool run_unmapped(double seconds, void *arg)
@@ -204,11 +291,12 @@ static void test_overflow_user(void)
     else
         ok(good, "who has no number in a user namespace is nobody's friend");
     if (geteuid() != 0) {
-        skip(1, "only root can be another user");
+        skip(2, "only root can be another user");
         return;
     }
     begin_point(60);
     ok(all_true(2, is_nobody), "but ranks of the user 65534 meet");
+    test_mapped_nobody();
 }
 
 /* ---- processes without a number ---- */
