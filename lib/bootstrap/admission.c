@@ -251,7 +251,7 @@ void symc_bootstrap_admit(
     }
     if (rendezvous->size != hello->size) {
         snprintf(text, sizeof(text),
-            "init: size differs: rank %d says %d ranks, others said %d",
+            "init: size differs: rank %d passed %d, others passed %d",
             hello->rank, hello->size, rendezvous->size);
         symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_INVALID, text);
         return;
@@ -272,11 +272,11 @@ void symc_bootstrap_admit(
     }
     if (rendezvous->ranks[hello->rank] != NULL) {
         snprintf(text, sizeof(text),
-            "init: rank %d has joined already (%s); another (%s) says that it "
-            "is rank %d too",
+            "init: rank %d has joined already (%s): another one (%s) passed the "
+            "same rank",
             hello->rank,
             symc_format_pid(rendezvous->ranks[hello->rank]->pid, first),
-            symc_format_pid(client->pid, second), hello->rank);
+            symc_format_pid(client->pid, second));
         symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_INVALID, text);
         return;
     }
@@ -346,8 +346,8 @@ static void fail_late_rendezvous(struct symc_bootstrap_server *server,
         sizeof(ranks));
     if (missing == 0)
         snprintf(text, sizeof(text),
-            "init: all %d ranks joined, but %s gave up before process %d, "
-            "which serves them, had received all: was it stopped?",
+            "init: all %d ranks joined, but %s gave up before the bootstrap "
+            "server (pid %d) had received all: was it stopped?",
             size, ranks, (int)getpid());
     else
         snprintf(text, sizeof(text),

@@ -158,13 +158,13 @@ const char *symc_bootstrap_format_owner(
     const char *name, int error, char buffer[SYMC_BOOTSTRAP_OWNER_TEXT])
 {
     const char *state = error == EAGAIN ? "its queue of connections is full"
-                                        : "nobody listens on it";
+                                        : "no process listens on it";
     uid_t uid;
 
     if (symc_bootstrap_socket_owner(name, &uid))
         snprintf(buffer, SYMC_BOOTSTRAP_OWNER_TEXT, "user %u (%s)", uid, state);
     else
-        snprintf(buffer, SYMC_BOOTSTRAP_OWNER_TEXT,
-            "a user whom the kernel does not tell (%s)", state);
+        snprintf(
+            buffer, SYMC_BOOTSTRAP_OWNER_TEXT, "an unknown user (%s)", state);
     return buffer;
 }

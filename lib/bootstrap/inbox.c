@@ -247,7 +247,7 @@ static symmcoll_status_t fail_late(const struct state *state)
     symc_format_named_ranks(missing, exchange->size, ranks, sizeof(ranks));
     free(missing);
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "exchange of descriptors %u of group %s: %s did not come",
+        "exchange of descriptors %u of group %s: timeout: %s did not arrive",
         exchange->number, exchange->group, ranks);
 }
 
@@ -261,7 +261,7 @@ static symmcoll_status_t end_exchange(const struct state *state)
     if (state->refusing >= 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, state->refused,
             "exchange of descriptors %u of group %s: rank %d could not send "
-            "its own",
+            "its descriptor",
             state->exchange->number, state->exchange->group, state->refusing);
     return SYMMCOLL_OK;
 }
@@ -287,8 +287,8 @@ static symmcoll_status_t run_exchange(
             break;
         if (gone == exchange->rank || (gone >= 0 && !state->arrived[gone]))
             return symc_fail(SYMMCOLL_ERR_ABORTED,
-                "exchange of descriptors %u of group %s: rank %d does not wait "
-                "for the others any more",
+                "exchange of descriptors %u of group %s: rank %d has ended its "
+                "wait for the others",
                 exchange->number, exchange->group, exchange->rank);
         if (symc_now_ns() >= exchange->deadline_ns)
             return fail_late(state);

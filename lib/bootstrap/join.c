@@ -37,7 +37,7 @@ static symmcoll_status_t fail_unanswered(
     const struct symc_bootstrap_args *args = joiner->args;
 
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "init: rank %d of %d: %s (%s), which serves the ranks, %s", args->rank,
+        "init: rank %d of %d: the bootstrap server in %s (%s) %s", args->rank,
         args->size, args->server != NULL ? "the launcher" : "rank 0",
         symc_format_pid(joiner->server_pid, (char[SYMC_PID_TEXT]){0}),
         is_stopped(joiner->server_pid) ? "is stopped" : "does not answer");
@@ -177,8 +177,8 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
 
         getrlimit(RLIMIT_NOFILE, &files);
         status = symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "init: %d descriptors for %d ranks asked for, RLIMIT_NOFILE is "
-            "%llu",
+            "init: expected room for %d descriptors of %d ranks, RLIMIT_NOFILE "
+            "is %llu",
             joiner->args->size * SYMC_BOOTSTRAP_FDS, joiner->args->size,
             (unsigned long long)files.rlim_cur);
     } else if (error != 0 && error != EPIPE) {

@@ -48,7 +48,7 @@ static symmcoll_status_t fail_in_use(const char *name)
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "bootstrap server: the name '@%s' is in use by a process (%s) of user "
         "%u: is another job running with the same MASTER_ADDR and MASTER_PORT, "
-        "or is rank 0 there twice?",
+        "or was rank 0 started twice?",
         name, symc_format_pid(pid, text), uid);
 }
 

@@ -45,7 +45,7 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
     if (error == EAGAIN ||
         (error == ECONNREFUSED && symc_bootstrap_socket_owner(name, &uid)))
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-            "init: rank %d of %d was not let in to the socket '@%s', which "
+            "init: rank %d of %d could not connect to the socket '@%s', which "
             "belongs to %s",
             args->rank, args->size, name,
             symc_bootstrap_format_owner(name, error, owner));
@@ -59,7 +59,7 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
         return symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "init: rank %d of %d: rank 0 did not join (rendezvous '%s'): a "
             "process (%s) had that name and ended, or closed the connection, "
-            "without reading what this rank sent",
+            "without reading the message of this rank",
             args->rank, args->size, args->name,
             symc_format_pid(joiner->server_pid, text));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
@@ -95,7 +95,7 @@ static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: expected a user that this user namespace maps, found the "
             "overflow id %u, which stands for all others: '%s' may belong to "
-            "anybody",
+            "any user",
             uid, name);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: expected the bootstrap server '%s' to belong to user %d, found "
@@ -175,7 +175,8 @@ static symmcoll_status_t connect_to_server(struct symc_bootstrap_joiner *joiner)
     while ((error = symc_bootstrap_connect(name, &joiner->fd)) != 0) {
         if (error == EINVAL)
             return symc_fail(SYMMCOLL_ERR_INVALID,
-                "init: '%s' is no name for a bootstrap server", name);
+                "init: expected a name of a bootstrap server, found '%s'",
+                name);
         if (error == EMFILE || error == ENFILE)
             return symc_fail_descriptor(error, "init: socket");
         if (error != ECONNREFUSED && error != EAGAIN)

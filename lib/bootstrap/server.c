@@ -90,7 +90,7 @@ static void receive(
         symc_bootstrap_close_fds(fds, nfds);
         symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_SYSTEM,
             "init: the bootstrap server has no descriptor left: RLIMIT_NOFILE "
-            "is too low for so many ranks");
+            "is too low for this number of ranks");
         if (hello_is_sane(&message, nbytes))
             (void)fail_full(server, error); /* it is one of those expected */
         return;

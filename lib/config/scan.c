@@ -52,7 +52,7 @@ static symmcoll_status_t refuse_end(
     const struct scan *scan, const char *what, int line)
 {
     return symc_fail(SYMMCOLL_ERR_CONFIG,
-        "%s:%d: expected the end of this %s, found that of the file",
+        "%s:%d: expected the end of this %s, found the end of the file",
         scan->path, line, what);
 }
 
@@ -161,7 +161,7 @@ symmcoll_status_t symc_scan_text(
         } else if (starts_with(&scan, "@include")) {
             return symc_fail(SYMMCOLL_ERR_CONFIG,
                 "%s:%d: expected a setting, found @include: further files "
-                "belong into a folder symmcoll.conf.d",
+                "belong in a folder symmcoll.conf.d",
                 path, scan.line);
         } else if (is_word(*scan.at)) {
             status = check_word(&scan);

@@ -155,7 +155,7 @@ static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
             return status;
         if (symc_progress_is_due(&progress))
             symc_progress_log(
-                &progress, *absent ? "rank 0 has set nothing in the store yet"
+                &progress, *absent ? "rank 0 has not stored its rendezvous yet"
                                    : symmcoll_last_error());
     }
 }
@@ -187,8 +187,8 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     status = await_rendezvous(out, config, key, deadline_ns, &text, &absent);
     if (absent)
         return symc_fail(status,
-            "init: timeout: rank %d found nothing from rank 0 in the store "
-            "about rendezvous %" PRId64 " of world \"%s\"",
+            "init: timeout: rank %d found no rendezvous of rank 0 in the store: "
+            "number %" PRId64 " of world \"%s\"",
             out->rank, generation, world);
     if (status != SYMMCOLL_OK)
         return status;

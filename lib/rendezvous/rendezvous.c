@@ -104,8 +104,8 @@ static symmcoll_status_t check_complete(
         return SYMMCOLL_OK;
     if (symc_process_is_privileged())
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: %s: expected in the arguments, found nowhere: %s (a process "
-            "with rights that its caller lacks reads no environment)",
+            "init: %s: expected in the arguments, but not set: %s (a process "
+            "with more rights than its caller reads no environment)",
             scheme, missing);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "init: %s: expected in the environment, but not set: %s (%s)", scheme,

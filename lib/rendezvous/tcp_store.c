@@ -33,8 +33,8 @@ static symmcoll_status_t check_url(const char *url)
         memchr(login + 3, ':', (size_t)(at - login - 3)) == NULL)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
-        "init: store.url: expected no password, which belongs into the file "
-        "that store.password_file names");
+        "init: store.url: expected no password, found one: put it into the "
+        "file that store.password_file names");
 }
 
 /* "MASTER_ADDR:port"; under torchrun the agent holds MASTER_PORT itself. */

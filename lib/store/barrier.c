@@ -66,7 +66,7 @@ static symmcoll_status_t check_count(const struct barrier *barrier)
 
         status = symc_fail(SYMMCOLL_ERR_MISMATCH,
             "store_barrier: key \"%s\": count differs: this rank passed %d, "
-            "another one %s",
+            "another rank %s",
             symc_key_text(barrier->key, shown), barrier->count,
             symc_key_text(edit.result.data, found));
     }
@@ -105,8 +105,8 @@ static symmcoll_status_t name_missing(
     symc_format_named_ranks(listed, barrier->count, ranks, sizeof(ranks));
     free(listed);
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "store_barrier: timeout: key \"%s\": %s did not come within %g s: "
-        "%d of %d are here",
+        "store_barrier: timeout: key \"%s\": %s did not call it within %g s: "
+        "%d of %d have called",
         symc_key_text(barrier->key, shown), ranks, timeout,
         barrier->count - missing, barrier->count);
 }
@@ -155,7 +155,7 @@ static symmcoll_status_t run_barrier(struct barrier *barrier, double timeout)
     if (come > barrier->count)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_barrier: key \"%s\": expected %d ranks, found one more: a "
-            "rank came twice, or the key was used before",
+            "rank called twice, or the key was used before",
             symc_key_text(barrier->key, shown), barrier->count);
     if (come == barrier->count)
         return let_go(barrier);

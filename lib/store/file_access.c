@@ -71,7 +71,7 @@ symmcoll_status_t symc_file_begin(
     *fd = symc_file_open(file->path, O_RDWR, deadline_ns);
     if (*fd < 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, errno,
-            "file store: %s, which was there when it was opened", file->path);
+            "file store: %s, which existed when it was opened", file->path);
     status = symc_file_lock(file->path, *fd, exclusive, deadline_ns);
     if (status == SYMMCOLL_OK)
         status = symc_journal_read(&file->journal, *fd);

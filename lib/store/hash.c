@@ -119,7 +119,7 @@ static symmcoll_status_t wait_hash(void *table, const char *const *keys,
     pthread_mutex_unlock(&hash->lock);
     if (stopped)
         return symc_fail(SYMMCOLL_ERR_CANCELED,
-            "store: a rank that shares it has failed, key \"%s\" is not there",
+            "store: a rank that shares it has failed: key \"%s\" does not exist",
             symc_key_text(keys[*missing], shown));
     return SYMMCOLL_OK;
 }
@@ -171,8 +171,8 @@ static symmcoll_status_t await_change_hash(void *table, const char *key,
             break;
         if (hash->stopped)
             status = symc_fail(SYMMCOLL_ERR_CANCELED,
-                "store: a rank that shares it has failed, key \"%s\" is not "
-                "watched any more",
+                "store: a rank that shares it has failed: the watch of key "
+                "\"%s\" has ended",
                 symc_key_text(key, shown));
         else
             sleep_until_key_changes(hash, key, stop);

@@ -278,7 +278,7 @@ static symmcoll_status_t apply_record(struct symc_journal *journal,
     const struct record *record, const char *key, struct symc_bytes *value)
 {
     if (record->sum != sum_record(record, key, value->data))
-        return fail_damage(journal, "its sum differs");
+        return fail_damage(journal, "its checksum differs");
     if (record->kind == RECORD_REMOVE) {
         symc_map_remove(&journal->map, key);
         return SYMMCOLL_OK;
@@ -294,9 +294,9 @@ static symmcoll_status_t apply_record(struct symc_journal *journal,
     if (record->kind == RECORD_POP) {
         if (symc_map_pop(&journal->map, key))
             return SYMMCOLL_OK;
-        return fail_damage(journal, "it empties a queue that is not there");
+        return fail_damage(journal, "the queue that it pops does not exist");
     }
-    return fail_damage(journal, "it is of no known kind");
+    return fail_damage(journal, "its kind is unknown");
 }
 
 /*

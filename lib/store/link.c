@@ -293,7 +293,7 @@ static symmcoll_status_t log_in(struct symc_link *link,
     if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_ERROR) {
         symc_make_printable(reply->text);
         status =
-            symc_fail(SYMMCOLL_ERR_INVALID, "tcp store: %s refuses %s: %.200s",
+            symc_fail(SYMMCOLL_ERR_INVALID, "tcp store: %s refused %s: %.200s",
                 link->place, (const char *)args[0].data, reply->text);
     }
     symc_reply_free(reply);

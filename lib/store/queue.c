@@ -80,7 +80,7 @@ symmcoll_status_t symmcoll_store_queue_pop(struct symmcoll_store *store,
             symc_key_text(key, shown));
     if (empty)
         return symc_fail(status,
-            "%s: timeout: nothing came into queue \"%s\" within %g s", where,
+            "%s: timeout: no value arrived in queue \"%s\" within %g s", where,
             symc_key_text(key, shown), timeout);
     if (status != SYMMCOLL_OK)
         return status;

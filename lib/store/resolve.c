@@ -119,7 +119,8 @@ static symmcoll_status_t await_lookup(const struct symc_place *place,
         return symc_fail(SYMMCOLL_ERR_SYSTEM, "tcp store: host %s: %s",
             place->host, gai_strerror(error));
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "tcp store: timeout: the address of host %s did not come", place->host);
+        "tcp store: timeout: the address of host %s was not resolved",
+        place->host);
 }
 
 /* Returns the loopback addresses of IPv4 and IPv6 without a lookup: a machine

@@ -87,7 +87,7 @@ static void *create_text(const redisReadTask *task, char *text, size_t nbytes)
     if (nbytes > resp->limits.bulk)
         return refuse(resp, "a text is too long");
     if (resp->nbytes > resp->limits.nbytes)
-        return refuse(resp, "it is too long");
+        return refuse(resp, "the message is too long");
     copy = malloc(nbytes + 1);
     if (copy == NULL)
         return NULL;
@@ -111,7 +111,7 @@ static void *make_list(const redisReadTask *task, size_t count)
     if (count_depth(task) >= resp->limits.depth)
         return refuse(resp, "lists are nested too deeply");
     if (count > resp->limits.items - resp->items)
-        return refuse(resp, "it has too many parts");
+        return refuse(resp, "the message has too many parts");
     resp->items += count;
     reply = make_object(task, SYMC_REPLY_LIST);
     if (reply == NULL || count == 0)
@@ -200,7 +200,7 @@ symmcoll_status_t symc_resp_feed(
     if (redisReaderFeed(resp->reader, data, nbytes) == REDIS_OK)
         return SYMMCOLL_OK;
     return symc_fail(
-        SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for what was received");
+        SYMMCOLL_ERR_NO_MEMORY, "tcp store: no memory for received data");
 }
 
 size_t symc_resp_pending(const struct symc_resp *resp)
@@ -228,8 +228,9 @@ static const char *judge_rest(const struct symc_resp *resp)
     if (rest[0] >= '0' && rest[0] <= '9' &&
         strtoull(rest, NULL, 10) > resp->limits.bulk)
         return "a text is too long";
-    return symc_resp_pending(resp) > resp->limits.nbytes ? "it is too long"
-                                                         : NULL;
+    return symc_resp_pending(resp) > resp->limits.nbytes
+               ? "the message is too long"
+               : NULL;
 }
 
 symmcoll_status_t symc_resp_next(
@@ -243,7 +244,7 @@ symmcoll_status_t symc_resp_next(
         why = resp->refused != NULL ? resp->refused : resp->reader->errstr;
         if (resp->refused == NULL && resp->reader->err == REDIS_ERR_OOM)
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-                "tcp store: no memory for what was received");
+                "tcp store: no memory for received data");
     } else if (object == NULL) {
         why = judge_rest(resp);
     }
@@ -267,8 +268,9 @@ symmcoll_status_t symc_resp_format(
     int length;
 
     if (nargs > ARGS_MAX)
-        return symc_fail(
-            SYMMCOLL_ERR_INTERNAL, "tcp store: a command of %zu args", nargs);
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "tcp store: expected a command of at most %d args, found %zu",
+            ARGS_MAX, nargs);
     for (size_t i = 0; i < nargs; i++) {
         data[i] = args[i].data != NULL ? args[i].data : "";
         lengths[i] = args[i].nbytes;

@@ -177,12 +177,12 @@ static symmcoll_status_t await_workers(
         return status;
     status =
         symc_tcp_add_own(tcp, "init/", 0, symc_tcp_grace(deadline_ns), &joined);
-    return status != SYMMCOLL_OK
-               ? status
-               : symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                     "store_open_tcp: timeout: %" PRId64 " of %d workers came "
-                     "within %g s",
-                     joined, tcp->num_workers, timeout);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        "store_open_tcp: timeout: %" PRId64 " of %d workers opened it within "
+        "%g s",
+        joined, tcp->num_workers, timeout);
 }
 
 /* Serves the table in this process, at the place. */

@@ -264,7 +264,7 @@ static symmcoll_status_t change_or_explain(
             return status;
     }
     return symc_fail(SYMMCOLL_ERR_SYSTEM,
-        "tcp store: the server refuses an addition that it should make");
+        "tcp store: the server refused to add a number to a valid counter");
 }
 
 static symmcoll_status_t run_edit(

@@ -112,11 +112,10 @@ symmcoll_status_t symc_tcp_check(const char *key,
         (strncmp(reply->text, "NOAUTH", 6) == 0 ||
             strncmp(reply->text, "NOPERM", 6) == 0))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "tcp store: the server wants another user or password: %s",
+            "tcp store: the server refused access to this user or password: %s",
             symc_key_text(reply->text, found));
     return symc_fail(SYMMCOLL_ERR_SYSTEM,
-        "tcp store: key \"%s\": the server answers: %s",
+        "tcp store: key \"%s\": unexpected reply of the server: %s",
         symc_key_text(key, shown),
-        reply->text != NULL ? symc_key_text(reply->text, found)
-                            : "something unexpected");
+        reply->text != NULL ? symc_key_text(reply->text, found) : "not a text");
 }

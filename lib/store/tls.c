@@ -116,7 +116,7 @@ symmcoll_status_t symc_tls_feed(
 {
     if (nbytes == 0 || BIO_write(tls->in, data, (int)nbytes) == (int)nbytes)
         return SYMMCOLL_OK;
-    return fail_tls(SYMMCOLL_ERR_NO_MEMORY, "what was received");
+    return fail_tls(SYMMCOLL_ERR_NO_MEMORY, "received data");
 }
 
 symmcoll_status_t symc_tls_shake(struct symc_tls *tls, bool *done)

@@ -58,8 +58,7 @@ static int says_another_size(int rank, int size, void *arg)
         return fails(0, 3, SYMMCOLL_ERR_TIMEOUT, "missing: ranks 1 and 2") ? 0
                                                                            : 1;
     await_server(); /* rank 0 has said 3 */
-    return fails(
-               1, 5, SYMMCOLL_ERR_INVALID, "rank 1 says 5 ranks, others said 3")
+    return fails(1, 5, SYMMCOLL_ERR_INVALID, "rank 1 passed 5, others passed 3")
                ? 0
                : 1;
 }

@@ -238,7 +238,8 @@ static int descriptors_end(struct symmcoll_group *group, int rank)
         right && joined_join(group, memory, &(struct symc_joined *){NULL}) < 0;
     right =
         say(strstr(symmcoll_last_error(),
-                "rank 1 could not send its own: Too many open files") != NULL,
+                "rank 1 could not send its descriptor: Too many open files") !=
+                NULL,
             "whose") &&
         right;
     setrlimit(RLIMIT_NOFILE, &before);

@@ -159,7 +159,7 @@ static void test_store(struct symmcoll_store *store)
     b.seconds = 0.02;
     join(&b);
     ok(b.status == SYMMCOLL_ERR_TIMEOUT &&
-            strstr(b.detail, "rank 1 found nothing from rank 0") != NULL &&
+            strstr(b.detail, "rank 1 found no rendezvous of rank 0") != NULL &&
             strstr(b.detail, "\"other\"") != NULL && b.found.store == NULL,
         "a rank that waits for rank 0 honours its deadline and says so");
     b.name = "sizes";

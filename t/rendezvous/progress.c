@@ -173,7 +173,7 @@ int main(void)
     one_rank_is_missing();
     rank_0_is_missing(NULL, "rank 0 cannot be reached yet");
     snprintf(url, sizeof(url), "file://%s", scratch_path());
-    rank_0_is_missing(url, "rank 0 has set nothing in the store yet");
+    rank_0_is_missing(url, "rank 0 has not stored its rendezvous yet");
     rank_0_is_stopped();
     return done_testing();
 }

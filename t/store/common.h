@@ -283,7 +283,7 @@ static inline void check_barrier(struct symmcoll_store *s)
     ok(good, "nobody leaves a barrier before all have come, time after time");
     ok(failed_with(symmcoll_store_barrier(s, "b4", 1, 4, 0.3),
            SYMMCOLL_ERR_TIMEOUT,
-           "\"b4\": ranks 0, 2 and 3 did not come within 0.3 s: 1 of 4"),
+           "\"b4\": ranks 0, 2 and 3 did not call it within 0.3 s: 1 of 4"),
         "a barrier names who did not come");
     ok(failed_with(symmcoll_store_barrier(s, "b4", 0, 3, 60),
            SYMMCOLL_ERR_MISMATCH, "this rank passed 3, another one 4"),

@@ -80,7 +80,7 @@ static inline void check_queues(struct symmcoll_store *s)
     ok(TIMES_OUT(symmcoll_store_queue_pop(s, "q", 0, &value, &nbytes),
            "queue \"q\" is empty") &&
             TIMES_OUT(symmcoll_store_queue_pop(s, "q", 0.02, &value, &nbytes),
-                "nothing came into queue \"q\" within") &&
+                "no value arrived in queue \"q\" within") &&
             value == NULL,
         "a pop from an empty queue says so, at once or after its timeout");
     pthread_create(&thread, NULL, push_later, s);

@@ -175,7 +175,7 @@ static void test_damage(void)
     ok(set_text(store, "k", "damaged") &&
             write_bytes(path, size_of(path) - 1, "D", 1) &&
             failed_with(symmcoll_store_set(other, "k", "", 0),
-                SYMMCOLL_ERR_INVALID, "is damaged: its sum differs"),
+                SYMMCOLL_ERR_INVALID, "is damaged: its checksum differs"),
         "a damaged record is found and its place is named");
     ok(truncate(path, end - 1) == 0 &&
             failed_with(symmcoll_store_set(store, "k", "", 0),
@@ -183,7 +183,7 @@ static void test_damage(void)
         "a file that became shorter is found");
     unlink(path);
     ok(failed_with(symmcoll_store_set(store, "k", "", 0), SYMMCOLL_ERR_SYSTEM,
-           "which was there when it was opened"),
+           "which existed when it was opened"),
         "a file that was removed under its workers is found");
     symmcoll_store_close(other);
     other = open_or_null(path, 2);

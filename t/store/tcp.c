@@ -173,7 +173,7 @@ static void test_impostors(void)
     ok(finds(NULL, SYMMCOLL_ERR_TIMEOUT, "no answer from"),
         "a server that says nothing is a timeout");
     ok(finds("-ERR invalid password\r\n", SYMMCOLL_ERR_INVALID,
-           "refuses AUTH: ERR invalid password"),
+           "refused AUTH: ERR invalid password"),
         "a refused password is told, and not which it was");
 }
 
@@ -184,7 +184,8 @@ static bool waits_for_workers(double seconds, void *arg)
     char text[64], job[32];
 
     (void)arg;
-    snprintf(text, sizeof text, "1 of 3 workers came within %g s", seconds);
+    snprintf(
+        text, sizeof text, "1 of 3 workers opened it within %g s", seconds);
     snprintf(job, sizeof job, "late%g", seconds);
     args = args_for(job);
     args.num_workers = 3;
@@ -276,7 +277,7 @@ static void test_passwords(void)
     snprintf(place, sizeof place, "redis://127.0.0.1:%d", port);
     args.url = place;
     ok(failed_with(symmcoll_store_open_tcp(&args, &store), SYMMCOLL_ERR_INVALID,
-           "another user or password"),
+           "refused access to this user or password"),
         "a server that wants a password is told");
     if (file != NULL) {
         fputs("sesame\n", file);
@@ -314,7 +315,8 @@ static void test_refusals(void)
             symmcoll_store_open_tcp(&args, &store) == SYMMCOLL_OK &&
             set_text(store, "k", "v") &&
             failed_with(symmcoll_store_wait(store, keys, 3, 1),
-                SYMMCOLL_ERR_INVALID, "another user or password") &&
+                SYMMCOLL_ERR_INVALID,
+                "refused access to this user or password") &&
             symmcoll_store_get(store, "k", &value, &nbytes) == SYMMCOLL_OK &&
             nbytes == 1,
         "after commands that are refused a store is usable");

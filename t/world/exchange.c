@@ -167,9 +167,9 @@ static void fail_alike(void)
 
     faults_start(&job, SIZE, one_cannot_send, NULL);
     for (int r = 0; r < SIZE; r++) {
-        const char *words = r == VICTIM
-                                ? "Bad file descriptor"
-                                : "rank 1 could not send its own: Bad file";
+        const char *words =
+            r == VICTIM ? "Bad file descriptor"
+                        : "rank 1 could not send its descriptor: Bad file";
         const struct faults_note *note = faults_told(&job, r, 0);
 
         good = faults_said(note, SYMMCOLL_ERR_SYSTEM, words, NULL) &&

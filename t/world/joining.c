@@ -338,7 +338,7 @@ static bool differ_in_size(double seconds, void *arg)
     faults_await_asleep(&job, 1, 1);
     faults_open(&job, 2);
     judged->first = faults_said(faults_told(&job, 2, 0), SYMMCOLL_ERR_INVALID,
-        "rank 2 says 4 ranks, others said 3", NULL);
+        "rank 2 passed 4, others passed 3", NULL);
     judged->second = faults_said(
         faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT, "missing: rank 2", NULL);
     faults_finish(&job, 0);
