@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rendezvous agreed on through a store: each rank claims its number, and rank
- * 0 publishes a random name with its node.
+ * Agreement on a rendezvous through a store: each rank claims its number, and
+ * rank 0 publishes a random name with its node.
  */
 #include "rendezvous/agreement.h"
 
@@ -21,8 +21,9 @@
 #define NODE_MAX 256
 
 /*
- * Enter this process as the rank, unless another one that still runs has done
- * so: two processes of one rank would both wait for the other ranks for ever.
+ * Claims the rank for this process, unless a process that still runs has
+ * claimed it: two processes of one rank would both wait forever for the other
+ * ranks.
  */
 static symmcoll_status_t claim_rank(
     struct symc_rendezvous *out, const char *world)
@@ -54,7 +55,7 @@ static symmcoll_status_t claim_rank(
             status = symmcoll_store_compare_set(out->store, key, expected,
                 nbytes, own, strlen(own), &outcome, &holder, &nbytes);
         free(expected);
-        /* The holder ended between the two reads: begin anew. */
+        /* The holder left between the two reads: start again. */
         if (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_ABSENT) {
             nbytes = 0;
             outcome = SYMMCOLL_STORE_DIFFERS;
@@ -80,7 +81,8 @@ static symmcoll_status_t make_random_rendezvous(struct symc_rendezvous *out)
     return SYMMCOLL_OK;
 }
 
-/* Rank 0: publish the place, in lines of size, name, server and node. */
+/* Publishes the rendezvous of rank 0: lines with size, name, server and
+ * node. */
 static symmcoll_status_t publish_rendezvous(
     struct symc_rendezvous *out, const char *key, const char *node)
 {
@@ -95,7 +97,7 @@ static symmcoll_status_t publish_rendezvous(
     return symmcoll_store_set(out->store, key, text, (size_t)length);
 }
 
-/* Cut the next line off; NULL where there is none. */
+/* Splits the next line off; NULL: no more. */
 static char *take_line(char **text)
 {
     return *text != NULL ? strsep(text, "\n") : NULL;
@@ -132,7 +134,8 @@ static symmcoll_status_t read_rendezvous(
     return SYMMCOLL_OK;
 }
 
-/* Wait for what rank 0 publishes, and say so from time to time. */
+/* Waits until rank 0 publishes the rendezvous; logs the wait from time to
+ * time. */
 static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
     const struct symc_config *config, const char *key, int64_t deadline_ns,
     struct symc_bytes *text, bool *absent)
@@ -160,8 +163,8 @@ static symmcoll_status_t await_rendezvous(const struct symc_rendezvous *out,
     }
 }
 
-/* Every rank counts its worlds of this name, so that a later one over the same
- * store does not read an earlier one's rendezvous. */
+/* Each rank counts its worlds of this name, so that a later one in the same
+ * store does not read the rendezvous of an earlier one. */
 symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     const char *world, const struct symc_config *config, int64_t deadline_ns)
 {
@@ -202,7 +205,7 @@ void symc_rendezvous_release(const struct symc_rendezvous *rendezvous)
     static const char free_text[] = "free";
     char own[SYMC_PROCESS_NAME];
 
-    /* A rank that fails here is found dead by the next one that claims. */
+    /* If this fails, the next claim finds that this process is dead. */
     if (symc_process_name(own) == SYMMCOLL_OK &&
         symmcoll_store_compare_set(rendezvous->store, rendezvous->claim, own,
             strlen(own), free_text, strlen(free_text), NULL, NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The handlers of schemes that the program has registered (R38).  They are the
- * process's: a world does not exist yet when its handler is looked for.
+ * Handlers of schemes that the program has registered (R38). They belong to the
+ * process, since a handler is looked up before its world exists.
  */
 #include "rendezvous/handler.h"
 
@@ -30,11 +30,12 @@ struct handler {
     struct symmcoll_rendezvous_functions functions;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* both below */
+/* protects both variables below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handler handlers[HANDLERS_MAX];
 static size_t count;
 
-/* With the lock. */
+/* Finds a handler, under the lock. */
 static const struct handler *find(const char *scheme, size_t length)
 {
     for (size_t i = 0; i < count; i++)
@@ -57,7 +58,7 @@ bool symc_rendezvous_handler_find(const char *scheme, size_t length,
     return found != NULL;
 }
 
-/* ---- calling one ---- */
+/* ---- calling a handler ---- */
 
 static symmcoll_status_t check_result(symmcoll_status_t status,
     const char *before, const struct symmcoll_store *store)
@@ -75,7 +76,7 @@ static symmcoll_status_t check_result(symmcoll_status_t status,
             "NULL");
     if (status == SYMMCOLL_OK)
         return status;
-    /* The reason of a call of the library that failed within it. */
+    /* Append the detail of a library call that failed in the handler. */
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (strcmp(detail, before) == 0)
         detail[0] = '\0';
@@ -112,9 +113,10 @@ symmcoll_status_t symc_rendezvous_handler_open(
     return status;
 }
 
-/* ---- registering ---- */
+/* ---- registering a handler ---- */
 
-/* "s3", "my+scheme.1": as RFC 3986 has them, in lower case. */
+/* Returns whether a text is a scheme of RFC 3986 in lower case: "s3",
+ * "my+scheme.1". */
 static bool is_scheme(const char *text)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.");

@@ -2,9 +2,9 @@
 /*
  * Launchers and their variables, as a table.
  *
- * RANK and WORLD_SIZE, which symmcoll-run, torchrun and people set, win over
- * those of MPI's launchers and of Slurm, so that one launcher can be started
- * under another.
+ * RANK and WORLD_SIZE, which symmcoll-run, torchrun and users set, take
+ * precedence over the variables of MPI launchers and of Slurm, so that one
+ * launcher can be started under another.
  */
 #include "rendezvous/launcher.h"
 
@@ -25,7 +25,7 @@ struct launcher {
     const char *size;
     const char *local_rank;
     const char *local_size;
-    const char *marks[MARKS_MAX]; /* variables that name the job */
+    const char *marks[MARKS_MAX]; /* variables that identify the job */
 };
 
 static const struct launcher launchers[] = {
@@ -97,7 +97,8 @@ static int read_number(struct symc_rendezvous_launch *launch, const char *name)
     return -1;
 }
 
-/* The first that says both; else the first, which may say one of them. */
+/* Returns the first launcher that sets both rank and size; else the first of
+ * the table, which may set one of them. */
 static const struct launcher *find_launcher(void)
 {
     for (size_t i = 0; i < LAUNCHER_COUNT; i++)
@@ -107,7 +108,8 @@ static const struct launcher *find_launcher(void)
     return &launchers[0];
 }
 
-/* The launcher that set RANK and WORLD_SIZE. */
+/* Returns the name of the launcher; RANK and WORLD_SIZE can come from
+ * several. */
 static const char *name_launcher(const struct launcher *launcher)
 {
     if (launcher != &launchers[0])
@@ -162,11 +164,11 @@ void symc_rendezvous_detect(
     *launcher = launch.launcher;
 }
 
-/* ---- what names the job ---- */
+/* ---- identification of the job ---- */
 
 /*
- * MPICH's launcher passes no name of the job, but a socket to the process that
- * started all ranks of this machine.
+ * Adds the process that started all ranks of this machine. MPICH's launcher
+ * passes no name of the job, but a socket to that process.
  */
 static bool mark_parent(struct symc_digest *digest)
 {

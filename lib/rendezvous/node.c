@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The name of this machine: host.node, else one from the kernel.
+ * The name of this machine: host.node, else a name from the kernel.
  */
 #include "rendezvous/rendezvous.h"
 

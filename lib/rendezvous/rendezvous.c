@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening a rendezvous: arguments win over the URL, the URL over the
- * environment.  Then the name of the rendezvous is derived (env://) or agreed
- * on through a store.
+ * Opening a rendezvous. Arguments take precedence over the URL, and the URL
+ * over the environment. Then the name of the rendezvous is derived (env://), or
+ * agreed on through a store.
  */
 #include "rendezvous/rendezvous.h"
 
@@ -18,18 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLOSE_S 1.0 /* for the store, at the end */
+#define CLOSE_S 1.0 /* timeout of the store while it is closed */
 #define WORLD_NAME_MAX 200
 
-/* What opening works with. */
+/* State of opening a rendezvous. */
 struct opening {
     const struct symmcoll_init_args *args;
     const struct symc_config *config;
     int64_t deadline_ns;
-    const char *name; /* of the world */
+    const char *name; /* name of the world */
     struct symc_rendezvous_url url;
     struct symc_rendezvous_launch launch;
-    struct symmcoll_store *handled; /* a handler's; NULL: none */
+    struct symmcoll_store *handled; /* store from a handler; NULL: none */
     struct symc_rendezvous *out;
 };
 
@@ -66,7 +66,7 @@ static symmcoll_status_t check_args(struct opening *opening)
     return SYMMCOLL_OK;
 }
 
-/* Put the names of what is missing into a list for a message. */
+/* Appends a name to the list of missing variables for a message. */
 static void list_missing(
     char *buffer, size_t nbytes, const char *name, bool missing)
 {
@@ -77,7 +77,7 @@ static void list_missing(
             buffer + used, nbytes - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* Everything that env:// needs and that is not set. */
+/* Checks that everything the scheme needs is set, and names what is missing. */
 static symmcoll_status_t check_complete(
     const struct opening *opening, bool place_known)
 {
@@ -115,7 +115,8 @@ static symmcoll_status_t check_complete(
             : "symmcoll-run or another launcher sets them");
 }
 
-/* Have a registered handler open its store, and say who this rank is. */
+/* Calls a registered handler, which opens its store and may set rank and
+ * size. */
 static symmcoll_status_t call_handler(struct opening *opening)
 {
     const struct symmcoll_init_args *args = opening->args;
@@ -130,7 +131,7 @@ static symmcoll_status_t call_handler(struct opening *opening)
         &opening->url.size, &opening->handled);
 }
 
-/* Rank and size, and whether they are the launcher's own. */
+/* Determines rank and size, and whether they come from the launcher. */
 static symmcoll_status_t find_identity(struct opening *opening)
 {
     const struct symc_rendezvous_launch *launch = &opening->launch;
@@ -169,8 +170,8 @@ static symmcoll_status_t find_identity(struct opening *opening)
     return SYMMCOLL_OK;
 }
 
-/* The launcher's bootstrap server serves its own ranks under their own numbers
- * only. */
+/* Takes the launcher's bootstrap server, if this rank has the number and size that
+ * the launcher has set: the server serves no others. */
 static symmcoll_status_t take_server(struct opening *opening)
 {
     struct symc_rendezvous *out = opening->out;
@@ -205,8 +206,8 @@ static symmcoll_status_t check_port(void)
 }
 
 /*
- * The rendezvous' name, the same in all ranks of a job and in no other.  Not a
- * secret: the server checks who connects.
+ * Derives the rendezvous' name, which is the same in all ranks of a job and in
+ * no other job. It is no secret: the server checks who connects.
  */
 static symmcoll_status_t derive_rendezvous(struct opening *opening)
 {
@@ -259,9 +260,9 @@ static symmcoll_status_t open_env(struct opening *opening)
     return status;
 }
 
-/* ---- through a store ---- */
+/* ---- with a store ---- */
 
-/* The view that the world works in, with the timeout of the world. */
+/* Opens the view in which the world works, with the world's timeout. */
 static symmcoll_status_t open_view(
     struct opening *opening, struct symmcoll_store *store)
 {
@@ -285,7 +286,7 @@ static symmcoll_status_t open_view(
     return SYMMCOLL_OK;
 }
 
-/* How often the launcher has restarted the job; "0" where it does not say. */
+/* Returns the number of restarts of the job by its launcher; "0" if not set. */
 static const char *find_attempt(void)
 {
     const char *attempt = symc_rendezvous_variable("SYMMCOLL_ATTEMPT");
@@ -295,7 +296,8 @@ static const char *find_attempt(void)
     return attempt != NULL ? attempt : "0";
 }
 
-/* The world's name and the attempt: an earlier attempt's keys are others'. */
+/* Opens the TCP store. Its prefix has the world's name and the attempt, so that
+ * the keys of an earlier attempt are not seen. */
 static symmcoll_status_t open_tcp(
     struct opening *opening, struct symmcoll_store **store)
 {
@@ -330,12 +332,12 @@ static symmcoll_status_t open_store(struct opening *opening)
     if (status == SYMMCOLL_OK)
         status = symc_rendezvous_agree(
             opening->out, opening->name, opening->config, opening->deadline_ns);
-    symmcoll_store_close(own); /* the view keeps the table */
+    symmcoll_store_close(own); /* the view keeps the store open */
     return status;
 }
 
-/* Under env:// the ranks join without a store; the settings may want one for
- * the program. */
+/* Opens a TCP store for the program if the settings request one. Under env://
+ * the ranks join without a store. */
 static symmcoll_status_t add_store(struct opening *opening)
 {
     struct symmcoll_store *own = NULL;
@@ -351,7 +353,7 @@ static symmcoll_status_t add_store(struct opening *opening)
     return status;
 }
 
-/* ---- the calls ---- */
+/* ---- calls ---- */
 
 symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
     const struct symc_config *config, int64_t deadline_ns,
@@ -397,7 +399,7 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
 
 void symc_rendezvous_close(struct symc_rendezvous *rendezvous)
 {
-    /* A server that is stopped must not hold this rank up. */
+    /* A stopped server must not delay this rank. */
     if (rendezvous->store != NULL && rendezvous->owns_store)
         symc_store_set_usual(rendezvous->store, CLOSE_S);
     if (rendezvous->store != NULL && rendezvous->claim[0] != '\0')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rank and size of this process from arguments, launcher or URL (R35-R40), and
- * the name of the rendezvous at which the ranks of one machine join each other.
+ * the name of the rendezvous of the ranks of one machine.
  */
 #ifndef SYMC_RENDEZVOUS_RENDEZVOUS_H
 #define SYMC_RENDEZVOUS_RENDEZVOUS_H
@@ -18,33 +18,32 @@
 struct symc_rendezvous {
     int rank;
     int size;
-    int local_rank;       /* -1 where it is not known */
+    int local_rank;       /* -1: unknown */
     const char *launcher; /* "symmcoll-run", "torchrun", "Open MPI", "PMI",
                              "Slurm", "environment", "arguments"; static */
-    char name[SYMC_RENDEZVOUS_NAME];   /* abstract socket, no leading zero */
-    char server[SYMC_RENDEZVOUS_NAME]; /* the launcher's socket from
-                                          SYMMCOLL_HUB, or "": rank 0 serves
-                                          `name` */
-    struct symmcoll_store *store;      /* NULL where no store is needed */
+    /* abstract socket, without its leading zero */
+    char name[SYMC_RENDEZVOUS_NAME];
+    /* the launcher's socket, from SYMMCOLL_HUB; "": rank 0 serves `name` */
+    char server[SYMC_RENDEZVOUS_NAME];
+    struct symmcoll_store *store; /* NULL: no store is needed */
     bool owns_store;
-    char claim
-        [SYMC_RENDEZVOUS_CLAIM]; /* the store's key that claims this rank; "":
-                                   none */
+    /* key in the store that claims this rank; "": none */
+    char claim[SYMC_RENDEZVOUS_CLAIM];
 };
 
 /*
- * Fill in a rendezvous; may wait for rank 0 through a store until the deadline.
+ * Opens a rendezvous. With a store it may wait for rank 0 until the deadline.
  *
  * args, config  NULL: all defaults
  *
  * env:// needs no store: `name` is a hash of uid, job, MASTER_ADDR,
- * MASTER_PORT, attempt and the world's name; under mpirun and srun, which set
- * no MASTER_ADDR, the job's own name takes its place.  With a store (file:// or
- * given) rank 0 makes a random name and publishes it with its node, and `store`
- * is a view "default_pg" of it (R40); a rank on another node gets an error
- * naming both.
+ * MASTER_PORT, attempt and the world's name. Under mpirun and srun, which set
+ * no MASTER_ADDR, the job's name takes its place. With a store (file://,
+ * tcp://, or the caller's) rank 0 makes a random name and publishes it with its
+ * node, and `store` is a view "default_pg" of it (R40). A rank on another node
+ * gets an error that names both nodes.
  *
- * Errors: INVALID (what is missing, by name), TIMEOUT, UNSUPPORTED (a scheme),
+ * Errors: INVALID (names what is missing), TIMEOUT, UNSUPPORTED (a scheme),
  * SYSTEM, NO_MEMORY.
  */
 symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
@@ -52,27 +51,29 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
     struct symc_rendezvous *rendezvous);
 void symc_rendezvous_close(struct symc_rendezvous *rendezvous);
 
-/* This rank's number on its machine: the launcher's, else the fallback where it
- * is not negative.  Errors: INVALID (names LOCAL_RANK). */
+/* Returns this rank's number on its machine: the launcher's, else the fallback
+ * if it is not negative. Errors: INVALID (names LOCAL_RANK). */
 symmcoll_status_t symc_rendezvous_local_rank(
     const struct symc_rendezvous *rendezvous, int fallback, int *local_rank);
 
-/* Buffer size for any symc_rendezvous_job(). */
+/* Buffer size for symc_rendezvous_job(). */
 #define SYMC_RENDEZVOUS_JOB 96
 
-/* The job and the attempt as part of a file's name, the same on all ranks and in
- * no other job that runs: SYMMCOLL_JOB, else 16 digits of the rendezvous' name,
- * else, where no rank joins another, the process; then "_" and the attempt. */
+/* Formats the job and the attempt as part of a file name, which is the same on
+ * all ranks and in no other running job: SYMMCOLL_JOB, else 16 digits of the
+ * rendezvous' name, else, if the ranks have no rendezvous, the process; then
+ * "_" and the attempt. */
 const char *symc_rendezvous_job(
     const struct symc_rendezvous *rendezvous, char *buffer, size_t nbytes);
 
-/* This machine's name: host.node, else boot id and network namespace. */
+/* Returns this machine's name: host.node, else boot id and network
+ * namespace. */
 symmcoll_status_t symc_rendezvous_node(
     const struct symc_config *config, char *buffer, size_t nbytes);
 
-/* Rank, size and launcher from the environment alone; -1 and NULL where it says
- * nothing.  A value that is not a number is ignored here; opening a rendezvous
- * refuses it. */
+/* Reads rank, size and launcher from the environment alone; -1 and NULL if
+ * unset. An invalid number counts as unset here; opening a rendezvous refuses
+ * it. */
 void symc_rendezvous_detect(
     int *rank, int *size, int *local_rank, const char **launcher);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening the world's tcp store.  Rank 0 serves it, unless store.url names a
- * server, or one is there already: that of another world of the same ranks, or
- * symmcoll-store.
+ * Opening the world's TCP store. Rank 0 serves it, unless store.url names a
+ * server, or a server already listens at the place: that of another world of
+ * the same ranks, or symmcoll-store.
  */
 #include "rendezvous/tcp_store.h"
 
@@ -13,8 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-#define OTHER_SERVER_NS (2 * SYMC_NS_PER_S) /* to find one that is there */
-#define REFUSED_NS (5 * SYMC_NS_PER_S) /* for a password that is accepted */
+/* time to find a server that already listens */
+#define OTHER_SERVER_NS (2 * SYMC_NS_PER_S)
+/* time until a password has to be accepted */
+#define REFUSED_NS (5 * SYMC_NS_PER_S)
 
 bool symc_rendezvous_wants_tcp(const struct symc_config *config)
 {
@@ -23,7 +25,8 @@ bool symc_rendezvous_wants_tcp(const struct symc_config *config)
                (config->store_url != NULL && config->store_url[0] != '\0'));
 }
 
-/* A password in the setting would be printed with it. */
+/* Refuses a password in the setting, since it would be printed with the
+ * setting. */
 static symmcoll_status_t check_url(const char *url)
 {
     const char *at = strchr(url, '@');
@@ -37,7 +40,8 @@ static symmcoll_status_t check_url(const char *url)
         "file that store.password_file names");
 }
 
-/* "MASTER_ADDR:port"; under torchrun the agent holds MASTER_PORT itself. */
+/* Formats "MASTER_ADDR:port". Under torchrun the agent listens at MASTER_PORT,
+ * so the next port is used. */
 static symmcoll_status_t find_place(
     const struct symc_config *config, char *place, size_t nbytes)
 {
@@ -69,9 +73,9 @@ static double seconds_until(int64_t deadline_ns)
 }
 
 /*
- * Joins a server with the password in the file, or without one: the file may be
- * an earlier server's, or not written yet, and the server may be one that has no
- * password.  So what is refused is tried again for a while.
+ * Joins a server with the password in the file, or without one. The file may be
+ * an earlier server's or not written yet, and the server may have no password,
+ * so a refused connection is retried for a while.
  */
 static symmcoll_status_t join(struct symmcoll_store_tcp_args *args,
     struct symc_secret *secret, int64_t deadline_ns,
@@ -100,7 +104,7 @@ static symmcoll_status_t join(struct symmcoll_store_tcp_args *args,
     }
 }
 
-/* Serves it here, or joins the server that is there already. */
+/* Serves the store, or joins a server that already listens at the place. */
 static symmcoll_status_t serve(struct symmcoll_store_tcp_args *args,
     struct symc_secret *secret, int64_t deadline_ns,
     struct symmcoll_store **store)
@@ -127,8 +131,8 @@ static symmcoll_status_t serve(struct symmcoll_store_tcp_args *args,
     return symc_fail(status, "%s", detail);
 }
 
-/* Opens the store at rank 0, with a password of its own where the settings name
- * none and all users of this machine could connect. */
+/* Opens the store at rank 0. A password is generated if the settings name none
+ * and all users of this machine could connect. */
 static symmcoll_status_t open_rank_0(const struct symc_rendezvous *out,
     struct symmcoll_store_tcp_args *args, int64_t deadline_ns,
     struct symmcoll_store **store)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The world's tcp store: at a server of the site, or at rank 0.  Private to this
+ * The world's TCP store, at a server of the site or at rank 0. Private to this
  * module.
  */
 #ifndef SYMC_RENDEZVOUS_TCP_STORE_H
@@ -8,12 +8,13 @@
 
 #include "rendezvous/rendezvous.h"
 
-/* Whether the settings want a tcp store under env://. */
+/* Returns whether the settings request a TCP store under env://. */
 bool symc_rendezvous_wants_tcp(const struct symc_config *config);
 
 /*
- * Open it: at store.url, else at a place "host:port", which rank 0 serves.
- * place NULL: MASTER_ADDR and store.port.  job names the keys.
+ * Opens the store: at store.url, else at a place "host:port" that rank 0
+ * serves. place NULL: MASTER_ADDR and store.port. job is the prefix of the
+ * keys.
  *
  * Errors: INVALID, TIMEOUT, SYSTEM, UNSUPPORTED, NO_MEMORY.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parsing the URL of a rendezvous.
+ * Parsing of a rendezvous URL.
  */
 #include "rendezvous/url.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define SHOWN_MAX 60 /* bytes of a scheme that nobody knows */
+#define SHOWN_MAX 60 /* bytes shown of an unknown scheme */
 
 static symmcoll_status_t parse_scheme(
     const char *text, struct symc_rendezvous_url *url, const char **rest)
@@ -44,7 +44,7 @@ static symmcoll_status_t parse_scheme(
     return SYMMCOLL_OK;
 }
 
-/* "tcp://" is followed by a host and a port. */
+/* Parses the host and port after "tcp://". */
 static symmcoll_status_t parse_place(const char *text, const char *rest,
     size_t length, struct symc_rendezvous_url *url)
 {
@@ -70,7 +70,7 @@ static symmcoll_status_t parse_place(const char *text, const char *rest,
     return SYMMCOLL_OK;
 }
 
-/* "file://" is followed by a path from the root, "env://" by nothing. */
+/* Parses the absolute path after "file://"; "env://" has none. */
 static symmcoll_status_t parse_path(const char *text, const char *rest,
     size_t length, struct symc_rendezvous_url *url)
 {
@@ -99,7 +99,7 @@ static symmcoll_status_t parse_path(const char *text, const char *rest,
     return SYMMCOLL_OK;
 }
 
-/* One "name=number" of a query, length bytes. */
+/* Parses one "name=number" of a query, of length bytes. */
 static symmcoll_status_t parse_parameter(const char *text,
     const char *parameter, size_t length, struct symc_rendezvous_url *url)
 {
@@ -144,7 +144,7 @@ symmcoll_status_t symc_rendezvous_url_parse(
     status = parse_path(text, rest, length, url);
     rest += length;
     while (status == SYMMCOLL_OK && *rest != '\0') {
-        rest++; /* the question mark, or an ampersand */
+        rest++; /* skips '?' or '&' */
         length = strcspn(rest, "&");
         if (length > 0)
             status = parse_parameter(text, rest, length, url);

@@ -21,12 +21,13 @@ enum symc_rendezvous_scheme {
 struct symc_rendezvous_url {
     enum symc_rendezvous_scheme scheme;
     char path[PATH_MAX]; /* file; tcp: "host:port" */
-    int rank;            /* -1: not said */
+    int rank;            /* -1: not given */
     int size;
     struct symmcoll_rendezvous_functions handler;
 };
 
-/* Errors: INVALID (expected and found), UNSUPPORTED (a scheme). */
+/* Parses a URL. Errors: INVALID (expected and found), UNSUPPORTED (a
+ * scheme). */
 symmcoll_status_t symc_rendezvous_url_parse(
     const char *text, struct symc_rendezvous_url *url);
 
