@@ -38,7 +38,7 @@ symmcoll_status_t symc_blas_load(struct symc_blas *blas, const char *setting);
  * first rank that calls this; if there is none, that of the setting "". It
  * stays loaded.
  *
- * agreed in memory that the ranks share: 0 until one has chosen
+ * agreed  in memory that the ranks share: 0 until one has chosen
  *
  * Errors: CONFIG (this rank cannot load another rank's choice).
  */
@@ -154,9 +154,9 @@ int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth);
  * rows are consecutive. In a tile of 512 bytes the scale of row r and block b
  * is at r % 32 * 16 + r / 32 * 4 + b.
  *
- * scales the scales of all rows; row is the first row of the panel
- * panel rows of `depth` floats; in the second function `depth` rows of floats,
- * each of which belongs to a column of b
+ * scales  the scales of all rows; row is the first row of the panel
+ * panel   rows of `depth` floats; in the second function `depth` rows of
+ *         floats, each of which belongs to a column of b
  */
 void symc_panel_scale_rows(const uint8_t *scales, int64_t row, int64_t rows,
     int64_t depth, float *panel);

@@ -14,8 +14,8 @@
  * Starts a send or receive, and waits for it if work is NULL. Its arguments
  * have been checked, and an operation on device memory has been placed.
  *
- * source out: sender of a received message, set when the receive ends; may be
- * NULL
+ * source  out: sender of a received message, set when the receive ends; may be
+ *         NULL
  */
 symmcoll_status_t symc_group_pair(struct symmcoll_group *group,
     struct symc_op *op, int *source, struct symmcoll_work **work);

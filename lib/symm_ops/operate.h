@@ -64,9 +64,9 @@ static inline int symc_symm_next(const struct symc_moving *moving, int i)
 /*
  * Checks the arguments that all operations have, and runs the operation.
  *
- * op SUM if nothing is reduced
- * count elements, which all ranks pass alike
- * root of kinds that have one, else 0
+ * op     SUM if nothing is reduced
+ * count  elements, which all ranks pass alike
+ * root   of kinds that have one, else 0
  *
  * Errors: INVALID, UNSUPPORTED, MISMATCH, and those of collectives.
  */
