@@ -26,11 +26,11 @@
  * columns may differ between ranks.  Calls block, and multiply on the calling
  * thread.  Products of 16-bit floats are added in float32 and rounded once.
  *
- * On devices: symmcoll_fused_all_gather_matmul(),
- * symmcoll_fused_matmul_reduce_scatter() and their scaled forms.  They return
- * when all ranks have called them and their work is enqueued on the call's
- * stream, which orders the results; later errors fail the group.  cuBLASLt
- * multiplies (setting cuda.cublaslt).  If the ranks' parts have fewer rows than
+ * On devices, symmcoll_fused_all_gather_matmul(),
+ * symmcoll_fused_matmul_reduce_scatter() and their scaled forms return when all
+ * ranks have called them and their work is enqueued on the call's stream, which
+ * orders the results; later errors fail the group.  cuBLASLt multiplies
+ * (setting cuda.cublaslt).  If the ranks' parts have fewer rows than
  * fused.device_rows, they are multiplied as one product, after or before the
  * exchange.  Calls may be captured, with results in memory of the caller.
  *
@@ -48,9 +48,9 @@
  * Common errors: INVALID (also a shape that does not fit: the detail names it;
  * a call in a callback of the same group, which must not block, or in a
  * function that one of these functions has called for that group), UNSUPPORTED
- * (another type; device memory in the other functions; cuBLASLt is missing or
- * does not multiply such matrices), NO_MEMORY, CONFIG (fused.blas), and those
- * of collectives.
+ * (another type; device memory in symmcoll_fused_restride_a_shard() and
+ * symmcoll_fused_restride_a(); cuBLASLt is missing or does not multiply such
+ * matrices), NO_MEMORY, CONFIG (fused.blas), and those of collectives.
  * Manual: symmcoll_fused_all_gather_matmul(3).
  */
 #ifndef SYMMCOLL_FUSED_H
@@ -235,14 +235,15 @@ symmcoll_status_t symmcoll_fused_scaled_matmul_reduce_scatter(
  * chunks   number of chunks of equal size; divides the rows of a
  * pivot    the chunk that is multiplied first; the following ones come next,
  *          after the last one chunk 0
- * a, b     [M, K] and [K, N], in host memory, or on the handle's device
+ * a, b     [M, K] and [K, N], both in host memory or both on the device, as the
+ *          handle's memory is
  * call     timeout of each wait; on a device, the stream
  * out      out: contiguous, [M, N]; does not overlap the signals either
  *
  * In host memory, other fused calls of this rank in the handle's group wait
- * until it returns, so a signal must not depend on such a call: that would
- * deadlock.  On a device the work is enqueued on the call's stream, and a
- * signal must not depend on work that is enqueued there later.
+ * until it returns, so a signal must not depend on such a call: each would wait
+ * for the other until TIMEOUT.  On a device the work is enqueued on the call's
+ * stream, and a signal must not depend on work that is enqueued there later.
  * Errors besides: TIMEOUT and PEER, as in symmcoll_symm_wait_value32().
  * Source: torch.ops.symm_mem._async_input_mm.
  */

@@ -95,12 +95,12 @@ SYMMCOLL_API
 int symmcoll_store_port(const struct symmcoll_store *store);
 
 /*
- * A store of the program.  Every function is passed user; several threads may
- * call them at the same time.  timeout is the remaining time in seconds, 0 if
- * the call must not block; the library does not interrupt a function that
- * exceeds it.  A function returns OK or an error of enum symmcoll_status, and
- * sets its outputs, the last arguments, only with OK.  Values are bytes; a key
- * ends with a zero byte.
+ * The functions of a store of the program.  Each is passed user; several
+ * threads may call them at the same time.  timeout is the remaining time in
+ * seconds, 0 if the call must not block; the library does not interrupt a
+ * function that exceeds it.  A function returns OK or an error of enum
+ * symmcoll_status, and sets its outputs, the last arguments, only with OK.
+ * Values are bytes; a key ends with a zero byte.
  */
 struct symmcoll_store_functions {
     size_t size; /* sizeof(struct symmcoll_store_functions) */

@@ -313,7 +313,7 @@ struct symmcoll_symm_info {
     int rank;                     /* this rank's number in the group */
     int nranks;
     size_t nbytes;         /* of each rank's buffer, from data on */
-    size_t offset;         /* of the handle's address in the allocation */
+    size_t offset;         /* bytes from the allocation's start to data */
     size_t pad;            /* bytes of each rank's signal pad */
     int channels;          /* number of signal channels: 0 to channels - 1 */
     void *const *buffers;  /* each rank's buffer, at its address in this rank;
@@ -387,9 +387,9 @@ symmcoll_status_t symmcoll_symm_pad(struct symmcoll_symm *handle, int rank,
  *          each group has its own pads, zeroed when it joins the allocation
  * timeout  seconds; negative: the group's; 0: does not block
  *
- * Errors: INVALID, TIMEOUT (the detail names both ranks and the channel; the
- * group remains usable), PEER (the rank has died, finalized or released the
- * group), and those of a group that has failed.
+ * Errors: INVALID, TIMEOUT (the detail names both ranks and the channel; in
+ * host memory the group remains usable), PEER (the rank has died, finalized or
+ * released the group), and those of a group that has failed.
  * Source: torch._C._distributed_c10d._SymmetricMemory.put_signal, whose timeout
  * is in milliseconds and ends the device's work.
  * Manual: symmcoll_symm_put_signal(3).

@@ -45,7 +45,9 @@ SYMMCOLL_BEGIN_DECLS
 /*
  * Copy nbytes to or from the buffer of a rank, which makes no call; peer may be
  * this rank.  The copy is not ordered with anything, except by the means of
- * symm_mem.h and by the two functions below.
+ * symm_mem.h and by the functions below.  On a device, in and out are apart
+ * from the peer's bytes, and are the library's until the stream has executed
+ * the copy.
  * Errors: INVALID (no such rank, or bytes outside of the buffer).
  * Source: torch.ops.symm_mem.nvshmem_put, nvshmem_get, nccl_put, nccl_get.
  */
@@ -75,7 +77,9 @@ symmcoll_status_t symmcoll_symm_put_with_signal(struct symmcoll_symm *handle,
 
 /*
  * Store 32-bit words in a rank's buffer, each atomically and in release order:
- * a rank that reads one in acquire order sees earlier stores of this rank.
+ * a rank that reads one in acquire order sees earlier stores of this rank.  On
+ * a device the words of memset32 have no order: a signal or another word after
+ * them has.
  * offset  a multiple of 4
  * Errors: INVALID.
  * Source: torch.ops.symm_mem.stream_write_value32_, memset32_.
@@ -92,7 +96,7 @@ symmcoll_status_t symmcoll_symm_memset32(struct symmcoll_symm *handle, int peer,
  * Waits until a word of this rank's buffer, which peer stores by one of the two
  * functions above, has a value; acquire order.
  * timeout  seconds; negative: the group's; 0: does not block
- * Errors: INVALID; TIMEOUT, after which the group is usable; PEER.
+ * Errors: INVALID; TIMEOUT (in host memory the group remains usable); PEER.
  * Source: cuStreamWaitValue32.
  */
 SYMMCOLL_CHECKED
