@@ -121,6 +121,7 @@ static symmcoll_status_t follow(
     return walk_path(walk, target);
 }
 
+/* Starts a walk at the root or at the current folder. */
 static symmcoll_status_t begin(struct walk *walk, const char *folder)
 {
     int fd =
@@ -134,6 +135,7 @@ static symmcoll_status_t begin(struct walk *walk, const char *folder)
     return go_to(walk, folder, fd);
 }
 
+/* Continues a walk through the components of a path. */
 static symmcoll_status_t walk_path(struct walk *walk, const char *path)
 {
     symmcoll_status_t status = SYMMCOLL_OK;

@@ -98,6 +98,7 @@ symmcoll_status_t symc_environment_read(
 
 /* ---- aliases ---- */
 
+/* Sets an option from the value of an alias. */
 static symmcoll_status_t set_alias(struct symc_load *load,
     const struct symc_alias *alias, int index, const char *value)
 {

@@ -178,6 +178,7 @@ static void list_aliases(const char *key, char *buffer, size_t nbytes)
                 used > 0 ? " " : "", alias->name);
 }
 
+/* Passes one setting to the caller's function. */
 static void show(const struct symc_config *config, int index,
     symmcoll_setting_fn fn, void *arg)
 {

@@ -64,7 +64,7 @@ static void consider(struct match *match, const char *candidate)
     }
 }
 
-/* Accepts two typing errors plus one for every three letters: a name with more
+/* Accepts one typing error plus one for every three letters: a name with more
  * is another word. */
 static struct match begin_match(const char *name, size_t prefix, char *buffer)
 {

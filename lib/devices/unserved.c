@@ -62,6 +62,8 @@ static get_attributes_fn search(uint64_t adds)
     return function;
 }
 
+/* Returns cuPointerGetAttributes() if the process has loaded libcuda,
+ * otherwise NULL. */
 static get_attributes_fn get_attributes(void)
 {
     get_attributes_fn get =

@@ -77,6 +77,7 @@ static void gather_own_each(const struct symc_op *op, int size)
     }
 }
 
+/* As gather_own(), for parts with separate counts. */
 static void gather_own_listed(const struct symc_op *op, int size)
 {
     const struct symc_lists *lists = op->lists;

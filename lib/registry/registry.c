@@ -47,6 +47,7 @@ static symmcoll_status_t add(
     return SYMMCOLL_OK;
 }
 
+/* Collects the backends with find(), and checks for one of device memory. */
 static void list_finders(struct symc_registry *registry)
 {
     registry->unserved = true;

@@ -49,6 +49,8 @@ struct search {
     bool found;
 };
 
+/* Adds the number in a line to a search, if one of its names begins the
+ * line.  Returns true, to continue. */
 static bool take_number(const char *line, void *arg)
 {
     struct search *search = arg;

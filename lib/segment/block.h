@@ -4,8 +4,8 @@
  * memfd that every rank maps, or that all threads of one process share in one
  * mapping; the launcher maps the block alone.  The block has no memfd of its
  * own, so that a rank needs one descriptor to be exchanged and one mapping.  In
- * another rank's block a rank writes only doorbells, to wake that rank, and
- * `users` and `dumped`; the launcher writes `exit`.
+ * another rank's block a rank writes only doorbells, to wake that rank, `users`,
+ * `dumped` and, of rank 0, `blas`; the launcher writes `exit`.
  *
  * Layout: head with the table of segments, then the flight recorder (see struct
  * symc_block_layout).  The block is backed by memory except for the part of the

@@ -268,6 +268,8 @@ static bool is_over(void *arg)
     return is_reached(wait) || is_stopped(wait);
 }
 
+/* Polls, then sleeps until the wait ends.  The first wait that needs this
+ * function starts the budget's deadline. */
 static enum symc_wait_end wait_long(struct wait *wait)
 {
     const struct symc_watch *watch = wait->watch;

@@ -165,6 +165,8 @@ struct pidfd_info {
 #define PIDFD_INFO_EXIT_BIT (UINT64_C(1) << 3)
 #define PIDFD_GET_INFO_CALL _IOWR(0xFF, 11, struct pidfd_info)
 
+/* Reads the status of a reaped process from its pidfd.  Returns false if the
+ * kernel does not have it. */
 static bool ask_pidfd(int pidfd, int *status)
 {
     struct pidfd_info info = {.mask = PIDFD_INFO_EXIT_BIT};

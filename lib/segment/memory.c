@@ -207,6 +207,8 @@ static int touch(int fd, uint64_t offset, size_t nbytes)
     return error;
 }
 
+/* Backs a part of a file, with fallocate() if that is permitted.  Returns 0
+ * or an errno. */
 static int allocate(int fd, uint64_t offset, size_t nbytes)
 {
     int error;

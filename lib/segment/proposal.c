@@ -193,6 +193,8 @@ static bool has_finished(const struct symc_peer *peer, uint64_t base)
     return true;
 }
 
+/* Returns whether a slot is unused, or finished by this rank and all its
+ * readers. */
 static bool is_free(const struct symc_proposals *proposals,
     const struct symc_peer *peers, int slot)
 {

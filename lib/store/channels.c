@@ -54,6 +54,7 @@ static struct channel *find_channel(
     return node != NULL ? *node : NULL;
 }
 
+/* Returns a channel, creating it if needed; NULL without memory. */
 static struct channel *take_channel(
     struct symc_server *server, const char *name)
 {

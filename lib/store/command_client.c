@@ -26,6 +26,8 @@ static bool is_password(
     return differs == 0 && nbytes < sizeof(padded);
 }
 
+/* Authenticates a client; user may be NULL.  Returns false after replying
+ * with an error. */
 static bool enter(struct symc_client *client, const struct symc_reply *user,
     const struct symc_reply *password)
 {

@@ -22,6 +22,7 @@ bool symc_command_read_number(const struct symc_reply *arg, int64_t *number)
            value <= INT64_MAX;
 }
 
+/* Returns the content of a key, which is removed first if it has expired. */
 static struct symc_item look(struct symc_client *client, const char *key)
 {
     struct symc_map *map = &client->server->map;

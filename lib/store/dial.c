@@ -86,6 +86,8 @@ static bool may_pass(int error)
            error == ECONNRESET || error == EAGAIN || error == ENOENT;
 }
 
+/* Connects to the first address that accepts.  Returns 0 or an errno, preferably
+ * one of may_pass(). */
 static int connect_any(const struct symc_place *place,
     const struct addrinfo *list, int64_t deadline_ns, int *fd)
 {
@@ -115,7 +117,8 @@ static bool is_full(const struct symc_place *place, int error)
     return place->local && error == EAGAIN;
 }
 
-/* Sleeps for a random time, whose range doubles at each call. */
+/* Sleeps for a random time, on average twice as long at each call up to
+ * RETRY_MOST_NS, and until the deadline at most. */
 static void pause_before_retry(int64_t *pause_ns, int64_t deadline_ns)
 {
     uint32_t random = 0;

@@ -97,6 +97,7 @@ static symmcoll_status_t parse_counter(
     return SYMMCOLL_OK;
 }
 
+/* Computes the sum of a counter and edit->amount. */
 static symmcoll_status_t add_number(struct symc_edit *edit, const char *key,
     const struct symc_bytes *present, struct symc_change *change)
 {
@@ -120,6 +121,7 @@ static symmcoll_status_t add_number(struct symc_edit *edit, const char *key,
     return symc_bytes_copy(text, (size_t)length, &change->value);
 }
 
+/* Computes a value with the edit's bytes appended. */
 static symmcoll_status_t append_bytes(struct symc_edit *edit, const char *key,
     const struct symc_bytes *present, struct symc_change *change)
 {

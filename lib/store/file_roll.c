@@ -32,6 +32,7 @@ struct roll {
     pid_t gone;      /* one that died without closing it; 0: none */
 };
 
+/* Reads the list of workers. */
 static struct roll call_roll(struct symc_file *file)
 {
     const struct symc_bytes *lines = symc_map_find(&file->journal.map, WORKERS);
@@ -91,6 +92,7 @@ static symmcoll_status_t refuse_stale(struct symc_file *file)
     return SYMMCOLL_OK;
 }
 
+/* Adds this worker to the list. */
 static symmcoll_status_t enter_worker(struct symc_file *file, int fd)
 {
     const struct symc_bytes *before =
@@ -205,6 +207,8 @@ static symmcoll_status_t strike_own_line(
     return SYMMCOLL_OK;
 }
 
+/* Removes this worker from the list in the locked file; the last worker
+ * removes the file. */
 static symmcoll_status_t leave_locked(struct symc_file *file, int fd)
 {
     struct roll roll = call_roll(file);

@@ -141,6 +141,7 @@ symmcoll_status_t symc_journal_create(
     return SYMMCOLL_OK;
 }
 
+/* Returns the bytes of a change's value, 0 if it has none. */
 static size_t count_value(const struct symc_record *change)
 {
     return change->what == SYMC_PUT || change->what == SYMC_PUSH
@@ -148,6 +149,7 @@ static size_t count_value(const struct symc_record *change)
                : 0;
 }
 
+/* Writes a record to a batch in memory.  Returns the end of the record. */
 static char *put_record(char *at, const struct symc_record *change)
 {
     static const uint32_t kinds[] = {
@@ -347,6 +349,7 @@ fail_read:
         journal->end);
 }
 
+/* Reads the records from journal->end up to the size of the file. */
 static symmcoll_status_t read_tail(
     struct symc_journal *journal, int fd, int64_t size)
 {

@@ -300,6 +300,7 @@ static symmcoll_status_t log_in(struct symc_link *link,
     return status;
 }
 
+/* Logs in and selects the database. */
 static symmcoll_status_t enter(
     struct symc_link *link, const struct symc_place *place, int64_t deadline_ns)
 {

@@ -249,6 +249,7 @@ const char *symc_map_key(
     return map->all[index]->key;
 }
 
+/* Removes a slot; the last one in the array takes its index. */
 static void remove_slot(struct symc_map *map, struct symc_slot *slot)
 {
     struct symc_slot *last = map->all[--map->count];

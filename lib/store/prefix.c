@@ -17,6 +17,7 @@ struct prefix {
     char text[];   /* "prefix/" */
 };
 
+/* Puts the view's prefix before a key.  Errors: INVALID (too long). */
 static symmcoll_status_t join_key(
     const struct prefix *prefix, const char *key, char *buffer)
 {

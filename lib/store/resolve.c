@@ -29,6 +29,7 @@ struct symc_lookup {
     char port[8];
 };
 
+/* Drops a reference to a lookup; the last one frees it. */
 static void leave_lookup(struct symc_lookup *lookup)
 {
     bool last;
@@ -123,8 +124,8 @@ static symmcoll_status_t await_lookup(const struct symc_place *place,
         place->host);
 }
 
-/* Returns the loopback addresses of IPv4 and IPv6 without a lookup: a machine
- * may have only one of them, and a server may be at either. */
+/* Sets the loopback addresses of IPv4 and IPv6 without a lookup: a machine may
+ * have only one of them, and a server may be at either. */
 static bool resolve_localhost(const char *port, const struct addrinfo *numeric,
     struct symc_addresses *addresses)
 {

@@ -59,6 +59,7 @@ static void accept_again(evutil_socket_t fd, short what, void *arg)
     evconnlistener_enable(server->listener);
 }
 
+/* Called every second: drops unknown clients and expired keys. */
 static void tick(evutil_socket_t fd, short what, void *arg)
 {
     struct symc_server *server = arg;
@@ -79,6 +80,7 @@ static void stop_loop(evutil_socket_t fd, short what, void *arg)
     event_base_loopbreak(server->base);
 }
 
+/* The server's thread: runs the event loop until symc_server_stop(). */
 static void *serve(void *arg)
 {
     struct symc_server *server = arg;

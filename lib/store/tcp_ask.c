@@ -30,6 +30,7 @@ bool symc_tcp_is_wrong_type(const struct symc_reply *reply)
 
 /* ---- one command ---- */
 
+/* Converts a reply to an answer, or to an error. */
 static symmcoll_status_t take_answer(const struct symc_tcp_call *call,
     const struct symc_tcp_question *question, const char *where,
     struct symc_reply *reply, struct symc_tcp_answer *answer)

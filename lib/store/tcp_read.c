@@ -15,6 +15,7 @@
 #define SCAN_COUNT "1000"
 #define CURSOR_MAX 24
 
+/* Runs one command about a key, as a call of its own. */
 static symmcoll_status_t ask_once(struct symc_tcp *tcp, const char *key,
     const struct symc_tcp_question *question, const char *where,
     int64_t deadline_ns, struct symc_tcp_answer *answer)

@@ -228,6 +228,7 @@ static symmcoll_status_t compare_by_value(const struct user *user,
     return SYMMCOLL_OK;
 }
 
+/* Runs an edit with a function of the user, or composes it of others. */
 static symmcoll_status_t edit_user(
     void *table, const char *key, struct symc_edit *edit, int64_t deadline_ns)
 {

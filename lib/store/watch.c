@@ -53,6 +53,7 @@ static symmcoll_status_t read_key(const struct symc_store_ops *ops, void *table,
     return status;
 }
 
+/* Polls a key until its value changes or the watch is stopped. */
 static symmcoll_status_t look_again_and_again(const struct symc_store_ops *ops,
     void *table, const char *key, const struct symc_bytes *before,
     const struct symc_stop *stop, struct symc_bytes *now)
@@ -90,6 +91,7 @@ static void free_watch(struct symmcoll_watch *watch)
     free(watch);
 }
 
+/* Calls the user's function with the current value. */
 static void tell(struct symmcoll_watch *watch, symmcoll_status_t status)
 {
     const struct symmcoll_store_event event = {.key = watch->key,
