@@ -46,7 +46,7 @@ _Static_assert(CANDIDATES <= SYMC_BLAS_TRIALS_MAX, "there is room for all");
 
 #define SIZE 256   /* rows and columns of the matrices in a measurement */
 #define REPEATS 10 /* repetitions; the fastest counts */
-#define ENOUGH_NS \ 8000000 /* processor time after which repetitions end */
+#define ENOUGH_NS 8000000 /* processor time after which repetitions end */
 #define BETTER 1.08 /* factor by which a later candidate has to be faster */
 
 #define CHILD_CPU_US 300000

@@ -10,7 +10,7 @@
 
 #define DEPTH 768 /* depth of a block: two blocks of OpenBLAS's own */
 /* bytes that fit in the cache of a processor */
-#define CACHED \ ((size_t)1 << 20)
+#define CACHED ((size_t)1 << 20)
 #define ALIGN ((size_t)64)
 
 bool symc_fused_is_in_blocks(const struct gather_matmul *it)

@@ -16,7 +16,7 @@
 #include "fused/fused.h"
 
 /* alignment of the parts of a rank's memory */
-#define SYMC_FUSED_ALIGN \ ((size_t)SYMC_PRODUCT_ALIGNMENT)
+#define SYMC_FUSED_ALIGN ((size_t)SYMC_PRODUCT_ALIGNMENT)
 
 /* The device, stream and options of a call. */
 struct symc_fused_on {

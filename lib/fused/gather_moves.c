@@ -16,7 +16,7 @@
 #include "fused/device_scaled.h"
 
 /* most bytes of a shard that a kernel gathers */
-#define BY_KERNEL \ ((size_t)4 << 20)
+#define BY_KERNEL ((size_t)4 << 20)
 
 static char *own_at(const struct device_gather *op, size_t offset)
 {

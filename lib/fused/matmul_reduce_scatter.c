@@ -18,7 +18,7 @@
 #define ROWS_APART 512 /* rows of a chunk from which on it is made alone */
 #define ROUNDED 2048   /* floats rounded at a time, which stay in the cache */
 /* bytes of a chunk from which on it is made in blocks */
-#define BLOCKS_FROM \ ((size_t)4 << 20)
+#define BLOCKS_FROM ((size_t)4 << 20)
 #define BLOCK_NBYTES ((size_t)512 << 10) /* bytes of a block */
 
 /* ---- products ---- */
