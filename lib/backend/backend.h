@@ -196,9 +196,9 @@ enum symc_advance {
     SYMC_ADVANCE_EXPIRED /* last check: the deadline has passed */
 };
 
-/* What start() of host memory returns for an operation that has met a monitored
- * barrier which the other members have given up: its number is used up, and the
- * caller runs it again with the next one. */
+/* The status of start() of host memory for an operation that has the number of a
+ * monitored barrier that other members have given up: the number is used up, and
+ * the caller runs the operation again with the next one. */
 #define SYMC_MISSED ((symmcoll_status_t)INT16_MAX)
 
 /*
@@ -232,9 +232,10 @@ struct symc_coll_ops {
      * Runs an operation and returns the final status, of host memory also
      * SYMC_MISSED; or begins it, and returns IN_PROGRESS and a token (not NULL)
      * for test(), or for advance() if the backend has that.  A device enqueues
-     * it, and returns OK without a token if it is captured: then each replay of the graph enqueues it. mark is the
-     * result of mark(), owned by the backend from now on; NULL: none.  An error
-     * with a token means that a part has been enqueued and must be cancelled.
+     * it, and returns OK without a token if it is captured: then each replay of
+     * the graph enqueues it.  mark is the result of mark(), owned by the backend
+     * from now on; NULL: none.  An error with a token means that a part has been
+     * enqueued and must be cancelled.
      */
     symmcoll_status_t (*start)(
         void *state, const struct symc_op *op, void *mark, void **token);
@@ -326,9 +327,9 @@ struct symc_coll_ops {
     bool (*captured)(void *state);
     /* Host memory: see core->largest. */
     uint64_t (*largest)(void *state);
-    /* Optional: whether each living member has ended all operations that all members
-     * have begun.  *upto: the last operation to look at; 0: set to the last one that
-     * this rank has begun (out).  Any thread may call it at any time. */
+    /* Optional: returns whether each living member has ended all operations that
+     * all members have begun.  *upto: the last operation to check; 0: set to the
+     * last one that this rank has begun.  Any thread may call it at any time. */
     bool (*settled)(void *state, uint64_t *upto);
     /* Host memory, optional: see core->placed. */
     enum symc_placed (*placed)(void *state, const struct symc_op *op,

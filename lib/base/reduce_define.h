@@ -22,12 +22,12 @@
 #define STEPS(do_prepare, do_combine, do_finish) \
     .prepare = do_prepare, .combine = do_combine, .finish = do_finish
 
-/* A kernel whose elements are computed in their own type. */
+/* A kernel that computes elements in their own type. */
 #define KERNEL(name, nbytes, prepare, combine, finish)                      \
     DEFINE(name, .element = nbytes, .step = VECTOR, .widen = widen_nothing, \
         STEPS(prepare, combine, finish), .narrow = widen_nothing)
 
-/* A kernel whose elements, two bytes each of type T, are computed as float. */
+/* A kernel that computes elements of type T, two bytes each, as float. */
 #define HALF_KERNEL(name, T, prepare, combine, finish)                 \
     DEFINE(name, .element = 2, .step = VECTOR / 2, .widen = widen_##T, \
         STEPS(prepare, combine, finish), .narrow = narrow_##T, APART_##T)
@@ -37,7 +37,7 @@
     .widen_even = widen_even_bf16, .widen_odd = widen_odd_bf16, \
     .join = join_bf16
 
-/* A kernel each of whose elements is `multiple` elements of another kernel. */
+/* A kernel with elements of `multiple` elements of another kernel each. */
 #define MULTIPLE(name, kernel, multiple)                                       \
     static void name(SIGNATURE)                                                \
     {                                                                          \

@@ -15,7 +15,7 @@ SUM_KERNELS(u16, 2)
 SUM_KERNELS(u32, 4)
 SUM_KERNELS(u64, 8)
 
-/* U is the unsigned type of the same size, whose sums may wrap. */
+/* U is the unsigned type of the same size; its sums may wrap. */
 #define INTEGER_KERNELS(T, U, nbytes)                                    \
     KERNEL(avg_##T, nbytes, prepare_nothing, add_##U, mean_##T)          \
     KERNEL(min_of_##T, nbytes, prepare_nothing, min_##T, finish_nothing) \

@@ -44,7 +44,7 @@ void symc_arena_destroy(struct symc_arena *arena);
 void symc_arena_trim(struct symc_arena *arena, size_t end);
 
 /* Takes a range of whole pages, which reads as zeros.  Errors: INVALID (nbytes
- * is 0 or too large to round), NO_MEMORY (the message has the size asked for
+ * is 0 or too large to round), NO_MEMORY (the message has the size needed
  * and the size available). */
 symmcoll_status_t symc_arena_take(
     struct symc_arena *arena, size_t nbytes, size_t *offset);

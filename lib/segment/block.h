@@ -148,7 +148,7 @@ size_t symc_block_nbytes(size_t trace_nbytes);
  * first `backed` bytes of the recorder are backed by memory.  fd (out) is the
  * memfd, to be sent to the peers and closed by the caller.
  *
- * Errors: NO_MEMORY (the message has the size asked for and the size
+ * Errors: NO_MEMORY (the message has the size needed and the size
  * available), SYSTEM.
  */
 symmcoll_status_t symc_block_create(const char *world, int rank, int size,

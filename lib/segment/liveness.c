@@ -224,7 +224,8 @@ const char *symc_liveness_name_left(const struct symc_peer *peer)
                : "finalized";
 }
 
-/* Returns whether a peer's exit status is known, as of waitpid(). */
+/* Gets a peer's exit status, as from waitpid().  Returns false if it is not
+ * known. */
 static bool find_status(const struct symc_peer *peer, int *status)
 {
     return symc_liveness_find_exit(&peer->view.block->exit, status) ||

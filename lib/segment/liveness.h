@@ -39,7 +39,7 @@ void symc_liveness_give_up(_Atomic uint32_t *word);
 enum symc_liveness_state {
     SYMC_LIVENESS_ALIVE,
     SYMC_LIVENESS_DEAD,
-    SYMC_LIVENESS_LEFT /* orderly shutdown, or an end in order without one */
+    SYMC_LIVENESS_LEFT /* orderly shutdown, or exit status 0 without one */
 };
 
 /* Returns whether a block's rank has shut down in an orderly way.  Two words
@@ -57,7 +57,8 @@ ino_t symc_liveness_pidfd_inode(int pidfd);
 bool symc_liveness_is_pidfd(int pidfd, ino_t inode);
 
 /* Returns a peer's state, from its liveness word, or from its pidfd if the word
- * holds no thread id.  A peer on another machine counts as alive. */
+ * holds no thread id.  A peer marked by symc_liveness_set_ended() has left; a
+ * peer on another machine counts as alive. */
 enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer);
 
 /* Finds the peers that have ended, from their pidfds, with one poll().  A peer
@@ -72,18 +73,18 @@ void symc_liveness_put_exit(struct symc_exit *end, int status);
 bool symc_liveness_find_exit(const struct symc_exit *end, int *status);
 
 /*
- * Returns whether the process of a dead peer has exited with status 0.  That is
- * known from the start of its end, without waiting for its memory to be torn down,
- * once a status other than 0 would be known.
+ * Returns whether the process of a dead peer has exited with status 0.  This is
+ * known before the process's memory is torn down, once any other status would be
+ * known.
  */
 bool symc_liveness_has_exited_0(const struct symc_peer *peer);
 
-/* Counts a peer whose process has ended as one that has left.  On the monitor's
- * thread. */
+/* Marks a peer with an ended process as one that has left.  Called by the
+ * monitor thread. */
 void symc_liveness_set_ended(struct symc_peer *peer);
 
-/* Returns how a peer has left, after "has": "finalized", "ended without
- * symmcoll_finalize". */
+/* Returns how a peer has left, as text that follows "has": "finalized" or "ended
+ * without symmcoll_finalize". */
 const char *symc_liveness_name_left(const struct symc_peer *peer);
 
 /* Formats how a dead peer ended: "killed by SIGKILL", "exited with status 1

@@ -20,7 +20,7 @@ int symc_memory_memfd(const char *name, unsigned more);
  *
  * what  names the caller in messages
  *
- * Errors: NO_MEMORY (the message has the size asked for and the size
+ * Errors: NO_MEMORY (the message has the size needed and the size
  * available), SYSTEM.
  */
 symmcoll_status_t symc_memory_create(

@@ -12,7 +12,7 @@ struct symc_peer {
     int pidfd;          /* -1: no kernel support, or the same process */
     ino_t pidfd_inode;  /* see symc_liveness_is_pidfd() */
     bool mine;          /* mapped by this rank, not borrowed from a thread */
-    _Atomic bool ended; /* its process has exited in order, see liveness.h */
+    _Atomic bool ended; /* see symc_liveness_set_ended() */
     int inbox; /* socket to the peer's inbox, see bootstrap/inbox.h; -1: none */
 };
 

@@ -107,7 +107,7 @@ void symc_segments_close(struct symc_segments *segments);
  * Makes an offer of nbytes bytes that read as zeros; the first `backed` bytes
  * are backed by memory at once.  Local.
  *
- * Errors: NO_MEMORY (the message has the size asked for and the size
+ * Errors: NO_MEMORY (the message has the size needed and the size
  * available).
  */
 symmcoll_status_t symc_segment_offer(struct symc_segments *segments,
@@ -145,7 +145,7 @@ uint64_t symc_segment_number(const struct symc_segment *segment);
  * Takes a range of this rank's arena that reads as zeros and is backed by
  * memory.  Local.  The caller holds it until symc_buffer_drop().
  *
- * Errors: NO_MEMORY (the message has the size asked for and the size
+ * Errors: NO_MEMORY (the message has the size needed and the size
  * available).
  */
 symmcoll_status_t symc_buffer_take(
