@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define NAP_NS (INT64_C(50) * 1000)           /* between two looks */
-#define CLOSE_NS (INT64_C(2) * SYMC_NS_PER_S) /* for what a device does */
+#define CLOSE_NS (INT64_C(2) * SYMC_NS_PER_S) /* for copies to end */
 
 struct symc_copier {
     struct symc_copier *next_kept;
@@ -24,24 +24,24 @@ struct symc_copier {
     void *arg;
     pthread_t thread;
 
-    pthread_mutex_t adding; /* of devices, which remain */
+    pthread_mutex_t adding; /* of devices, which are never removed */
     struct symc_copier_device *devices;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the following */
     pthread_cond_t changed;
-    struct symc_copying *added; /* that the thread is to take */
+    struct symc_copying *added; /* for the thread to take */
     bool asked;                 /* there is something to do */
     bool stopping;
-    pthread_cond_t ended;              /* it is over */
-    const struct symc_copying *inside; /* in the driver, for this message */
+    pthread_cond_t ended;              /* `over` is set */
+    const struct symc_copying *inside; /* the thread is in the driver for it */
     int64_t inside_ns;                 /* since when */
-    bool left;                         /* nothing but this is there any more */
+    bool left;                         /* only the copier still exists */
     bool over;
 
-    struct symc_copying *all; /* the thread's */
+    struct symc_copying *all; /* used by the thread only */
 };
 
-/* Those that a device or a driver may still use. */
+/* Copiers that a device or a driver may still use. */
 static struct symc_copier *_Atomic kept;
 
 static void ask(struct symc_copier *copier)
@@ -54,8 +54,9 @@ static void ask(struct symc_copier *copier)
 
 /* ---- the thread ---- */
 
-/* It is in the driver for this message from now on, and uses what is the copier's alone;
- * NULL: for none.  False: it was left there, and all else of the rank is gone. */
+/* Records that the thread is in the driver for a message, and uses only the copier's
+ * memory; NULL: it is not.  Returns false if it was left there, and all else of the rank
+ * is gone. */
 static bool enter(
     struct symc_copier *copier, const struct symc_copying *copying)
 {
@@ -69,7 +70,7 @@ static bool enter(
     return !left;
 }
 
-/* Take what has been added, and advance all; false: it was left. */
+/* Takes the messages that were added, and advances all; returns false if it was left. */
 static bool advance_all(struct symc_copier *copier, struct symc_copying *added,
     struct symc_copying_step *step)
 {
@@ -99,7 +100,7 @@ static bool advance_all(struct symc_copier *copier, struct symc_copying *added,
     return true;
 }
 
-/* Poll for a moment after something has moved, for then more soon does. */
+/* Pauses: polls for a moment after progress, because more is likely soon. */
 static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
 {
     const struct symc_waiting *waiting = copier->waiting;
@@ -113,7 +114,7 @@ static void pause_briefly(struct symc_copier *copier, int64_t moved_ns)
         nanosleep(&nap, NULL);
 }
 
-/* Until it is to stop, and no device copies, or it is left. */
+/* Serves until it is to stop and no device copies, or until it was left. */
 static void serve(struct symc_copier *copier)
 {
     struct symc_copying_step step = {.runs = false};
@@ -196,7 +197,8 @@ symmcoll_status_t symc_copier_open(struct symc_waiting *waiting,
     return status;
 }
 
-/* With the lock: the thread has not come back. */
+/* Explains that the thread has not returned from the driver.  Called with the
+ * lock held. */
 static void tell_inside(const struct symc_copier *copier, char *text)
 {
     const struct symc_copying *copying = copier->inside;
@@ -211,7 +213,8 @@ static void tell_inside(const struct symc_copier *copier, char *text)
         copying->sends ? "send them" : "receive them");
 }
 
-/* Until the thread is over; false, with a text: it is in the driver after that time. */
+/* Waits until the thread is over; false, with a text: it is in the driver at the
+ * deadline. */
 static bool await_thread(
     struct symc_copier *copier, int64_t until_ns, char *text)
 {
@@ -283,7 +286,7 @@ void symc_copier_close(struct symc_copier *copier, bool keep)
 
 /* ---- by callers ---- */
 
-/* With `adding`. */
+/* Finds, or opens, the device of a request.  Called with `adding` held. */
 static symmcoll_status_t find_device(struct symc_copier *copier,
     const struct symc_memory_request *request,
     const struct symc_copier_opener *opener, struct symc_copier_device **device)
@@ -396,6 +399,6 @@ void symc_copying_release(struct symc_copying *copying)
     copier = copying->copier;
     atomic_store(&copying->stopping, true);
     atomic_store_explicit(&copying->released, true, memory_order_release);
-    /* From here on it may be gone. */
+    /* From here on `copying` may be freed. */
     ask(copier);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages in device memory.  Calls of a driver last, and a copy on a device ends when
- * it will, so none is made under the lock of sends and receives: these say how many
- * chunks of a message may be copied, a thread of the rank's copies them and says how
- * many there are, and has them look at that.
+ * Messages in device memory.  Calls of a driver may take long, and copies on a device
+ * end at any time, so no driver call is made under the lock of sends and receives.
+ * Sends and receives grant chunks of a message to be copied; a thread of the rank, the
+ * copier, copies them, publishes how many are copied, and makes sends and receives look
+ * at that.
  */
 #ifndef SYMC_MESSAGE_COPIER_H
 #define SYMC_MESSAGE_COPIER_H
@@ -12,57 +13,57 @@
 
 #include <stdatomic.h>
 
-#define SYMC_COPIES 4 /* of one message at once: chunks of an area */
+#define SYMC_COPIES 4 /* of one message at once: the chunks of an area */
 #define SYMC_COPIER_AREAS 8
 
 struct symc_copier;
 struct symc_copier_device;
 
-/* What is known to the receiver of where chunks are; in the message's slot. */
+/* The place of a message's chunks, which the receiver reads from the message's slot. */
 struct symc_chunk_place {
     struct symc_staging staging;
-    uint64_t chunk; /* bytes of each, but for the last */
+    uint64_t chunk; /* bytes of each chunk but the last */
 };
 
-/* The smallest and the largest. */
+/* The smallest and the largest chunk. */
 #define SYMC_CHUNK_LEAST ((uint64_t)4096)
 #define SYMC_CHUNK_MOST (UINT64_C(1) << 30)
 
-/* Copying one message. */
+/* The copying of one message. */
 struct symc_copying {
-    struct symc_copying *next; /* of the copier's */
+    struct symc_copying *next; /* in a list of the copier */
     struct symc_copier *copier;
     struct symc_copier_device *device;
     bool sends;
-    char *at; /* the caller's */
+    char *at; /* the caller's buffer */
     size_t nbytes;
 
-    /* Known before a chunk is granted; area: of the staging. */
+    /* Set before a chunk is granted; area: of the staging. */
     struct symc_chunk_place place;
-    bool threads; /* the staging is this process's */
+    bool threads; /* the staging belongs to this process */
     uint64_t area;
 
     _Atomic uint64_t granted; /* chunks that may be copied */
-    _Atomic uint64_t copied;  /* chunks that are */
-    _Atomic bool stopping;    /* no more are to be begun */
-    _Atomic bool released;    /* nobody asks any more */
-    _Atomic bool idle;        /* it has stopped, and none is under way */
-    _Atomic bool waits;       /* the caller's stream is not so far yet */
+    _Atomic uint64_t copied;  /* chunks that have been copied */
+    _Atomic bool stopping;    /* no more copies are to begin */
+    _Atomic bool released;    /* sends and receives do not use it any more */
+    _Atomic bool idle;        /* it has stopped, and no copy is in flight */
+    _Atomic bool waits;       /* the caller's stream has not reached it */
     _Atomic bool failed;
-    symmcoll_status_t status; /* why */
+    symmcoll_status_t status; /* of the failure */
     char detail[SYMC_DETAIL_MAX];
 
     int64_t
-        stop_ns; /* when asked to stop; 0: not yet.  Of sends and receives */
+        stop_ns; /* when stopped first; 0: not yet.  For sends and receives */
 
-    /* The thread's. */
-    void *mark;    /* of the caller's stream; NULL: it has been reached */
-    char *staging; /* where the chunks are here; NULL: not known yet */
+    /* Used by the copier's thread only. */
+    void *mark;    /* on the caller's stream; NULL: it has been reached */
+    char *staging; /* address of the chunks; NULL: not known yet */
     uint64_t begun;
     void *marks[SYMC_COPIES];
 };
 
-/* Open what copies on a device (out), of the request that copying is for. */
+/* A function that opens the transfer operations of a device (out) for a request. */
 struct symc_copier_opener {
     symmcoll_status_t (*open)(void *arg,
         const struct symc_memory_request *request,
@@ -70,44 +71,47 @@ struct symc_copier_opener {
     void *arg;
 };
 
-/* One (out), of a rank.  moved() is called by its thread where chunks have been copied or
- * may be now; settled: one has failed, or has stopped.  Errors: NO_MEMORY, SYSTEM (no thread). */
+/* Opens a rank's copier (out).  Its thread calls moved() when chunks have been copied or
+ * can be; settled: a message has failed, or has stopped.  Errors: NO_MEMORY, SYSTEM (no
+ * thread). */
 symmcoll_status_t symc_copier_open(struct symc_waiting *waiting,
     void (*moved)(void *arg, bool settled), void *arg,
     struct symc_copier **copier);
-/* Nothing is granted any more: staging of others is left; false where a device uses some
- * still, or the driver has not returned to the thread after that time, which text (out,
- * SYMC_DETAIL_MAX bytes; else empty) says: then all that is the copier's remains, and the thread
- * uses nothing else when it comes back.  NULL: true. */
+/* Ends the thread and leaves the staging of other ranks; nothing may be granted any
+ * more.  Returns false if a device still uses staging, or if the driver has not returned
+ * to the thread within timeout_ns and two seconds; text (out, SYMC_DETAIL_MAX bytes)
+ * says so, else it is empty.  The copier is kept for ever then, and the thread uses
+ * nothing else when it returns.  NULL: returns true. */
 bool symc_copier_leave(
     struct symc_copier *copier, int64_t timeout_ns, char *text);
-/* Where that is true release it; keep: others may use its staging still. */
+/* Frees the copier after symc_copier_leave() returned true.  keep: do not free its
+ * staging, which other ranks may still use. */
 void symc_copier_close(struct symc_copier *copier, bool keep);
 
 /*
- * A message of an operation that begins (out), ordered after what its stream has now.
- * chunk: bytes, of one that is sent.
- * Errors: those of struct symc_transfer_ops, and of the opener.
+ * Begins the copying (out) of an operation's message, after the work that is on its
+ * stream now.  chunk: bytes, for a send.
+ * Errors: NO_MEMORY, those of struct symc_transfer_ops, and of the opener.
  */
 symmcoll_status_t symc_copier_begin(struct symc_copier *copier,
     const struct symc_memory_request *request,
     const struct symc_copier_opener *opener, const struct symc_op *op,
     size_t chunk, struct symc_copying **copying);
 
-/* ---- of one message; without waiting ---- */
+/* ---- for one message; these never wait ---- */
 
-/* As many chunks may be copied, counted from the first one, in an area of the staging, which
- * stays the same. */
+/* Grants that chunks [0, chunks) are copied, in an area of the staging, which does not
+ * change. */
 void symc_copying_grant(
     struct symc_copying *copying, uint64_t chunks, uint64_t area);
 
-/* Begin no more; whether none is under way. */
+/* Lets no more copies begin; returns whether none is in flight. */
 bool symc_copying_stop(struct symc_copying *copying);
 
-/* It has ended, or is given up; NULL is fine. */
+/* Releases the copying of a message that has ended or is given up; NULL is allowed. */
 void symc_copying_release(struct symc_copying *copying);
 
-/* Whether that can be what a sender has written. */
+/* Returns whether a place may have been written by a sender. */
 static inline bool symc_chunk_place_is_valid(
     const struct symc_chunk_place *place)
 {

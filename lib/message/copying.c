@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying one message of device memory, by the copier's thread: it begins the chunks that
- * are granted, and looks for those that have ended.
+ * Copying one message of device memory, in the copier's thread: it begins the chunks that
+ * are granted, and checks for those that have ended.
  */
 #include "message/copying.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* With the first reason. */
+/* Records a failure, keeping the first one. */
 static void fail(struct symc_copying *copying, symmcoll_status_t status)
 {
     if (atomic_load(&copying->failed))
@@ -19,7 +19,7 @@ static void fail(struct symc_copying *copying, symmcoll_status_t status)
     atomic_store_explicit(&copying->failed, true, memory_order_release);
 }
 
-/* Whether the caller's stream has been reached. */
+/* Returns whether the caller's stream has reached the operation. */
 static bool is_due(struct symc_copying *copying)
 {
     const struct symc_copier_device *device = copying->device;
@@ -38,7 +38,7 @@ static bool is_due(struct symc_copying *copying)
     return status == SYMMCOLL_OK;
 }
 
-/* The area of the staging. */
+/* Finds the address of the message's area in the staging. */
 static symmcoll_status_t find_staging(struct symc_copying *copying)
 {
     const struct symc_copier_device *device = copying->device;
@@ -78,7 +78,7 @@ static symmcoll_status_t begin_chunk(struct symc_copying *copying)
     return status;
 }
 
-/* Count what has been copied; whether there was any. */
+/* Counts the chunks that have been copied; returns whether there were any. */
 static bool end_chunks(struct symc_copying *copying)
 {
     const struct symc_copier_device *device = copying->device;
@@ -92,7 +92,7 @@ static bool end_chunks(struct symc_copying *copying)
             break;
         device->ops->unmark(device->transfer, mark);
         if (status != SYMMCOLL_OK) {
-            /* Its context is broken: nothing runs there. */
+            /* The context is broken: nothing runs there. */
             while (++copied < copying->begun)
                 device->ops->unmark(
                     device->transfer, copying->marks[copied % SYMC_COPIES]);
@@ -122,7 +122,7 @@ static void begin_chunks(
     if (!is_due(copying))
         return;
     step->moved = step->moved || waited;
-    /* Each call may last, and the message be given up meanwhile. */
+    /* Each call may take long, and the message may be given up in that time. */
     while (status == SYMMCOLL_OK && !is_ending(copying) &&
            copying->begun < granted &&
            copying->begun - symc_copying_copied(copying) < SYMC_COPIES)

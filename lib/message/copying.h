@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One message, for the copier's thread.
+ * The part of the copier that handles one message.
  */
 #ifndef SYMC_MESSAGE_COPYING_H
 #define SYMC_MESSAGE_COPYING_H
 
 #include "message/copier.h"
 
-/* What copies on one device. */
+/* The transfer operations of one device. */
 struct symc_copier_device {
     struct symc_copier_device *next;
     const struct symc_transfer_ops *ops;
@@ -15,18 +15,18 @@ struct symc_copier_device {
     int number;
 };
 
-/* How far one got. */
+/* The results of symc_copying_advance(). */
 struct symc_copying_step {
-    bool moved;   /* something to tell */
-    bool settled; /* one has failed or stopped: who waits for that is to look */
-    bool runs;    /* to be looked at again, without being asked */
+    bool moved;   /* there is progress to publish */
+    bool settled; /* one has failed or stopped, and may be ended */
+    bool runs;    /* has to be advanced again without a request */
 };
 
-/* Begin what may be begun, and count what has been copied. */
+/* Begins the copies that may begin, and counts those that have ended. */
 void symc_copying_advance(
     struct symc_copying *copying, struct symc_copying_step *step);
 
-/* It has ended, and nothing of it is under way. */
+/* Frees a copying that was released and has no copy in flight. */
 void symc_copying_discard(struct symc_copying *copying);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moving a rank's sends and receives: waiting, and the thread that does it where no
- * other one waits.
+ * Advancing a rank's sends and receives: waits, and the thread that advances them when no
+ * other thread waits.
  */
 #include "message/message_state.h"
 
@@ -15,7 +15,7 @@
 
 #define LOOK_NS (INT64_C(1000) * 1000)
 #define TICK_NS (INT64_C(5) * 1000 * 1000)
-#define QUIET_TICKS 200 /* before it sleeps for good */
+#define QUIET_TICKS 200 /* before the thread sleeps indefinitely */
 #define YIELD_EVERY 4 /* polls between two yields, on a processor of its own */
 #define LONGEST_NS (INT64_C(100) * 1000 * 1000)
 
@@ -75,8 +75,7 @@ static bool is_set(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_acquire) != 0;
 }
 
-/* Poll with the lock, as long as nobody else wants it.  moved  out: chunks so
- * far */
+/* Polls with the lock held, until another thread wants it.  moved (out): chunks moved. */
 static bool poll(
     struct symc_pairs *pairs, const _Atomic uint64_t *word, uint64_t *moved)
 {
@@ -99,8 +98,8 @@ struct sleeper {
     const _Atomic uint64_t *word;
 };
 
-/* After others can see that a thread sleeps: the last look at what has been
- * written.  True where a group has failed meanwhile. */
+/* Looks once more after peers can see that the thread sleeps, for anything written just
+ * before.  Returns true if a group has failed. */
 static bool look_last(struct symc_pairs *pairs)
 {
     bool stopped = false;
@@ -109,7 +108,7 @@ static bool look_last(struct symc_pairs *pairs)
     symc_pairs_advance(pairs);
     for (const struct symc_pair *at = pairs->all; at != NULL && !stopped;
          at = at->all_next)
-        /* What a device still copies is looked at when that has ended. */
+        /* A failure with a copy in flight is handled when the copy has ended. */
         stopped = atomic_load_explicit(
                       at->core->stopped, memory_order_acquire) != 0 &&
                   (at->copying == NULL || at->copying->stop_ns == 0);
@@ -158,10 +157,10 @@ bool symc_pairs_await(
         } else if (!poll(pairs, word, &moved) && moved == before &&
                    (symc_wait_shares(waiting) || round % YIELD_EVERY == 0) &&
                    symc_wait_yield(waiting) == 0) {
-            spun = 0; /* sleeps */
+            spun = 0; /* go to sleep */
         }
         now = symc_now_ns();
-        /* While data flows the next chunk comes sooner than a sleep ends. */
+        /* While data flows, the next chunk arrives sooner than a sleep ends. */
         if (moved != before)
             spun = now + symc_wait_polling_ns(waiting, now);
     }
@@ -178,7 +177,7 @@ void symc_pairs_glance(struct symc_pairs *pairs)
 
 void symc_pairs_pass(struct symc_pairs *pairs, bool sleeps)
 {
-    /* Whoever has sent to this rank may wait for room. */
+    /* A rank that has sent to this one may be waiting for room. */
     if (pairs->area == NULL && !symc_pair_is_sent_to(pairs))
         return;
     symc_pairs_enter(pairs);
@@ -206,7 +205,8 @@ static bool has_nothing(void *arg)
     return look_last(pairs) || atomic_load(&pairs->pending) == 0;
 }
 
-/* Look after what waits, until a peer has written something or for a while. */
+/* Looks after sends and receives, then sleeps until a peer has written, or for a
+ * while. */
 static void attend(struct symc_pairs *pairs)
 {
     int64_t next = symc_pairs_look(pairs), most = symc_now_ns() + LONGEST_NS;
@@ -224,7 +224,7 @@ static void sleep_for_a_tick(struct symc_pairs *pairs)
     pthread_cond_timedwait(&pairs->changed, &pairs->lock, &time);
 }
 
-/* Nothing has waited for long: sleep until something does. */
+/* Sleeps until there is a work, as there has been none for a long time. */
 static void wait_for_works(struct symc_pairs *pairs)
 {
     atomic_store(&pairs->attending, false);
@@ -264,7 +264,7 @@ static void *run(void *arg)
             pairs->asked = false;
             continue;
         }
-        /* Another thread looks often: this one need not. */
+        /* Another thread looks often: this thread need not. */
         if (!pairs->asked && atomic_load(&pairs->visits) != visits) {
             visits = atomic_load(&pairs->visits);
             continue;
@@ -295,7 +295,7 @@ symmcoll_status_t symc_pairs_attend(struct symc_pairs *pairs)
     return status;
 }
 
-/* By the copier's thread.  No visit: it does not come again by itself. */
+/* Called by the copier's thread.  Does not count as a visit, as it comes only once. */
 static void take_copied(void *arg, bool settled)
 {
     struct symc_pairs *pairs = arg;

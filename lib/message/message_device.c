@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of device memory: what others have written and read, as what may
- * be copied, and what has been copied, as what others read.
+ * Sends and receives of device memory: chunks that peers have written or read become
+ * grants to copy, and chunks that have been copied are published to peers.
  */
 #include "message/message_state.h"
 
 #include <time.h>
 
-#define STOP_NS (INT64_C(2) * SYMC_NS_PER_S) /* for copies that are under way */
-#define LEAVE_NS (INT64_C(100) * 1000 * 1000) /* for others, at the end */
+#define STOP_NS (INT64_C(2) * SYMC_NS_PER_S)  /* for copies in flight */
+#define LEAVE_NS (INT64_C(100) * 1000 * 1000) /* for other ranks, at the end */
 #define NAP_NS (INT64_C(1000) * 1000)
 
 _Static_assert(sizeof(struct symc_chunk_place) <= SYMC_PAIR_INLINE,
     "where its chunks are is in the slot of its message");
 
-/* Staging is there as long as anybody reads it, so a send ends when all has been read. */
+/* Ends a send when the receiver has read all: staging must stay as long as it is read. */
 static void end_read(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, uint64_t read)
 {
@@ -69,7 +69,7 @@ void symc_pair_read_copied(struct symc_pairs *pairs, struct symc_pair *pair,
     const uint64_t copied = symc_copying_copied(copying);
 
     if (area >= SYMC_PAIR_AREAS)
-        return; /* a stray store; its time will pass */
+        return; /* a stray store; the receive will time out */
     symc_copying_grant(copying, written, area);
     if (copied > pair->chunks) {
         pair->chunks = copied;
@@ -78,7 +78,7 @@ void symc_pair_read_copied(struct symc_pairs *pairs, struct symc_pair *pair,
             &peer->mine->read, base + copied, memory_order_release);
         symc_pair_wake(pairs, pair->source);
     }
-    /* The sender may have given up since, and its area be another message's. */
+    /* The sender may have given up since, and its area be in use for another message. */
     if (pair->chunks == symc_pair_chunk_count(pair) &&
         atomic_load_explicit(&peer->inbound->written, memory_order_acquire) ==
             base + pair->chunks) {

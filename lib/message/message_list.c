@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lists of sends and receives, how one of them ends, and what is said of it.
+ * The lists of sends and receives, how one of them ends, and the texts of errors.
  */
 #include "message/message_state.h"
 
@@ -77,7 +77,7 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     const struct symc_op *op = pair->op;
     int rank = op->kind == SYMC_SEND ? pair->peer : pair->source;
-    /* What is posted has none, and uses none. */
+    /* A posted receive has no rank, and does not use the peer. */
     struct symc_pair_peer *peer = &pairs->peers[rank >= 0 ? rank : 0];
 
     switch ((enum symc_pair_state)pair->state) {
@@ -91,11 +91,13 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
     case SYMC_PAIR_SENDING:
         note_withdrawn(peer, pair);
         peer->sending = NULL;
-        /* Of a device all may be there, and be read: more than all is not. */
+        /* On a device all chunks may be written already, and be read: write more than
+         * all, which is not read. */
         if (pair->copying != NULL)
             atomic_store_explicit(&peer->ring->written,
                 peer->base + SYMC_PAIR_TRANSFER - 1, memory_order_release);
-        peer->end = peer->base; /* its area is free: nobody reads to the end */
+        peer->end =
+            peer->base; /* its area is free: it is not read to the end */
         break;
     case SYMC_PAIR_POSTED:
         symc_pair_remove(&pairs->posted, pair);
@@ -105,7 +107,7 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
         break;
     case SYMC_PAIR_RECEIVING:
         peer->receiving = NULL;
-        /* Nothing more is read of it: the sender has its area back. */
+        /* This rank reads nothing more: the sender gets its area back. */
         atomic_store_explicit(&peer->mine->read,
             (peer->answered + 1) * SYMC_PAIR_TRANSFER - 1,
             memory_order_release);
@@ -128,7 +130,7 @@ static const char *format_type(uint64_t dtype)
     return type == NULL ? "an unknown type" : type->name;
 }
 
-/* The rank within the group of one of the world. */
+/* Returns the rank within the group of a rank of the world. */
 static int member_of(const struct symc_ranks *ranks, int global)
 {
     for (int r = 0; r < ranks->size; r++) {
@@ -138,7 +140,7 @@ static int member_of(const struct symc_ranks *ranks, int global)
     return 0;
 }
 
-/* What this side and the other one have. */
+/* Names what differs between the two sides. */
 static const char *name_difference(
     const struct symc_op *op, uint64_t dtype, uint64_t memory)
 {
@@ -147,7 +149,7 @@ static const char *name_difference(
     return dtype != op->dtype ? "type" : "count";
 }
 
-/* "", or " in device memory" where the two sides differ in that. */
+/* Formats " in device memory" if the two sides differ in the memory, else "". */
 static const char *format_place(
     bool differs, uint64_t memory, char buffer[SYMC_MEMORY_TEXT])
 {
@@ -196,12 +198,12 @@ symmcoll_status_t symc_pair_garbled(
         pair->core->name, symc_pair_nbytes(pair), form, who);
 }
 
-/* ---- what else is there ---- */
+/* ---- kept messages ---- */
 
-#define TAGS 5 /* that are named, of one sender */
+#define TAGS 5 /* that are named, per sender */
 
-/* Different tags of kept messages from a rank, in the order in which they came,
- * and whether there are more. */
+/* Finds the different tags of kept messages from a rank, in the order of arrival, and
+ * whether there are more. */
 static int find_tags(const struct symc_pair_peer *peer,
     const struct symc_pair *pair, int64_t tags[TAGS], bool *more)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank's sends and receives: the lock, starting one and moving all, and who ends
- * those that have failed or are too late.
+ * A rank's sends and receives: the lock, starting one, advancing all, and ending those
+ * that have failed or timed out.
  */
 #include "message/message_state.h"
 
@@ -44,12 +44,12 @@ symmcoll_status_t symc_pairs_start(
 }
 
 /*
- * Looks at a line of each rank that has sent to this one, and of each that this
- * one has sent to.  These stay in this processor's cache until their writers
- * have news: some tens of instructions a rank, so up to 64 ranks a look costs
- * less than the transfers that it waits for.  A word in which senders announce
- * themselves would be written by all of them: one such transfer more for each
- * message, for all receives.
+ * Reads a line of each rank that has sent to this one, and of each that this one has
+ * sent to.  The lines stay in this processor's cache until their writers store
+ * something: some tens of instructions per rank, so with up to 64 ranks a look costs
+ * less than the transfers that it waits for.  A common word in which senders announce
+ * themselves would be written by all of them: one more transfer for each message, for
+ * all receives.
  */
 void symc_pairs_advance(struct symc_pairs *pairs)
 {
@@ -66,30 +66,31 @@ void symc_pairs_advance(struct symc_pairs *pairs)
     }
     if (!pairs->noticed)
         return;
-    /* Its owner may sleep. */
+    /* The owner of one that has ended may sleep. */
     pairs->noticed = false;
     symc_doorbell_notify(pairs->doorbell);
 }
 
 /* ---- failures ---- */
 
-/* A member without which this cannot go on, where that is so; -2: none. */
-#define NOBODY (-2)
+/* No member; failures use ranks within the group, and -1 for any. */
+#define NO_MEMBER (-2)
 
 static bool is_over(const struct symc_core *core, int member)
 {
     return core->failed(core->group, member);
 }
 
-/* Where the wait is in vain: for whom; -1: for nobody in particular. */
+/* Returns a member that has failed, so that the wait cannot succeed; -1: no particular
+ * member; NO_MEMBER: none. */
 static int find_failed(
     const struct symc_pairs *pairs, const struct symc_pair *pair)
 {
     const struct symc_core *core = pair->core;
-    int left = NOBODY;
+    int left = NO_MEMBER;
 
     if (pair->op->peer != SYMC_PAIR_ANY)
-        return is_over(core, pair->op->peer) ? pair->op->peer : NOBODY;
+        return is_over(core, pair->op->peer) ? pair->op->peer : NO_MEMBER;
     if (is_over(core, -1))
         return -1;
     for (int r = 0; r < core->ranks->size; r++) {
@@ -98,16 +99,16 @@ static int find_failed(
         if (global == pairs->setup.rank)
             continue;
         if (!is_over(core, r))
-            return NOBODY;
+            return NO_MEMBER;
         left = r;
     }
     return left;
 }
 
-/* What has been taken out of the lists, with what is to be said. */
+/* A send or receive that has been taken out of the lists, and the reason. */
 struct given_up {
     struct symc_pair *pair;
-    int member; /* NOBODY: its time has passed, or a copy has failed */
+    int member; /* NO_MEMBER: it has timed out, or a copy has failed */
     char found
         [SYMC_PAIR_FOUND]; /* what came instead of a message; "": nothing */
 };
@@ -119,7 +120,7 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
     bool missing[SYMC_RANKS_MAX] = {false};
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (what->member != NOBODY)
+    if (what->member != NO_MEMBER)
         status = core->failure(core->group, pair->op, what->member);
     else if (pair->copying != NULL)
         status = symc_pair_explain(pair);
@@ -145,7 +146,7 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
     symc_doorbell_notify(pairs->doorbell);
 }
 
-/* Find one that has failed or is too late, and take it out of the lists. */
+/* Finds one that has failed or timed out, and whose copies have stopped. */
 static bool find_given_up(struct symc_pairs *pairs, int64_t now,
     struct given_up *what, int64_t *next_ns)
 {
@@ -156,7 +157,7 @@ static bool find_given_up(struct symc_pairs *pairs, int64_t now,
         if (at->deadline_ns < *next_ns)
             *next_ns = at->deadline_ns;
         what->member = find_failed(pairs, at);
-        if (what->member == NOBODY && now < at->deadline_ns &&
+        if (what->member == NO_MEMBER && now < at->deadline_ns &&
             !symc_pair_copy_failed(at))
             continue;
         if (!symc_pair_is_still(at, now)) {
@@ -173,7 +174,7 @@ static bool find_given_up(struct symc_pairs *pairs, int64_t now,
 int64_t symc_pairs_look(struct symc_pairs *pairs)
 {
     int cancel = symc_cancel_disable();
-    struct given_up what = {.member = NOBODY};
+    struct given_up what = {.member = NO_MEMBER};
     int64_t next_ns;
     bool found;
 
@@ -183,7 +184,7 @@ int64_t symc_pairs_look(struct symc_pairs *pairs)
         symc_pairs_enter(pairs);
         now = symc_now_ns();
         found = find_given_up(pairs, now, &what, &next_ns);
-        /* What a peer has written counts before any failure. */
+        /* A message that a peer has written counts before any failure. */
         symc_pairs_advance(pairs);
         if (found) {
             struct symc_pair *at = pairs->all;

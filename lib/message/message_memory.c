@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of sends and receives: a rank's own area, rings and pool, made
- * when they are first needed, and those of its peers, found when they are there.
+ * The memory of sends and receives: a rank's own area, rings and pool, allocated when
+ * they are first needed, and those of its peers, looked up when they exist.
  */
 #include "message/message_state.h"
 
@@ -12,7 +12,7 @@ static void *own_at(const struct symc_pairs *pairs, uint64_t offset)
     return (char *)pairs->setup.block + offset;
 }
 
-/* Take memory of the own arena, to keep until the world ends. */
+/* Takes memory of this rank's arena, to keep until the world ends. */
 static symmcoll_status_t take(
     struct symc_pairs *pairs, size_t nbytes, uint64_t *offset)
 {
@@ -89,14 +89,14 @@ symmcoll_status_t symc_pairs_prepare(
     if (status == SYMMCOLL_OK && peer != SYMC_PAIR_ANY &&
         pairs->peers[peer].ring == NULL)
         status = make_ring(pairs, peer);
-    /* A message that fits a block may find none free. */
+    /* A message that fits a block may find none free, and need the pool. */
     if (status == SYMMCOLL_OK && peer != SYMC_PAIR_ANY &&
         nbytes > SYMC_PAIR_INLINE && pairs->pool == NULL)
         status = make_pool(pairs);
     return status;
 }
 
-/* ---- of peers: every offset is checked against what is mapped ---- */
+/* ---- peers' memory: every offset is checked against the mapping ---- */
 
 static void *peer_at(
     const struct symc_pairs *pairs, int rank, uint64_t offset, size_t nbytes)

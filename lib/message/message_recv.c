@@ -9,7 +9,7 @@
 
 /* ---- answers ---- */
 
-/* Give the next answer to a sender, once it has seen the last one. */
+/* Writes the next answer to a sender, once it has seen the previous one. */
 static void answer_next(struct symc_pairs *pairs, int rank)
 {
     struct symc_pair_peer *peer = &pairs->peers[rank];
@@ -73,8 +73,8 @@ static void get_inline(
     }
 }
 
-/* Take the data of a message that has it in its slot or in a block; false where
- * it has not, or does not fit there. */
+/* Takes the data of a message from its slot or a block; returns false if it is not
+ * there, or does not fit. */
 static inline bool take_data(struct symc_pairs *pairs, int rank,
     const struct symc_pair_slot *slot, void *data, size_t nbytes)
 {
@@ -91,7 +91,7 @@ static inline bool take_data(struct symc_pairs *pairs, int rank,
     return true;
 }
 
-/* Where a device's message is, in its slot; false where that cannot be. */
+/* Reads the place of a device's message from its slot; returns false if it is invalid. */
 static bool take_place(const struct symc_pairs *pairs,
     struct symc_copying *copying, int rank, const struct symc_pair_slot *slot)
 {
@@ -100,8 +100,8 @@ static bool take_place(const struct symc_pairs *pairs,
     return symc_chunk_place_is_valid(&copying->place);
 }
 
-/* A receive has its message.  What a slot says is checked: a stray store may
- * have changed it. */
+/* Delivers a message to its receive.  The contents of the slot are checked: a stray store
+ * may have changed them. */
 static void deliver(struct symc_pairs *pairs, struct symc_pair *pair, int rank,
     const struct symc_pair_slot *slot, uint64_t number)
 {
@@ -153,7 +153,8 @@ static bool matches(
 
 /* ---- arrivals ---- */
 
-/* Keep a message; false where there are too many of that sender. */
+/* Keeps a message; returns false if too many of that sender are kept, or without
+ * memory. */
 static bool keep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     const struct symc_pair_slot *slot, uint64_t number)
 {
@@ -177,7 +178,7 @@ static bool keep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     return true;
 }
 
-/* Take one out that is kept, of which `at` is the link. */
+/* Takes a kept message out of the list; `at` is the link to it. */
 static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     struct symc_pair_message **at)
 {
@@ -191,7 +192,7 @@ static void unkeep(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     pairs->spare = message;
 }
 
-/* The link to a group, where it is or would be. */
+/* Returns the link to a group, or to where it would be. */
 static struct symc_pair_group **find_group(
     struct symc_pairs *pairs, uint64_t key)
 {
@@ -202,15 +203,15 @@ static struct symc_pair_group **find_group(
     return at;
 }
 
-/* Of a group that this rank has released: nobody will receive it.  Its sender
- * learns of the release where it waits. */
+/* Returns whether a message is of a group that this rank has released, so that it will
+ * never be received.  Its sender finds the release out if it waits. */
 static bool is_of_nobody(
     struct symc_pairs *pairs, const struct symc_pair_slot *slot)
 {
     return *find_group(pairs, slot->key) == NULL;
 }
 
-/* Take the messages that have come from a rank. */
+/* Takes the messages that have arrived from a rank. */
 static void take_arrivals(struct symc_pairs *pairs, int rank)
 {
     struct symc_pair_peer *peer = &pairs->peers[rank];
@@ -251,7 +252,7 @@ static void take_arrivals(struct symc_pairs *pairs, int rank)
     symc_pair_wake(pairs, rank);
 }
 
-/* The first kept message of a rank that a receive matches; the link to it. */
+/* Returns the link to the first kept message of a rank that a receive matches. */
 static struct symc_pair_message **find_kept(
     struct symc_pairs *pairs, const struct symc_pair *pair, int rank)
 {
@@ -273,13 +274,13 @@ static bool receive_kept(
     unkeep(pairs, &pairs->peers[rank], at);
     deliver(pairs, pair, rank, &message->slot,
         atomic_load_explicit(&message->slot.number, memory_order_relaxed));
-    /* There may be room for more. */
+    /* There may be room for more kept messages. */
     take_arrivals(pairs, rank);
     return true;
 }
 
-/* From any source: first take what has come from all, so that those who send
- * most are not alone heard; then begin after the last one received from. */
+/* Receives from any source.  Takes arrivals from all ranks first, so that frequent
+ * senders do not starve others, and begins after the rank received from last. */
 static bool receive_any(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     int size = pairs->setup.size;
@@ -310,9 +311,9 @@ void symc_pair_recv(struct symc_pairs *pairs, struct symc_pair *pair)
         take_arrivals(pairs, pair->peer);
 }
 
-/* ---- small ones ---- */
+/* ---- small messages ---- */
 
-/* Whether a message is what a receive wants in everything. */
+/* Returns whether a message matches a receive in all fields. */
 static inline bool is_wanted(
     const struct symc_pair *pair, const struct symc_pair_slot *slot)
 {
@@ -327,10 +328,9 @@ static inline bool is_wanted(
 }
 
 /*
- * INVARIANT: nothing is kept or waits that may come before the rank's next
- * message, or for which that may be meant: so this is the receive that it
- * matches, if any.  Whatever is not as usual goes the long way, which says what
- * differs, keeps what is for others, and moves all forward.
+ * INVARIANT: nothing is kept or waits that precedes the rank's next message, or could
+ * match it: so this receive is the one that it matches, if any.  Any other case takes
+ * the long way, which reports differences, keeps messages for others, and advances all.
  */
 bool symc_pairs_recv_small(
     struct symc_pairs *pairs, struct symc_pair *pair, uint64_t *ticks)
@@ -354,7 +354,7 @@ bool symc_pairs_recv_small(
         if (polls-- <= 0 || symc_pairs_wanted(pairs))
             return false;
         symc_pause();
-        /* Here, not at the end: its latency is then part of the pause. */
+        /* Read here, so that its latency is part of the pause. */
         *ticks = symc_ticks();
     }
     if (!is_wanted(pair, slot) || !take_data(pairs, pair->peer, slot,
@@ -411,7 +411,7 @@ static void read_chunks(struct symc_pairs *pairs, int rank)
             &peer->mine->read, base + pair->chunks, memory_order_release);
         symc_pair_wake(pairs, rank);
     }
-    /* The next chunk, and the end, may be another thread's. */
+    /* Another thread may take the next chunk, and the end. */
     if (streaming)
         symc_stream_fence();
     if (pair->chunks < total)
@@ -442,7 +442,7 @@ void symc_pairs_add_group(
     *at = group;
 }
 
-/* Drop the messages of a group that are kept; how many there were. */
+/* Drops the kept messages of a group; returns how many there were. */
 static size_t drop_kept(
     struct symc_pairs *pairs, uint64_t key, struct symc_pair_left *first)
 {

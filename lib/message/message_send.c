@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending: slots, blocks, and the transfers that a receiver has asked for.
+ * Sending: slots, blocks, and the transfers that a receiver has requested.
  */
 #include "message/message_state.h"
 
@@ -28,7 +28,7 @@ static bool has_slot(
     return peer->sent - peer->taken < SYMC_PAIR_SLOTS;
 }
 
-/* A block that is free by what this rank knows, or -1. */
+/* Returns a block that this rank knows to be free, or -1. */
 static int find_known_block(const struct symc_pair_peer *peer)
 {
     uint64_t used = (peer->returned ^ peer->lent) & BLOCKS;
@@ -36,7 +36,7 @@ static int find_known_block(const struct symc_pair_peer *peer)
     return used == BLOCKS ? -1 : __builtin_ctzll(~used);
 }
 
-/* A block that is free, or -1. */
+/* Returns a free block, or -1; reads the receiver's word if needed. */
 static int find_block(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
 {
@@ -66,11 +66,10 @@ static void put_inline(
 }
 
 /*
- * Prefetch for writing what the next message will be written to, if that has as
- * many bytes: the receiver has read it last, and this message travels meanwhile.
- * More lines than the processor fetches at once would delay those that a receive
- * then waits for.  Read likewise how many blocks have been returned, where none
- * is known to be free.
+ * Prefetches for writing the lines of the next message, assuming as many bytes: the
+ * receiver has read them last, and this message is in flight at the same time.  More
+ * lines than the processor fetches at once would delay those that a receive then waits
+ * for.  Reads also how many blocks have been returned, if none is known to be free.
  */
 static inline void claim_next(
     struct symc_pair_peer *peer, size_t nbytes, bool in_block)
@@ -94,8 +93,8 @@ static inline void claim_next(
         symc_claim(peer->ring->blocks[block] + at);
 }
 
-/* Write the next message into its slot, and its data into that or into a block
- * (-1: it has none, and the data stays where it is); the number last. */
+/* Writes the next message into its slot, and its data into the slot or a block (-1:
+ * none; the data stays in place); the number last. */
 static inline void write_message(struct symc_pairs *pairs, int rank,
     const struct symc_pair_envelope *envelope, const void *data, size_t nbytes,
     int block)
@@ -129,7 +128,7 @@ static inline void write_message(struct symc_pairs *pairs, int rank,
     claim_next(peer, nbytes, block >= 0);
 }
 
-/* The same of a send that has a slot. */
+/* Writes the message of a send into its slot, which must be free. */
 static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
 {
     struct symc_pair_peer *peer = &pairs->peers[pair->peer];
@@ -141,7 +140,7 @@ static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
         .space = pair->space,
         .memory = op->memory,
         .place = pair->copying != NULL ? &pair->copying->place : NULL};
-    /* None of a device's bytes can be in a slot or in a block. */
+    /* No bytes of a device can be in a slot or in a block. */
     size_t nbytes = pair->copying != NULL && op->count > 0
                         ? SYMC_PAIR_BLOCK + 1
                         : symc_pair_nbytes(pair);
@@ -159,8 +158,8 @@ static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
     symc_pair_append(&peer->offered, pair);
 }
 
-/* INVARIANT: messages that wait for a slot are sent first, for as long as there
- * are any no slot is known to be free (symc_pair_advance_sends()). */
+/* INVARIANT: messages that wait for a slot are sent first: while there are any, no slot
+ * is known to be free (symc_pair_advance_sends()). */
 bool symc_pairs_send_small(struct symc_pairs *pairs, int rank,
     const struct symc_pair_envelope *envelope, const void *data, size_t nbytes)
 {
@@ -195,8 +194,8 @@ void symc_pair_send(struct symc_pairs *pairs, struct symc_pair *pair)
 
 /* ---- transfers ---- */
 
-/* An area of the pool for a transfer: the one that this pair had, or any that
- * has been read. */
+/* Takes an area of the pool for a transfer: the one that this peer has, or any that has
+ * been read completely. */
 static bool take_area(struct symc_pairs *pairs, struct symc_pair_peer *peer)
 {
     if (peer->area >= 0)
@@ -223,7 +222,7 @@ static bool take_area(struct symc_pairs *pairs, struct symc_pair_peer *peer)
     return false;
 }
 
-/* The receiver wants a message, or refuses it. */
+/* Handles an answer: the receiver requests a message, or refuses it. */
 static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     int rank, uint64_t answers)
 {
@@ -256,8 +255,8 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
             peer->end = peer->base + symc_pair_chunk_count(pair);
         }
     }
-    /* One that is not there any more has failed with its group, which its
-     * receiver learns as well; another one has never been there. */
+    /* A message that is not there any more has failed with its group, as its receiver
+     * finds out as well; any other was never there. */
     if (pair == NULL && number > peer->withdrawn)
         atomic_store_explicit(&peer->ring->vain, answers, memory_order_release);
     peer->answers = answers;
@@ -265,7 +264,7 @@ static void take_answer(struct symc_pairs *pairs, struct symc_pair_peer *peer,
     symc_pair_wake(pairs, rank);
 }
 
-/* Write chunks as far as the receiver has read. */
+/* Writes chunks for which the receiver has made room by reading. */
 static void write_chunks(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank)
 {
@@ -305,7 +304,8 @@ static void write_chunks(
     }
 }
 
-/* It may sleep in another call, where it takes messages before it sleeps on. */
+/* Wakes a receiver that may sleep in another call: it takes messages before it sleeps
+ * on. */
 static void wake_receiver(const struct symc_pair *pair)
 {
     pair->core->wake(pair->core->group, pair->op->peer);
@@ -335,7 +335,7 @@ void symc_pair_advance_sends(struct symc_pairs *pairs, int rank)
     answers =
         atomic_load_explicit(&peer->theirs->answers, memory_order_acquire);
     if (answers != peer->answers) {
-        /* While a transfer is under way: its receive has failed. */
+        /* A new answer during a transfer: the receive has failed. */
         if (peer->sending != NULL && peer->sending->copying != NULL &&
             !symc_pair_leave_copied(pairs, peer))
             return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of sends and receives share.  Private to them.
+ * Declarations shared by the files of sends and receives.  Private to them.
  */
 #ifndef SYMC_MESSAGE_MESSAGE_STATE_H
 #define SYMC_MESSAGE_MESSAGE_STATE_H
@@ -11,58 +11,58 @@
 
 #include <string.h>
 
-/* A message that came before its receive. */
+/* A message that arrived before its receive. */
 struct symc_pair_message {
     struct symc_pair_message *next;
     struct symc_pair_slot slot; /* a copy; number is the message's */
 };
 
-/* What a rank knows of another one. */
+/* The state of this rank for another one. */
 struct symc_pair_peer {
     struct symc_pair_answer *mine;         /* this rank's answers to it */
     const struct symc_pair_answer *theirs; /* its answers; NULL: none yet */
 
-    /* Messages to it. */
+    /* Messages to the peer. */
     struct symc_pair_ring *ring; /* NULL: none yet */
     uint64_t sent;               /* number of the latest */
     uint64_t taken;              /* by the receiver, as last read */
     uint64_t lent;               /* bits of blocks, as `returned` */
     uint64_t returned;           /* by the receiver, as last read */
-    uint64_t answers;            /* of its answers, seen */
+    uint64_t answers;            /* its answers seen */
     uint64_t withdrawn;          /* number of the latest that has failed */
     struct symc_pair_list waiting, offered;
     struct symc_pair *sending;
-    uint64_t base;  /* of its chunks */
+    uint64_t base;  /* number of its first chunk */
     int area;       /* of the pool, -1: none */
-    uint64_t end;   /* of the chunks in it: free when they have been read */
-    bool postpones; /* what is offered may be postponed */
-    bool staged;    /* it may use this rank's staging */
+    uint64_t end;   /* the area is free when chunks up to this are read */
+    bool postpones; /* some that are offered may be postponed */
+    bool staged;    /* the peer may use this rank's staging */
 
-    /* Messages from it. */
+    /* Messages from the peer. */
     const struct symc_pair_ring *inbound; /* NULL: none yet */
     uint64_t received;                    /* number of the latest */
-    uint64_t answered;                    /* answers given */
+    uint64_t answered;                    /* number of answers */
     struct symc_pair_message *kept, **kept_tail;
     size_t kept_count;
     struct symc_pair_list answering;
     struct symc_pair *receiving;
 };
 
-#define SYMC_PAIR_AT_ONCE 4 /* chunks of one transfer */
+#define SYMC_PAIR_AT_ONCE 4 /* chunks of one transfer, per advance */
 
 /* ---- message_memory.c ---- */
 
-/* The answers of a peer, and its ring to this rank, where they are there by
- * now. */
+/* Return a peer's answers to this rank, and its ring to this rank; NULL if they are not
+ * there yet. */
 const struct symc_pair_answer *symc_pair_find_answers(
     struct symc_pairs *pairs, int rank);
 const struct symc_pair_ring *symc_pair_find_ring(
     struct symc_pairs *pairs, int rank);
 
-/* Whether any rank has a ring to this one. */
+/* Returns whether any rank has a ring to this one. */
 bool symc_pair_is_sent_to(struct symc_pairs *pairs);
 
-/* A chunk in a peer's pool; NULL where there is none. */
+/* Returns a chunk in a peer's pool; NULL if there is none. */
 const char *symc_pair_find_chunk(
     struct symc_pairs *pairs, int rank, uint64_t area, uint64_t chunk);
 
@@ -71,34 +71,34 @@ const char *symc_pair_find_chunk(
 void symc_pair_append(struct symc_pair_list *list, struct symc_pair *pair);
 void symc_pair_remove(struct symc_pair_list *list, struct symc_pair *pair);
 
-/* Among all that wait. */
+/* Adds a send or receive to the list of all that wait. */
 void symc_pair_enlist(struct symc_pairs *pairs, struct symc_pair *pair);
 
-/* It is in no list of its state any more, and has ended. */
+/* Ends a send or receive, which must be in no list of its state any more. */
 void symc_pair_finish(
     struct symc_pairs *pairs, struct symc_pair *pair, symmcoll_status_t status);
 
-/* Take it out of all lists, without ending it. */
+/* Takes a send or receive out of all lists, without ending it. */
 void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair);
 
-/* Both sides differ: MISMATCH, with what both have. */
+/* Returns MISMATCH, with what both sides of a message passed. */
 symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
     uint64_t count, uint64_t dtype, uint64_t memory);
 
-/* INTERNAL: the slot of a sender's message says that its data is where it cannot
- * be. */
+/* Returns INTERNAL: the slot of a sender's message names an impossible place of its
+ * data. */
 symmcoll_status_t symc_pair_garbled(
     const struct symc_pair *pair, int sender, unsigned int form);
 
-#define SYMC_PAIR_FOUND 160 /* room for any symc_pair_describe_kept() */
+#define SYMC_PAIR_FOUND 160 /* bytes for any symc_pair_describe_kept() */
 
-/* The messages that a receive would have matched with another tag: "messages
- * with tags 3, 5 from rank 0 came, none with tag 7"; "" where there are
- * none, or it does not wait for a message. */
+/* Formats the kept messages that a receive would have matched with another tag:
+ * "messages with tags 3, 5 from rank 0 came, none with tag 7"; "" if there are none, or
+ * if the receive has its message. */
 void symc_pair_describe_kept(const struct symc_pairs *pairs,
     const struct symc_pair *pair, char *buffer, size_t nbytes);
 
-/* Wake a peer that may wait for this. */
+/* Wakes a peer that may be waiting. */
 static inline void symc_pair_wake(const struct symc_pairs *pairs, int rank)
 {
     symc_doorbell_notify(
@@ -119,7 +119,7 @@ static inline uint64_t symc_pair_chunk_count(const struct symc_pair *pair)
     return (nbytes + chunk - 1) / chunk;
 }
 
-/* A type and a kind of memory in one word. */
+/* Packs an element type and a kind of memory into one word. */
 static inline uint64_t symc_pair_pack_type(const struct symc_op *op)
 {
     return (uint64_t)op->dtype | (uint64_t)op->memory << 32;
@@ -135,7 +135,7 @@ static inline uint64_t symc_pair_packed_memory(uint64_t packed)
     return packed >> 32;
 }
 
-/* Bytes of a chunk of a transfer. */
+/* Returns the bytes of a chunk of a transfer in host memory. */
 static inline size_t symc_pair_chunk_nbytes(
     const struct symc_pair *pair, uint64_t chunk)
 {
@@ -144,7 +144,7 @@ static inline size_t symc_pair_chunk_nbytes(
     return left < SYMC_PAIR_CHUNK ? left : SYMC_PAIR_CHUNK;
 }
 
-/* Copy what is in the first line of a slot. */
+/* Copies the data in the first line of a slot. */
 static inline void symc_pair_copy_first(
     void *to, const void *from, size_t nbytes)
 {
@@ -155,7 +155,7 @@ static inline void symc_pair_copy_first(
             memcpy(to, from, nbytes);
         return;
     }
-    /* Words may overlap: constant sizes are single instructions. */
+    /* The words may overlap; copies of constant size are single instructions. */
     memcpy(to, from, sizeof(uint64_t));
     if (nbytes > 2 * word)
         memcpy((char *)to + word, (const char *)from + word, sizeof(uint64_t));
@@ -163,45 +163,49 @@ static inline void symc_pair_copy_first(
         sizeof(uint64_t));
 }
 
-/* ---- message_device.c: of device memory ---- */
+/* ---- message_device.c: device memory ---- */
 
-/* The receiver has read so many chunks: have those copied for which there is room, and
- * publish what has been. */
+/* Grants copies for which there is room, as the receiver has read `read` chunks, and
+ * publishes the chunks that have been copied. */
 void symc_pair_write_copied(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, uint64_t read);
-/* The receiver has given another answer: end it, if it has read all; else nothing more
- * is copied.  Whether its area is free. */
+/* Leaves a transfer whose receiver has given another answer: ends it if the receiver has
+ * read all, else stops copying.  Returns whether its area is free. */
 bool symc_pair_leave_copied(
     struct symc_pairs *pairs, struct symc_pair_peer *peer);
-/* The sender has written so many, in an area: the same the other way. */
+/* Grants copies of the chunks that the sender has written to an area, and publishes those
+ * that have been copied. */
 void symc_pair_read_copied(struct symc_pairs *pairs, struct symc_pair *pair,
     uint64_t written, uint64_t area);
 
-/* The receiver has taken a message out of turn for which the stream was not so far; and
- * such messages have become ready. */
+/* Postpones a message that the receiver has requested before the sender's stream has
+ * reached it. */
 void symc_pair_postpone(
     struct symc_pair_peer *peer, struct symc_pair *pair, uint64_t answers);
+/* Publishes that postponed messages have become ready. */
 void symc_pair_resume(
     struct symc_pairs *pairs, struct symc_pair_peer *peer, int rank);
 
-/* The first receive that is to be answered: those whose stream is not so far, here or at
- * the sender, let others pass.  NULL: none is. */
+/* Returns the first receive to answer, or NULL.  Receives whose stream has not been
+ * reached, here or at the sender, let others pass. */
 struct symc_pair *symc_pair_find_ready(const struct symc_pair_peer *peer);
-/* Whether the sender has postponed what is received: then it is to be answered again. */
+/* Returns whether the sender has postponed the message being received, which is then to
+ * be answered again. */
 bool symc_pair_take_back(struct symc_pair_peer *peer);
 
-/* At the end: this rank uses no other's staging; whether none uses its own, for which it waits
- * a moment. */
+/* At the end: publishes that this rank uses no other rank's staging.  Returns whether no
+ * other rank uses its own, for which it waits a moment. */
 bool symc_pair_leave_staging(struct symc_pairs *pairs);
 
-/* Whether it can be ended with an error: nothing copies to or from its buffer any more,
- * or that has not ended for long; and, of the latter, a word in the log. */
+/* Returns whether it can end with an error: no copy uses its buffer any more, or one has
+ * not ended for a long time. */
 bool symc_pair_is_still(struct symc_pair *pair, int64_t now);
+/* Logs a warning if a copy still uses its buffer. */
 void symc_pair_tell_running(const struct symc_pair *pair);
-/* Whether a call of the driver has failed for it. */
+/* Returns whether a call of the driver has failed for it. */
 bool symc_pair_copy_failed(const struct symc_pair *pair);
-/* Why it ends, where that is not another rank's: of the driver, or that its own stream
- * was not so far in time; OK: neither. */
+/* Returns why it ends if the reason is on this rank: an error of the driver, or that its
+ * own stream was not reached in time.  OK: neither. */
 symmcoll_status_t symc_pair_explain(const struct symc_pair *pair);
 
 /* ---- message_send.c ---- */

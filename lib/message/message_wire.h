@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks share for sends and receives: written by its owner alone, read by
- * its peers.
+ * The memory that ranks share for sends and receives: written by its owner alone, read
+ * by its peers.
  *
- * Each rank has an area in its arena, made at its first send or receive, with
- * an answer line for each rank of the world; and a ring for each rank that it
- * sends to, made at the first message.  All groups use the same rings: a message
- * has the key of its group.  So a group costs nothing before it is used, and a
- * thousand groups of the same ranks cost no more than one.
+ * Each rank has an area in its arena, made at its first send or receive, with an answer
+ * line for each rank of the world; and a ring for each rank that it sends to, made at
+ * the first message.  All groups use the same rings: a message carries the key of its
+ * group.  A group thus costs nothing before it is used, and a thousand groups of the
+ * same ranks cost no more than one.
  *
- * Bytes and crossings, where both ranks poll:
+ * Bytes and crossings, when both ranks poll:
  *
  *   to 24 B       one line, with the number last: one crossing
  *   to 88 B       two lines of a pair that is fetched together, one number
@@ -19,17 +19,17 @@
  *                 chunks through one of the sender's pool of staging areas: two
  *                 crossings more, each byte is copied twice, overlapped
  *   of a device   as a larger one, of whatever size, with chunks in areas of the
- *                 sender's staging there, of which its slot tells
+ *                 sender's staging on the device, which its slot names
  *
- * What fits a line or a block has left the sender's buffer when send returns:
- * a blocking call of one is in no list, see symc_pairs_send_small().
- * Data in blocks stays there until it is received, in any order; so a message
- * that nobody receives does not delay others.  A message for which no block is
- * free is sent like a larger one.
+ * A message that fits a line or a block has left the sender's buffer when send returns:
+ * a small blocking call is in no list, see symc_pairs_send_small().  Data in blocks
+ * stays there until it is received, in any order, so a message that is never received
+ * does not delay others.  A message for which no block is free is sent like a larger
+ * one.
  *
- * INVARIANT: slot s % SLOTS is written again when the receiver has taken
- * message s.  INVARIANT: one answer at a time is under way for each pair; the
- * next one is written when the sender has seen it.
+ * INVARIANT: slot s % SLOTS is written again only after the receiver has taken message
+ * s.  INVARIANT: one answer is in flight for each pair; the next one is written after
+ * the sender has seen it.
  */
 #ifndef SYMC_MESSAGE_MESSAGE_WIRE_H
 #define SYMC_MESSAGE_MESSAGE_WIRE_H
@@ -48,7 +48,7 @@
     SYMC_COPIER_AREAS /* of a rank's pool, and of a device's staging */
 #define SYMC_PAIR_POOL (SYMC_PAIR_AREAS * SYMC_PAIR_CHUNKS * SYMC_PAIR_CHUNK)
 
-/* Where a message's data is. */
+/* The place of a message's data. */
 enum symc_pair_form {
     SYMC_PAIR_IN_SLOT,
     SYMC_PAIR_IN_BLOCK,
@@ -70,18 +70,18 @@ struct symc_pair_slot {
     unsigned char more[SYMC_PAIR_MORE];
 };
 
-/* Of a sender, for one receiver. */
+/* The ring of a sender for one receiver. */
 struct symc_pair_ring {
     struct symc_pair_slot slots[SYMC_PAIR_SLOTS];
-    /* Chunks of the transfer under way: its first is the answer's number times
+    /* Chunks of the current transfer, counted from the answer's number times
      * SYMC_PAIR_TRANSFER. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t written;
     _Atomic uint64_t seen; /* answers */
-    _Atomic uint64_t area; /* of the pool, that holds them */
-    /* The latest answer that asks for what the sender has not offered. */
+    _Atomic uint64_t area; /* of the pool, that holds the chunks */
+    /* The latest answer that requests a message which the sender has not offered. */
     _Atomic uint64_t vain;
-    /* The latest one for whose message the sender's stream is not so far, so that others
-     * go before it; and how often such a message has become ready. */
+    /* The latest answer to a message that the sender's stream has not reached, so that
+     * others go first; and how often such a message has become ready. */
     _Atomic uint64_t postponed;
     _Atomic uint64_t resumed;
     _Alignas(SYMC_FALSE_SHARING) unsigned char blocks[SYMC_PAIR_BLOCKS]
@@ -90,26 +90,24 @@ struct symc_pair_ring {
 
 #define SYMC_PAIR_REFUSED (UINT64_C(1) << 63) /* beside a message's number */
 
-/* Of a rank, for each peer. */
+/* A rank's answers to one peer. */
 struct symc_pair_answer {
-    /* Of the peer's messages: how many have been taken; a bit for each block,
-     * inverted when the block is free again.  Written at each message, and read
-     * only where the sender knows of no free slot or block; so the line stays
-     * where it is written. */
+    /* For the peer's messages: how many have been taken; a bit for each block, inverted
+     * when the block is free again.  Written at each message, and read only if the sender
+     * knows of no free slot or block, so the line stays in the writer's cache. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t taken;
     _Atomic uint64_t returned;
     /* Offset of the ring to that peer in this rank's arena; 0: none yet. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t ring;
-    /* The rest is of the peer's messages, too, and polled by the sender of a
-     * large one.  One message that is to be sent now, or is refused, and by
-     * whose count, type and memory; the number of answers, stored last; chunks
-     * read. */
+    /* The rest concerns the peer's messages as well, and is polled by the sender of a
+     * large one.  A message that is requested, or refused with the receive's count, type
+     * and memory; the number of answers, stored last; the chunks read. */
     _Atomic uint64_t message;
     _Atomic uint64_t count;
     _Atomic uint64_t dtype; /* and memory, see symc_pair_pack_type() */
     _Atomic uint64_t answers;
     _Atomic uint64_t read;
-    _Atomic uint64_t left; /* 1: the peer's staging is not used any more */
+    _Atomic uint64_t left; /* 1: this rank uses the peer's staging no more */
 };
 
 struct symc_pair_area {
