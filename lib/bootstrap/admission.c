@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rendezvous of a server: which ranks have joined, and which cannot.
+ * Rendezvous of a server: the ranks that have joined, and failures.
  */
 #include "bootstrap/server.h"
 #include "segment/liveness.h"
@@ -10,10 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define READ_NS (INT64_C(200) * 1000 * 1000) /* for what others have sent */
+/* time to read what other ranks have sent */
+#define READ_NS (INT64_C(200) * 1000 * 1000)
 
-/* The rendezvous of a name that still accepts ranks: a complete one only sends
- * its answers. */
+/* Returns the rendezvous of a name that still accepts ranks. A complete one
+ * only sends its answers. */
 static struct symc_bootstrap_rendezvous *find_rendezvous(
     const struct symc_bootstrap_server *server, const char *name)
 {
@@ -77,7 +78,7 @@ void symc_bootstrap_drop_rendezvous(struct symc_bootstrap_server *server,
     free_rendezvous(rendezvous);
 }
 
-/* Those that have not joined, and how many. */
+/* Lists the ranks that have not joined, and counts them. */
 static int list_missing(const struct symc_bootstrap_rendezvous *rendezvous)
 {
     int count = 0;
@@ -90,7 +91,6 @@ static int list_missing(const struct symc_bootstrap_rendezvous *rendezvous)
     return count;
 }
 
-/* Inform all that have joined, and remember it for those that have not. */
 void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
     struct symc_bootstrap_rendezvous *rendezvous, symmcoll_status_t status,
     const char *text)
@@ -113,7 +113,8 @@ void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
         symc_bootstrap_drop_rendezvous(server, rendezvous);
 }
 
-/* Where processes and threads are mixed: the text of the error, else NULL. */
+/* Returns the text of the error if processes and threads are mixed, else
+ * NULL. */
 static const char *check_kinds(
     struct symc_bootstrap_rendezvous *rendezvous, char *buffer, size_t nbytes)
 {
@@ -123,7 +124,8 @@ static const char *check_kinds(
         for (int s = 0; s < r; s++) {
             pid_t pid = rendezvous->ranks[r]->pid,
                   other = rendezvous->ranks[s]->pid;
-            bool same = pid == other && pid > 0; /* 0: one of many */
+            /* 0: a PID outside of this namespace */
+            bool same = pid == other && pid > 0;
 
             if (r == 1)
                 rendezvous->threads = same;
@@ -174,7 +176,7 @@ static void announce(struct symc_bootstrap_server *server,
     free(pids);
 }
 
-/* Take over what a rank offered. */
+/* Takes over the offer of a rank. */
 static void hold_offer(struct symc_bootstrap_client *client,
     struct symc_bootstrap_held_offer *offer)
 {
@@ -188,7 +190,7 @@ static void hold_offer(struct symc_bootstrap_client *client,
     client->hello.nfds = 0;
 }
 
-/* All ranks have joined. */
+/* Completes a rendezvous that all ranks have joined. */
 static void complete_rendezvous(struct symc_bootstrap_server *server,
     struct symc_bootstrap_rendezvous *rendezvous)
 {
@@ -213,8 +215,7 @@ static void complete_rendezvous(struct symc_bootstrap_server *server,
         announce(server, rendezvous);
 }
 
-/* One more rank of a rendezvous that has failed hears why; the last one ends
- * it. */
+/* Informs a late rank of a failed rendezvous; the last one ends it. */
 static void inform_of_failure(struct symc_bootstrap_server *server,
     struct symc_bootstrap_client *client,
     struct symc_bootstrap_rendezvous *rendezvous)
@@ -258,8 +259,8 @@ void symc_bootstrap_admit(
     }
     if (rendezvous->failure != SYMMCOLL_OK &&
         rendezvous->informed[hello->rank]) {
-        symc_bootstrap_drop_rendezvous(
-            server, rendezvous); /* it has been informed, and tries again */
+        /* it was informed, and tries again */
+        symc_bootstrap_drop_rendezvous(server, rendezvous);
         rendezvous = add_rendezvous(server, hello->name, hello->size);
         if (rendezvous == NULL) {
             symc_bootstrap_refuse(
@@ -288,8 +289,8 @@ void symc_bootstrap_admit(
         complete_rendezvous(server, rendezvous);
 }
 
-/* A client's deadline has passed: nobody in its rendezvous need wait longer.
- * But what others have sent by now may not have been read. */
+/* Marks a client with a passed deadline. Its rendezvous fails after the
+ * messages that other ranks have sent by now have been read. */
 void symc_bootstrap_give_up(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -312,7 +313,8 @@ void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
             return;
     }
     missing = list_missing(rendezvous);
-    if (missing == 0) /* who has joined and left again ends it for all */
+    /* a rank that joined and left again ends the rendezvous */
+    if (missing == 0)
         return;
     symc_format_named_ranks(
         rendezvous->missing, rendezvous->size, ranks, sizeof(ranks));
@@ -322,7 +324,7 @@ void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
     symc_bootstrap_say(client, text);
 }
 
-/* Whether a deadline has passed in a rendezvous. */
+/* Returns whether a deadline has passed in a rendezvous. */
 static bool is_late(const struct symc_bootstrap_rendezvous *rendezvous)
 {
     bool late = false;
@@ -385,7 +387,7 @@ static void finish_client(
         symc_bootstrap_drop_rendezvous(server, rendezvous);
 }
 
-/* A batch has arrived. */
+/* Handles the acknowledgement of a batch. */
 void symc_bootstrap_take_ack(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -396,7 +398,7 @@ void symc_bootstrap_take_ack(
         finish_client(server, client);
 }
 
-/* A client has gone. */
+/* Handles the end of a client's connection. */
 void symc_bootstrap_lose(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -411,7 +413,7 @@ void symc_bootstrap_lose(
         finish_client(server, client);
         return;
     }
-    /* It has not died: symc_bootstrap_fail_late() is next. */
+    /* It has not died: symc_bootstrap_fail_late() follows. */
     if (client->late) {
         rendezvous->gone[client->hello.rank] = true;
         rendezvous->informed[client->hello.rank] = true;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How everybody's offers are sent to all ranks of a complete rendezvous.
+ * Sending all offers to all ranks of a complete rendezvous.
  */
 #include "bootstrap/server.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAX_IN_FLIGHT 400 /* descriptors sent and not yet acknowledged */
+#define MAX_IN_FLIGHT 400 /* most descriptors in flight */
 
-/* Send a client the next batch of ranks, unless too many descriptors are in
+/* Sends a client the next batch of ranks, unless too many descriptors are in
  * flight. */
 static void send_batch(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
@@ -49,7 +49,8 @@ static void send_batch(
         client->fd, &answer, symc_bootstrap_answer_nbytes(count), fds, nfds);
     if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
         return;
-    /* Any other error is seen again when the end of the connection is read. */
+    /* The end of the connection, which is read next, reports any other error
+     * again. */
     client->sent += count;
     client->unacknowledged = true;
     client->in_flight = nfds;
@@ -58,9 +59,9 @@ static void send_batch(
         client->state = SYMC_BOOTSTRAP_CLIENT_SENT;
 }
 
-/* One batch to each; the next when it has acknowledged that.  A client that has
- * to wait because of descriptors in flight is tried again at the next event, at
- * the latest when another acknowledges. */
+/* Sends one batch to each client; the next one follows its acknowledgement. A
+ * client that cannot be served now is served at a later event, at the latest
+ * when another client acknowledges. */
 void symc_bootstrap_send_all(struct symc_bootstrap_server *server)
 {
     for (struct symc_bootstrap_client *client = server->clients; client != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients of the bootstrap server: answering them and letting them go.  It
- * calls neither the server nor their rendezvous, which both call it.
+ * Clients of the bootstrap server: answering and dropping them. This file calls
+ * neither the server nor the rendezvous, which both call it.
  */
 #include "bootstrap/server.h"
 
@@ -25,7 +25,7 @@ void symc_bootstrap_drop_client(
     while (*at != NULL && *at != client)
         at = &(*at)->next;
     if (*at == NULL)
-        return; /* it has been dropped */
+        return; /* it has been dropped already */
     *at = client->next;
     server->in_flight -= client->in_flight;
     if (client->rendezvous != NULL) {
@@ -37,8 +37,8 @@ void symc_bootstrap_drop_client(
     free(client);
 }
 
-/* Send an answer without ranks.  Where it cannot be sent, the client's hang-up
- * is read next. */
+/* Sends an answer without ranks. If that fails, the end of the client's
+ * connection is read next. */
 static void send_answer(const struct symc_bootstrap_client *client,
     enum symc_bootstrap_kind kind, symmcoll_status_t status, const char *text)
 {
@@ -64,7 +64,6 @@ void symc_bootstrap_say(
     send_answer(client, SYMC_BOOTSTRAP_WAITING, SYMMCOLL_OK, text);
 }
 
-/* Inform a client of an error that it has not caused. */
 void symc_bootstrap_inform(struct symc_bootstrap_server *server,
     struct symc_bootstrap_client *client, symmcoll_status_t status,
     const char *text)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting to an abstract socket without blocking, and finding its owner.  A
- * connection has the credentials of its other end, but a socket whose queue is
- * full, or that nobody listens on, accepts none: then the kernel's list of
- * sockets is read.
+ * Non-blocking connections to abstract sockets, and look-up of their owner. A
+ * connection has the credentials of its other end, but a socket without a
+ * listener or with a full queue accepts none. Then the kernel's list of sockets
+ * has the owner.
  */
 #include "bootstrap/connect.h"
 #include "base/descriptor.h"
@@ -20,14 +20,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Headers before Linux 5.3 do not have these. */
+/* Not in headers before Linux 5.3. */
 #define SHOW_UID 0x40
 #define ATTRIBUTE_UID 7
 
-#define ESTABLISHED 1 /* the state of a socket, as for TCP */
+#define ESTABLISHED 1 /* state of a socket, with TCP's number */
 
-#define LIST_NBYTES 32768 /* what the kernel sends at once */
-#define LIST_WAIT_MS 1000 /* it answers at once, or not at all */
+#define LIST_NBYTES 32768 /* bytes that the kernel sends at once */
+#define LIST_WAIT_MS 1000 /* it answers at once or not at all */
 
 int symc_bootstrap_connect(const char *name, int *fd)
 {
@@ -52,10 +52,10 @@ int symc_bootstrap_connect(const char *name, int *fd)
     return 0;
 }
 
-/* ---- the kernel's list ---- */
+/* ---- the kernel's list of sockets ---- */
 
-/* Read the kernel's entry of one socket; whether it is the one looked for and
- * has a user. */
+/* Reads the kernel's entry of one socket. Returns whether it is the one with
+ * the name and has a user. */
 static bool read_entry(const struct nlmsghdr *header,
     const struct sockaddr_un *name, unsigned name_nbytes, uid_t *uid)
 {
@@ -82,8 +82,7 @@ static bool read_entry(const struct nlmsghdr *header,
         left = step < left ? left - step : 0;
         at = (const struct nlattr *)((const char *)at + step);
     }
-    /* Accepted connections have the name, too, though nobody listens on them.
-     */
+    /* Accepted connections have the name too, but no listener. */
     return named && known && entry->udiag_type == SOCK_SEQPACKET &&
            entry->udiag_state != ESTABLISHED;
 }
@@ -108,7 +107,7 @@ static bool ask_for_sockets(int fd)
                sizeof(kernel)) == (ssize_t)sizeof(message);
 }
 
-/* Look through one part of the list; false where it was the last. */
+/* Reads one part of the list; false: it was the last. */
 static bool read_list(int fd, const char *name, bool *found, uid_t *uid)
 {
     static const size_t path_at = offsetof(struct sockaddr_un, sun_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connecting to an abstract socket without blocking, and finding its owner.
+ * Non-blocking connections to abstract sockets, and look-up of their owner.
  * Private to this module.
  */
 #ifndef SYMC_BOOTSTRAP_CONNECT_H
@@ -13,19 +13,19 @@
 #define SYMC_BOOTSTRAP_OWNER_TEXT 160
 
 /*
- * Connect; never waits.  *fd (out) does not block either.
+ * Connects without waiting. *fd (out) is non-blocking.
  *
- * 0, or an errno: ECONNREFUSED nobody listens there, EAGAIN the queue of
- * connections is full, EINVAL a bad name; others where no socket can be opened.
+ * Returns 0 or an errno: ECONNREFUSED: no listener; EAGAIN: the queue of
+ * connections is full; EINVAL: invalid name; others if no socket can be opened.
  */
 int symc_bootstrap_connect(const char *name, int *fd);
 
-/* The user who owns the socket, as the kernel lists it (sock_diag, Linux 5.3);
- * false where that is unknown, or there is none. */
+/* Returns the user that owns a socket, from the kernel's list (sock_diag, Linux
+ * 5.3); false: unknown or no such socket. */
 bool symc_bootstrap_socket_owner(const char *name, uid_t *uid);
 
 /*
- * Format the owner of a socket that refuses connections: "user 1000 (its queue
+ * Formats the owner of a socket that refuses connections: "user 1000 (its queue
  * of connections is full)".
  *
  * error  of symc_bootstrap_connect()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sending to the peers' inboxes, and sorting what arrives in the own one.
+ * Sending to the inboxes of peers, and sorting what arrives in this rank's.
  */
 #include "bootstrap/inbox.h"
 #include "base/descriptor.h"
@@ -17,38 +17,41 @@
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x3130584f42435953) /* "SYCBOX01" */
-#define POLL_MS 10 /* another thread may have taken what is waited for */
+/* another thread may have received this exchange's parcels */
+#define POLL_MS 10
 #define KEPT_MAX 8192
 
-/* What is sent, with a descriptor or none. */
+/* A message, with or without a descriptor. */
 struct parcel_message {
     uint64_t magic;
     char group[SYMC_BOOTSTRAP_GROUP_NAME];
     uint32_t number;
-    int32_t rank;   /* the sender's, in the group */
-    int32_t error;  /* an errno: it had a descriptor and could not send it */
-    uint32_t zeros; /* up to the struct's alignment */
+    int32_t rank; /* rank of the sender in the group */
+    /* errno of a sender that could not send its descriptor; 0: none */
+    int32_t error;
+    uint32_t zeros; /* padding */
 };
 
-/* What has arrived and has not been taken. */
+/* A parcel that has arrived and has not been taken by an exchange. */
 struct symc_bootstrap_parcel {
     struct symc_bootstrap_parcel *next;
     struct parcel_message message;
     int fd;
-    bool lost; /* there was no room for its descriptor */
+    bool lost; /* its descriptor was lost for lack of space */
 };
 
-/* An exchange under way. */
+/* An exchange in progress. */
 struct state {
     const struct symc_bootstrap_inbox_exchange *exchange;
-    int fd;    /* to be sent, -1: none */
-    int error; /* why the own descriptor is not sent, 0 */
+    int fd; /* to send; -1: none */
+    /* errno that keeps this rank from sending its descriptor; 0: none */
+    int error;
     int *fds;
     bool *sent;
     bool *arrived;
     bool lost;
-    int refusing; /* a rank with such an error, -1: none */
-    int refused;  /* that error */
+    int refusing; /* a rank with such an error; -1: none */
+    int refused;  /* the error of that rank */
     int unsent;
     int missing;
 };
@@ -98,8 +101,9 @@ void symc_bootstrap_inbox_close(struct symc_bootstrap_inbox *inbox)
 
 /* ---- sending ---- */
 
-/* Send one; 0, EAGAIN to try again, or an errno.  A descriptor that cannot be
- * sent is not, and the others are told so: they wait for this rank. */
+/* Sends a parcel; 0, EAGAIN to try again, or an errno. If the descriptor cannot
+ * be sent, the parcel carries the error instead, since the others wait for this
+ * rank. */
 static int send_parcel(struct state *state, int rank)
 {
     const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;
@@ -117,7 +121,7 @@ static int send_parcel(struct state *state, int rank)
             way, &message, sizeof(message), &state->fd, state->fd >= 0 ? 1 : 0);
         if (error == EAGAIN || error == ETOOMANYREFS || error == ENOBUFS)
             return EAGAIN;
-        /* Who has gone is found by its liveness word. */
+        /* The liveness word of a peer that has left shows that. */
         if (error == 0 || error == EPIPE || error == ECONNRESET ||
             error == ECONNREFUSED)
             return 0;
@@ -149,7 +153,8 @@ static symmcoll_status_t send_parcels(struct state *state)
 
 /* ---- receiving ---- */
 
-/* Whether a parcel is of the exchange, and not the second of its sender. */
+/* Returns whether a parcel belongs to the exchange, and is the first of its
+ * sender. */
 static bool belongs(
     const struct state *state, const struct parcel_message *message)
 {
@@ -159,8 +164,8 @@ static bool belongs(
            !state->arrived[message->rank];
 }
 
-/* Put what has arrived with what had before; false where there is no more, or
- * with an errno where nothing can be received any more. */
+/* Receives one parcel and keeps it. False: none left, or, with an errno in
+ * *failed, the inbox is unusable. */
 static bool receive_one(struct symc_bootstrap_inbox *inbox, int *failed)
 {
     struct symc_bootstrap_parcel *made = symc_alloc(1, sizeof(*made));
@@ -189,7 +194,7 @@ static bool receive_one(struct symc_bootstrap_inbox *inbox, int *failed)
     return error == 0 || error == EMFILE || error == EMSGSIZE;
 }
 
-/* Take what belongs to an exchange out of the inbox. */
+/* Moves the parcels of an exchange from the inbox to its state. */
 static void take_parcels(
     struct symc_bootstrap_inbox *inbox, struct state *state)
 {
@@ -251,7 +256,7 @@ static symmcoll_status_t fail_late(const struct state *state)
         exchange->number, exchange->group, ranks);
 }
 
-/* All have sent and received: whether every descriptor is there. */
+/* Returns the status of an exchange in which all have sent and received. */
 static symmcoll_status_t end_exchange(const struct state *state)
 {
     if (state->error != 0)
@@ -273,7 +278,8 @@ static symmcoll_status_t run_exchange(
     struct pollfd polled = {.fd = inbox->fd, .events = POLLIN};
 
     while (state->missing > 0 || state->unsent > 0) {
-        /* Before the last look: all may have sent, and some of them gone. */
+        /* Before the last receive: all may have sent, and some of them left
+         * since. */
         int gone = exchange->find_gone(exchange->arg, state->arrived);
         symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -297,7 +303,8 @@ static symmcoll_status_t run_exchange(
     return end_exchange(state);
 }
 
-/* This rank's own descriptor, which is not sent. */
+/* Duplicates this rank's own descriptor, which is not sent, and marks it as
+ * arrived. */
 static void begin_exchange(struct state *state)
 {
     const struct symc_bootstrap_inbox_exchange *exchange = state->exchange;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inboxes: how ranks of one machine send each other descriptors once they have
- * joined.  Each rank has a socket without a name, whose other end it has passed
- * to its peers when it joined; so no server is needed any more and no name is
- * bound, and who is not of the world cannot take part.
+ * Inboxes, by which the ranks of one machine send each other descriptors after
+ * they have joined. Each rank has an unnamed socket, and its peers have
+ * received the other end when it joined. So no server is needed, no name is
+ * bound, and no process outside of the world can take part.
  */
 #ifndef SYMC_BOOTSTRAP_INBOX_H
 #define SYMC_BOOTSTRAP_INBOX_H
@@ -13,53 +13,57 @@
 
 #include <pthread.h>
 
-#define SYMC_BOOTSTRAP_GROUP_NAME \
-    32 /* bytes of a group's name, zero included */
+/* bytes of a group's name with its zero */
+#define SYMC_BOOTSTRAP_GROUP_NAME 32
 
 struct symc_bootstrap_parcel;
 
 struct symc_bootstrap_inbox {
     int fd; /* -1: none */
     pthread_mutex_t lock;
-    struct symc_bootstrap_parcel
-        *kept; /* what has arrived for other exchanges */
+    /* parcels that have arrived for other exchanges */
+    struct symc_bootstrap_parcel *kept;
 };
 
-/* Make one; *way (out) is the end for the peers.  Errors: SYSTEM. */
+/* Creates an inbox; *way (out) is the sending end for the peers. Errors:
+ * SYSTEM. */
 symmcoll_status_t symc_bootstrap_inbox_open(
     struct symc_bootstrap_inbox *inbox, int *way);
-/* No inbox: where there is no peer. */
+/* Initialises an inbox for a rank without peers. */
 void symc_bootstrap_inbox_open_none(struct symc_bootstrap_inbox *inbox);
 void symc_bootstrap_inbox_close(struct symc_bootstrap_inbox *inbox);
 
-/* One exchange among the members of a group. */
+/* One exchange between the members of a group. */
 struct symc_bootstrap_inbox_exchange {
-    const char *group; /* within the world; the same on all members */
-    uint32_t number;   /* of the group's exchanges; likewise */
+    const char *group; /* unique in the world; the same on all members */
+    uint32_t number;   /* of the group's exchanges; the same on all members */
     int rank;
     int size;
     const int *global;             /* the members' ranks in the world */
     const struct symc_peer *peers; /* of the world */
     int64_t deadline_ns;
-    /* Asked now and then, with whose parcels have arrived: a member whose own
-     * has not and will not, unless it is on its way; this rank itself where
-     * nobody is to be waited for; -1: all may still arrive. */
+    /* Called repeatedly; arrived[r]: the parcel of rank r is here. Returns a
+     * member that has left, so that its parcel will not arrive unless it is in
+     * transit; this rank if it need not wait any more; -1 if all parcels may
+     * still arrive. */
     int (*find_gone)(void *arg, const bool *arrived);
     void *arg;
-    bool *deserted; /* out: it has failed, and a member waits for this rank */
+    /* out: the exchange has failed before this rank sent to all members */
+    bool *deserted;
 };
 
 /*
- * Send every member a descriptor, and receive everybody's.
+ * Sends a descriptor to every member, and receives one from each.
  *
  * fd   borrowed; -1 sends none
- * fds  out, an array of size, owned by the caller: each a descriptor of its
- *      own, also of this rank's and between threads; -1: none was sent
+ * fds  out, an array of size, owned by the caller: each entry is a descriptor of
+ *      its own, including this rank's and between threads; -1: none was sent
  *
  * Any thread may call it, for several exchanges at once.
  *
- * Errors: TIMEOUT (who is missing), ABORTED (find_gone()), NO_MEMORY, SYSTEM (a
- * descriptor could not be sent or received; who could not send its own).
+ * Errors: TIMEOUT (names the missing ranks), ABORTED (find_gone()), NO_MEMORY,
+ * SYSTEM (a descriptor could not be sent or received; names the rank that could
+ * not send its own).
  */
 symmcoll_status_t symc_bootstrap_inbox_exchange(
     struct symc_bootstrap_inbox *inbox,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The joining side of the bootstrap, from its hello on.  Rank 0 of a rendezvous
- * without a launcher serves it and joins it as everybody else does, over a
+ * The joining side of the bootstrap, from the hello on. Without a launcher,
+ * rank 0 serves the rendezvous, and joins it like every other rank, over a
  * connection of its own.
  */
 #include "bootstrap/bootstrap.h"
@@ -19,10 +19,12 @@
 #include <unistd.h>
 
 #define POLL_MS 100
-#define STAY_NS (INT64_C(300) * 1000 * 1000) /* after a failed rendezvous */
-#define ANSWER_WAIT_NS SYMC_NS_PER_S         /* for the answer to a GIVE_UP */
+/* time that the server stays after a failure */
+#define STAY_NS (INT64_C(300) * 1000 * 1000)
+/* time to wait for the answer to a GIVE_UP */
+#define ANSWER_WAIT_NS SYMC_NS_PER_S
 
-/* Whether a process is stopped, as far as /proc tells. */
+/* Returns whether a process is stopped, according to /proc. */
 static bool is_stopped(pid_t pid)
 {
     struct symc_proc_stat stat;
@@ -78,17 +80,17 @@ static symmcoll_status_t send_hello(struct symc_bootstrap_joiner *joiner,
     if (error != 0 && error != EPIPE && error != ECONNRESET)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, error, "init: bootstrap server");
-    return SYMMCOLL_OK; /* the next receive notices a closed server */
+    return SYMMCOLL_OK; /* the next receive detects a closed server */
 }
 
-/* Returns whether the server is a thread of this process: it always answers,
- * and all ranks may be threads of this process. */
+/* Returns whether the server is a thread of this process. It always answers
+ * then, and all ranks may be threads of this process. */
 static bool is_served_here(const struct symc_bootstrap_joiner *joiner)
 {
     return joiner->args->server == NULL && joiner->server_pid == getpid();
 }
 
-/* Connect to the server and send the hello. */
+/* Connects to the server and sends the hello. */
 static symmcoll_status_t join(struct symc_bootstrap_joiner *joiner)
 {
     symmcoll_status_t status = symc_bootstrap_reach(joiner);
@@ -100,11 +102,11 @@ static symmcoll_status_t join(struct symc_bootstrap_joiner *joiner)
 }
 
 /*
- * The connection ended before the bootstrap server had read our hello.  What
- * listened there need not be of this job: a killed process accepts connections
- * until the kernel has torn its memory down, and a restarted job finds its
- * predecessor under the same name.  So rank 0 has not died; it has not started
- * yet.
+ * Connects again after a connection that ended before the server had read the
+ * hello. The listener need not be of this job: a killed process accepts
+ * connections until the kernel has freed its memory, and a restarted job finds
+ * its predecessor under the same name. So rank 0 has not died, but has not
+ * started yet.
  */
 static symmcoll_status_t join_again(struct symc_bootstrap_joiner *joiner)
 {
@@ -117,7 +119,7 @@ static symmcoll_status_t join_again(struct symc_bootstrap_joiner *joiner)
     return join(joiner);
 }
 
-/* Take over a batch of ranks. */
+/* Stores a batch of ranks. */
 static symmcoll_status_t take_peers(struct symc_bootstrap_joiner *joiner,
     const struct symc_bootstrap_answer *answer, size_t nbytes, int *fds,
     int nfds)
@@ -155,7 +157,7 @@ static symmcoll_status_t take_peers(struct symc_bootstrap_joiner *joiner,
     return SYMMCOLL_OK;
 }
 
-/* Receive one answer of the server, if there is one. */
+/* Receives one answer of the server, if there is one. */
 static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
 {
     struct symc_bootstrap_answer answer;
@@ -185,7 +187,8 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
         status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
             "init: this rank's connection to the bootstrap server");
     } else if (error != 0) {
-        /* Rank 0's server stays until threads have what it sends them. */
+        /* Rank 0's server stays until threads have received what it sends
+         * them. */
         joiner->lent = joiner->lent && joiner->args->server != NULL;
         status = joiner->args->server == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
@@ -225,10 +228,11 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
 }
 
 /*
- * Gives up, after the deadline or because another rank has failed: asks once
- * which ranks are missing, then stops waiting.  The server answers with that or
- * with the ranks, which then have this rank's offer too, so that threads have
- * borrowed its block: the join has succeeded, however late.
+ * Gives up after the deadline, or because another rank has failed: requests the
+ * missing ranks once, and waits for that answer. The server answers with them,
+ * or with all ranks. In the second case the other ranks have this rank's offer,
+ * and threads may have borrowed its block, so the join has succeeded, however
+ * late.
  */
 static symmcoll_status_t give_up(
     struct symc_bootstrap_joiner *joiner, int64_t now)
@@ -243,7 +247,7 @@ static symmcoll_status_t give_up(
     return fail_unanswered(joiner);
 }
 
-/* Wait until something can be done, at most until the deadline. */
+/* Waits for an answer, at most until the deadline. */
 static void wait_for_event(
     const struct symc_bootstrap_joiner *joiner, int64_t now)
 {
@@ -282,9 +286,9 @@ static symmcoll_status_t wait_for_all(struct symc_bootstrap_joiner *joiner)
                                           : status;
 }
 
-/* Rank 0 serves until everybody has acknowledged or closed; after a death a
- * moment longer, so that ranks that join late learn of it before their
- * deadline. */
+/* Returns the time until which rank 0 serves: until all ranks have acknowledged
+ * or closed; after a death a moment longer, so that late ranks get the error
+ * before their deadline. */
 static int64_t find_end(
     const struct symc_bootstrap_joiner *joiner, symmcoll_status_t status)
 {
@@ -319,7 +323,8 @@ symmcoll_status_t symc_bootstrap_exchange(
         status = wait_for_all(&joiner);
     symc_bootstrap_thread_stop(joiner.server, find_end(&joiner, status));
     if (joiner.server == NULL && joiner.fd >= 0) {
-        (void)shutdown(joiner.fd, SHUT_RDWR); /* a child may have it, too */
+        /* a forked child may have a copy */
+        (void)shutdown(joiner.fd, SHUT_RDWR);
         close(joiner.fd);
     }
     *threads = joiner.threads;

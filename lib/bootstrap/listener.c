@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket that a bootstrap server listens on: its name, who has that
- * already, and whether they will release it.
+ * The listening socket of a bootstrap server: its name, and whether a process
+ * that holds the name is going to release it.
  */
 #include "base/descriptor.h"
 #include "bootstrap/connect.h"
@@ -14,15 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For the answer of a bootstrap server that has our name. */
+/* Time for the answer of a bootstrap server that holds the name. */
 #define PROBE_MS 500
 
-/* Stop listening: a rank that connects from now on belongs to a later
- * rendezvous; refused, it tries again until the next server listens. */
 void symc_bootstrap_stop_listening(struct symc_bootstrap_server *server)
 {
     if (server->listener >= 0) {
-        /* Refuses also where a forked child has a copy of it. */
+        /* Refuses connections even if a forked child has a copy of the
+         * socket. */
         shutdown(server->listener, SHUT_RDWR);
         close(server->listener);
     }
@@ -53,9 +52,9 @@ static symmcoll_status_t fail_in_use(const char *name)
 }
 
 /*
- * Whether the holder of a name may be waited for: nobody listens any more, or
- * it ends the connection, or does not answer, when asked whether it serves.  A
- * killed process holds its sockets until its memory has been torn down.
+ * Returns whether the holder of a name is ending: it does not listen, closes
+ * the connection, or does not answer a PROBE. A killed process holds its
+ * sockets until its memory has been freed.
  */
 static bool is_released(const char *name)
 {
@@ -84,7 +83,7 @@ static bool is_released(const char *name)
     return released;
 }
 
-/* Bind and listen; 0 or an errno. */
+/* Binds and listens; 0 or an errno. */
 static int try_listening(const char *name, int fd)
 {
     struct sockaddr_un address;

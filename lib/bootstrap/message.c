@@ -57,7 +57,7 @@ int symc_bootstrap_message_send(
     return sent < 0 ? errno : 0;
 }
 
-/* Take the descriptors of a message, closing those there is no space for. */
+/* Takes the descriptors of a message; closes those that exceed the space. */
 static int take_fds(struct msghdr *message, int *fds, int room)
 {
     int taken = 0;
@@ -95,9 +95,8 @@ int symc_bootstrap_message_receive(
     ssize_t got;
 
     *nfds = 0;
-    /* Where a peer closed without having read everything, the reset is reported
-     * before what it has sent: its last message is received by the second
-     * try. */
+    /* If a peer closed without having read everything, the kernel reports the
+     * reset before the peer's last message, which the second try receives. */
     do {
         got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     } while (
@@ -145,7 +144,8 @@ int symc_bootstrap_message_peer(int fd, uid_t *uid, pid_t *pid)
     return 0;
 }
 
-#define PEER_PIDFD 77 /* SO_PEERPIDFD, which the C library may not define */
+/* SO_PEERPIDFD; may be missing in the C library's headers */
+#define PEER_PIDFD 77
 
 int symc_bootstrap_message_pidfd(int fd)
 {
@@ -157,12 +157,12 @@ int symc_bootstrap_message_pidfd(int fd)
     return symc_descriptor_raise(pidfd);
 }
 
-/* ---- whom to trust ---- */
+/* ---- trusted users ---- */
 
 #define OVERFLOW_DEFAULT 65534
-#define ALL_IDS UINT64_C(0xffffffff) /* but the last, which is none */
+#define ALL_IDS UINT64_C(0xffffffff) /* the last id is invalid */
 
-/* Whether every id of the machine has a number of its own here. */
+/* Returns whether each id of the machine has a number of its own here. */
 static bool maps_all_ids(void)
 {
     char text[128];
@@ -182,7 +182,8 @@ static bool is_overflow(uid_t uid)
                                    : OVERFLOW_DEFAULT);
 }
 
-/* Returns whether this process may do to others what their ids forbid. */
+/* Returns whether this process has capabilities to access processes of other
+ * ids. */
 static bool is_privileged(void)
 {
     struct __user_cap_header_struct header = {
@@ -195,10 +196,11 @@ static bool is_privileged(void)
 }
 
 /*
- * Returns whether the process at the other end has this one's ids.  The kernel
- * shows a process without privileges the limits of another one only where their
- * user and group ids are equal, and compares them as they are outside of all
- * namespaces.  As the peer's pidfd still has a process, pid is that one's.
+ * Returns whether the process at the other end has this one's ids. The kernel
+ * shows the limits of a process to an unprivileged one only if the user and
+ * group ids of both are equal, and it compares the ids as they are outside of
+ * all namespaces. The peer's pidfd is checked last: if its process still
+ * exists, pid was its number.
  */
 static bool has_own_ids(int fd, pid_t pid)
 {

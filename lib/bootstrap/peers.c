@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joining a world: exchange arenas over the bootstrap server, and map what the
- * others brought.
+ * Joining a world: exchange of arenas through the bootstrap server, and
+ * mapping.
  */
 #include "base/descriptor.h"
 #include "bootstrap/bootstrap.h"
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What every rank can map of every arena. */
+/* Returns the bytes that every arena has. */
 static size_t find_common(const struct symc_bootstrap_offer *all, int size)
 {
     size_t common = all[0].nbytes;
@@ -24,7 +24,7 @@ static size_t find_common(const struct symc_bootstrap_offer *all, int size)
     return common;
 }
 
-/* Map what a process offered, or borrow what a thread did. */
+/* Maps what a process has offered, or borrows what a thread has. */
 static symmcoll_status_t take_offer(const struct symc_bootstrap_offer *offer,
     int rank, size_t common, bool threads, struct symc_peer *peer)
 {
@@ -60,7 +60,7 @@ static void close_fds(struct symc_bootstrap_offer *offer, int first)
     }
 }
 
-/* Undo what has been taken of the others; the own arena stays. */
+/* Undoes the mapping of the other ranks; this rank's arena stays. */
 static void return_offers(struct symc_bootstrap_offer *all,
     struct symc_peer *peers, int size, int rank)
 {
@@ -69,7 +69,7 @@ static void return_offers(struct symc_bootstrap_offer *all,
 
         if (r != rank && peers[r].mine)
             symc_block_unmap(&peers[r].view);
-        /* What has been mapped has no descriptor any more. */
+        /* Mapping has closed the descriptor of the arena. */
         close_fds(
             &all[r], taken ? SYMC_BOOTSTRAP_ARENA + 1 : SYMC_BOOTSTRAP_ARENA);
         peers[r] = (struct symc_peer){.pidfd = -1, .inbox = -1};
@@ -114,7 +114,7 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
         goto close_way;
     mine.fds[SYMC_BOOTSTRAP_ARENA] = own->fd;
     mine.fds[SYMC_BOOTSTRAP_INBOX] = own->inbox;
-    /* Kernels before 5.3 have no pidfd: the liveness word does not need it. */
+    /* Kernels before 5.3 have no pidfd. The liveness word does not need it. */
     mine.fds[SYMC_BOOTSTRAP_PIDFD] =
         symc_descriptor_raise((int)syscall(SYS_pidfd_open, getpid(), 0));
     status = symc_bootstrap_exchange(args, &mine, all, threads);
@@ -135,7 +135,7 @@ symmcoll_status_t symc_bootstrap_join(const struct symc_bootstrap_args *args,
         .mine = !*threads,
         .inbox = -1};
     if (*threads) {
-        peers[args->rank].inbox = way; /* the others use it, too */
+        peers[args->rank].inbox = way; /* the other threads use it too */
         way = -1;
     }
 
@@ -154,8 +154,8 @@ void symc_bootstrap_leave(struct symc_peer *peers, int size)
 
         if (peers[r].pidfd >= 0)
             close(peers[r].pidfd);
-        /* Threads share each other's mapping and the way to each other's inbox:
-         * the last one takes them down. */
+        /* Threads share each other's mappings and the sending ends of the
+         * inboxes: the last one frees them. */
         if (block != NULL &&
             (peers[r].mine || atomic_fetch_sub(&block->users, 1) == 1)) {
             symc_block_unmap(&peers[r].view);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reaching the bootstrap server: a rank connects again and again until its
- * deadline, and makes sure whose the server is.
+ * Connecting to the bootstrap server, with retries until the deadline, and
+ * checking its owner.
  */
 #include "base/descriptor.h"
 #include "bootstrap/connect.h"
@@ -19,8 +19,8 @@
 #define RETRY_MAX_NS (INT64_C(20) * 1000 * 1000)
 #define NETWORK_TEXT 96
 
-/* Names the network namespace, in which abstract sockets are: ranks in different
- * ones never reach each other. */
+/* Formats the network namespace, since abstract sockets belong to one: ranks in
+ * different network namespaces never reach each other. */
 static const char *name_network(char text[NETWORK_TEXT])
 {
     struct stat info = {.st_ino = 0};
@@ -68,7 +68,8 @@ symmcoll_status_t symc_bootstrap_fail_unreached(
         args->rank, args->size, args->name, name_network(network));
 }
 
-/* No rank of this user can ever connect there. */
+/* Returns the error for a socket of another user, to which no rank of this user
+ * can ever connect. */
 static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
 {
     return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -77,7 +78,8 @@ static symmcoll_status_t fail_foreign(const char *name, uid_t uid)
         name, geteuid(), uid);
 }
 
-/* The server must belong to this user, or anyone could pose as one. */
+/* Checks that the server belongs to this user, so that no other process can
+ * pose as one. server (out): its process. */
 static symmcoll_status_t check_server(int fd, const char *name, pid_t *server)
 {
     char text[SYMC_PID_TEXT];
@@ -112,10 +114,11 @@ static void sleep_ns(int64_t ns)
 }
 
 /*
- * A pidfd of the server.  Its number may have been another process's by the
- * time it is looked up, unless the server answers afterwards: so it is looked
- * up before the hello is sent, whose answer is waited for.  The kernel's own
- * answer (Linux 6.5) also holds where the server is in another PID namespace.
+ * Opens a pidfd of the server: the kernel's own (Linux 6.5), which is also
+ * valid if the server is in another PID namespace, else one by number. The
+ * number may have been reused by the time of the call, unless the server
+ * answers afterwards: so it is opened before the hello, for which the rank
+ * awaits the answer.
  */
 static int open_server_pidfd(int fd, pid_t server)
 {
@@ -128,7 +131,8 @@ static int open_server_pidfd(int fd, pid_t server)
                : -1;
 }
 
-/* Where the queue of connections is full, places in it are rare: be quick. */
+/* Retries quickly if the queue of connections is full, since places in it are
+ * rare. */
 void symc_bootstrap_pause(struct symc_bootstrap_joiner *joiner, int error)
 {
     int64_t next = joiner->pause_ns * 2;
@@ -163,12 +167,12 @@ void symc_bootstrap_report_unserved(const struct symc_bootstrap_joiner *joiner)
     symc_progress_log(joiner->args->progress, text);
 }
 
-/* Connect, as often as it takes until the deadline. */
+/* Connects, with retries until the deadline, and checks the owner. */
 static symmcoll_status_t connect_to_server(struct symc_bootstrap_joiner *joiner)
 {
     const struct symc_bootstrap_args *args = joiner->args;
     const char *name = args->server != NULL ? args->server : args->name;
-    bool looked = false; /* for whose it is */
+    bool looked = false; /* for the owner of the socket */
     uid_t uid;
     int error;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bootstrap server: it collects one hello from each rank of a rendezvous
- * and then sends everybody's offers to everybody.  It never blocks, trusts no
- * message, and drops a bad client without harm to the others.
+ * and then sends all offers to all ranks. It never blocks, trusts no message,
+ * and drops an invalid client without harm to the others.
  */
 #include "bootstrap/server.h"
 #include "base/descriptor.h"
@@ -15,12 +15,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_SILENT 256 /* clients that have connected and sent nothing */
+#define MAX_SILENT 256 /* most clients that have connected and sent nothing */
 
-/* Bounds of one call of symc_bootstrap_serve(), whose caller has more to do. */
+/* Limits of one call of symc_bootstrap_serve(), so that the caller can do other
+ * work. */
 #define SERVE_NS (INT64_C(5) * 1000 * 1000)
-#define SERVE_MESSAGES 3 /* of one client: hello, giving up, its end */
-#define SERVE_ACCEPTS 64 /* between two looks at the clients */
+#define SERVE_MESSAGES 3 /* of one client: hello, GIVE_UP, end */
+#define SERVE_ACCEPTS 64 /* accepted before clients are served again */
 
 /* ---- messages of clients ---- */
 
@@ -34,8 +35,7 @@ static bool hello_is_sane(
            memchr(hello->name, '\0', sizeof(hello->name)) != NULL;
 }
 
-/* Whether this bootstrap server only stays to tell those who join late of a
- * failure. */
+/* Returns whether the server only stays to inform late ranks of a failure. */
 static bool is_going(const struct symc_bootstrap_server *server)
 {
     const struct symc_bootstrap_rendezvous *at = server->rendezvous_list;
@@ -45,8 +45,7 @@ static bool is_going(const struct symc_bootstrap_server *server)
     return server->serve_once && server->rendezvous_list != NULL && at == NULL;
 }
 
-/* No more clients can be accepted: the ranks of all rendezvous would wait in
- * vain. */
+/* Fails all rendezvous, since no more clients can be accepted. */
 static symmcoll_status_t fail_full(
     struct symc_bootstrap_server *server, int error)
 {
@@ -74,7 +73,7 @@ static symmcoll_status_t fail_full(
     return status;
 }
 
-/* Receive a client's message; the client may be gone afterwards. */
+/* Receives a client's message; the client may be freed afterwards. */
 static void receive(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {
@@ -92,7 +91,8 @@ static void receive(
             "init: the bootstrap server has no descriptor left: RLIMIT_NOFILE "
             "is too low for this number of ranks");
         if (hello_is_sane(&message, nbytes))
-            (void)fail_full(server, error); /* it is one of those expected */
+            /* it is one of the expected ranks */
+            (void)fail_full(server, error);
         return;
     }
     if (error != 0) {
@@ -126,8 +126,8 @@ static void receive(
         symc_bootstrap_tell_missing(server, client);
 }
 
-/* Drop the client that has been silent for longest, where more than `most` are;
- * false where there are not so many. */
+/* Drops the client that has been silent longest, if more than `most` are
+ * silent; else returns false. */
 static bool drop_silent(struct symc_bootstrap_server *server, int most)
 {
     struct symc_bootstrap_client *oldest = NULL;
@@ -136,7 +136,7 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
 
     for (struct symc_bootstrap_client *at = server->clients; at != NULL;
          at = at->next) {
-        /* The own rank says its hello when it comes to that. */
+        /* This process's own rank sends its hello later. */
         if (at->state != SYMC_BOOTSTRAP_CLIENT_NEW || at->own)
             continue;
         oldest = at; /* the newest is at the head */
@@ -144,7 +144,7 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
     }
     if (count <= most)
         return false;
-    /* Its hello may have arrived by now and only wait to be received. */
+    /* Its hello may have arrived since, and wait to be received. */
     if (recv(oldest->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
         receive(server, oldest);
     else
@@ -152,7 +152,7 @@ static bool drop_silent(struct symc_bootstrap_server *server, int most)
     return true;
 }
 
-/* Take a connection over, or close it; 0 or an errno. */
+/* Adds a connection, or closes it; 0 or an errno. */
 static int add_client(
     struct symc_bootstrap_server *server, int fd, pid_t pid, bool own)
 {
@@ -177,7 +177,7 @@ static int add_client(
     return 0;
 }
 
-/* Accept a client; false where there is none. */
+/* Accepts a client; false: none waits, or it could not be accepted. */
 static bool accept_client(struct symc_bootstrap_server *server)
 {
     uid_t uid;
@@ -205,7 +205,7 @@ static bool accept_client(struct symc_bootstrap_server *server)
     return true;
 }
 
-/* The same, for some of the waiting connections. */
+/* Accepts some of the waiting connections. False: no descriptor is left. */
 static bool welcome_some(struct symc_bootstrap_server *server)
 {
     int count = 0;
@@ -216,8 +216,8 @@ static bool welcome_some(struct symc_bootstrap_server *server)
     return count == SERVE_ACCEPTS || server->listener < 0 || errno == EAGAIN;
 }
 
-/* Whether a client that an event named is still there: a message of one may
- * have dropped others. */
+/* Returns whether a client of an event still exists: a message of another
+ * client may have dropped it. */
 static bool is_client(const struct symc_bootstrap_server *server,
     const struct symc_bootstrap_client *client)
 {
@@ -243,8 +243,9 @@ symmcoll_status_t symc_bootstrap_serve(struct symc_bootstrap_server *server)
                 return fail_full(server, errno);
             if (client == NULL)
                 continue;
-            /* A rank that joined, gave up and left has said all that before its
-             * hello may count.  It is looked up, not read, once dropped. */
+            /* A rank that has joined, given up and left has sent all of that
+             * before its hello counts. A dropped client is looked up here, not
+             * read. */
             /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
             for (int n = 0; n < SERVE_MESSAGES && is_client(server, client);
                  n++)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rank 0's bootstrap server: a bootstrap server on a thread that has a table of
- * descriptors of its own.
+ * Rank 0's bootstrap server: a thread with its own table of descriptors.
  *
- * A process that is forked while rank 0 joins gets copies of its descriptors,
- * and an abstract name is bound for as long as anybody has the socket.  So the
- * child would keep the name from the next world, let ranks in that nobody
- * hears, and hide the death of rank 0 from those connected to it.  What is in
- * the table of this thread alone no other thread can copy.
+ * A process forked while rank 0 joins gets copies of its descriptors, and an
+ * abstract name is bound as long as any process has the socket. So the child
+ * would keep the name from the next world, accept ranks that no one serves, and
+ * hide the death of rank 0 from those connected to it. No other thread can copy
+ * what is only in this thread's table.
  */
 #include "bootstrap/server_thread.h"
 #include "base/descriptor.h"
@@ -26,10 +25,11 @@
 
 #define POLL_MS 100
 
-/* Of close_range(), Linux 5.9; the C library's headers may be older. */
+/* Flag of close_range(), Linux 5.9; the C library's headers may be older. */
 #define RANGE_UNSHARE 2u
 
-/* ThreadSanitizer knows one table: it would see the same numbers race. */
+/* ThreadSanitizer assumes one table, and would report races on equal
+ * numbers. */
 #if defined(__SANITIZE_THREAD__)
 #define ONE_TABLE true
 #elif defined(__has_feature)
@@ -48,16 +48,16 @@ struct symc_bootstrap_thread {
     int own;   /* rank 0's end of its connection */
     int other; /* the bootstrap server's end */
     struct symc_bootstrap_server *server;
-    _Atomic int64_t until_ns; /* 0 until rank 0 is through */
+    _Atomic int64_t until_ns; /* 0 until rank 0 has its answer */
 
-    sem_t ready; /* then these are set: */
+    sem_t ready; /* the members below are set after it: */
     bool apart;  /* the thread has a table of its own */
     symmcoll_status_t status;
     char detail[SYMC_DETAIL_MAX];
 };
 
-/* Leave the table of the process, with one of its descriptors and the standard
- * streams; whether that could be done. */
+/* Leaves the process's table, with one of its descriptors and the standard
+ * streams. Returns false if that is not possible. */
 static bool leave_table(int keep)
 {
     unsigned first = keep > 2 ? (unsigned)keep + 1 : 3;
@@ -94,11 +94,12 @@ static void serve(struct symc_bootstrap_thread *server)
         if (until != 0 && !symc_bootstrap_answers_threads(server->server) &&
             (symc_now_ns() >= until || !symc_bootstrap_busy(server->server)))
             return;
-        /* Once all have joined the end is near, and may not wake this thread:
-         * its connection to rank 0 may be closed already. */
+        /* When all ranks have joined, the end is near and may not wake this
+         * thread: its connection to rank 0 may be closed already. */
         near = until != 0 || !symc_bootstrap_is_listening(server->server);
         poll(&polled, 1, near ? 1 : POLL_MS);
-        /* All have been told; and there is no room for who may still join. */
+        /* All ranks were informed, and there is no descriptor for later
+         * ones. */
         if (symc_bootstrap_serve(server->server) != SYMMCOLL_OK)
             symc_bootstrap_stop_listening(server->server);
     }
@@ -161,7 +162,7 @@ symmcoll_status_t symc_bootstrap_thread_start(const char *name,
     while (sem_wait(&made->ready) != 0 && errno == EINTR)
         ;
     if (made->apart)
-        close(made->other); /* the copy of this table */
+        close(made->other); /* the copy in this table */
     status = made->status;
     if (status != SYMMCOLL_OK) {
         pthread_join(made->thread, NULL);
@@ -186,7 +187,7 @@ void symc_bootstrap_thread_stop(
     if (server == NULL)
         return;
     atomic_store(&server->until_ns, until_ns > 0 ? until_ns : 1);
-    /* Wakes the thread, also where a forked child has a copy of this end. */
+    /* Wakes the thread even if a forked child has a copy of this end. */
     shutdown(server->own, SHUT_RDWR);
     pthread_join(server->thread, NULL);
     sem_destroy(&server->ready);

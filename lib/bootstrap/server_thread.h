@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap server of rank 0, where there is no launcher.  Private to this
+ * The bootstrap server of rank 0, for a job without a launcher. Private to this
  * module.
  */
 #ifndef SYMC_BOOTSTRAP_SERVER_THREAD_H
@@ -11,16 +11,17 @@
 struct symc_bootstrap_thread;
 
 /*
- * Serve under a name, on a thread of its own.  *fd (out) is the caller's
- * connection; it remains the server's.
+ * Starts a server under a name, on a thread of its own. *fd (out) is the
+ * caller's connection; the server owns it.
  *
- * Errors: INVALID (the name is in use: by whom), NO_MEMORY, SYSTEM.
+ * Errors: INVALID (the name is in use; names the owner), NO_MEMORY, SYSTEM.
  */
 symmcoll_status_t symc_bootstrap_thread_start(const char *name,
     int64_t deadline_ns, struct symc_bootstrap_thread **server, int *fd);
 
-/* The caller is through: go on until all others have been told, at most until a
- * time (0: not at all), then release everything.  NULL is valid. */
+/* Ends the server after the caller has its answer: serves the others until all
+ * have been informed, at most until a time (0: not at all), and then frees
+ * everything. NULL is valid. */
 void symc_bootstrap_thread_stop(
     struct symc_bootstrap_thread *server, int64_t until_ns);
 
