@@ -72,14 +72,15 @@ static void print_warning(const char *line, void *arg)
     fprintf(stderr, "symmcoll-conf: warning: %s\n", line);
 }
 
-/* Words as lines of mdoc text.  Of what could be markup our texts have at most
- * the backslash. */
+/* Prints words as lines of mdoc text, each sentence from a new line on.  Help
+ * texts contain no markup except backslashes. */
 static void print_paragraph(const char *text)
 {
     size_t column = 0;
 
     while (*text != '\0') {
         size_t n = strcspn(text, " ");
+        bool ends = text[n - 1] == '.';
 
         if (column > 0 && column + 1 + n > 78) {
             putchar('\n');
@@ -95,6 +96,10 @@ static void print_paragraph(const char *text)
                 putchar('e');
         }
         text += strspn(text, " ");
+        if (ends && *text != '\0') {
+            putchar('\n');
+            column = 0;
+        }
     }
     putchar('\n');
 }

@@ -23,7 +23,7 @@ const struct symc_option symc_options[] = {
         CHOICE(profile), /* enum symc_profile */
         .dflt = "default",
         .range = "default compat-2024",
-        .help = "The set of built-in values; compat-2024 has those of "
+        .help = "The set of default values; compat-2024 has those of "
                 "torch.distributed in mid-2024.",
     },
     {
@@ -31,7 +31,7 @@ const struct symc_option symc_options[] = {
         TEXT(backends),
         .dflt = "",
         .help = "Names of the backends that may be used, separated by commas; "
-                "empty for all built-in ones and all installed modules.",
+                "empty: all built-in ones and all installed modules.",
     },
 
     {
@@ -39,17 +39,18 @@ const struct symc_option symc_options[] = {
         TIME(timeouts_init),
         .dflt = "5min",
         .range = "1ms inf",
-        .help = "How long symmcoll_init() waits for all ranks to join; and at "
-                "least how long the members of a group wait for each other "
-                "where an operation on a device first has to make something.",
+        .help = "How long symmcoll_init() waits for all ranks to join. Also "
+                "the minimum time that the members of a group wait for each "
+                "other when an operation on a device has to create something "
+                "first.",
     },
     {
         .key = "timeouts.collective",
         TIME(timeouts_collective),
         .dflt = "30min",
         .range = "1ms inf",
-        .help = "How long one operation may take, once it has to wait, before "
-                "it fails its group.",
+        .help = "How long one operation may take, counted from its first "
+                "wait, before it fails its group.",
     },
     {
         .key = "timeouts.finalize",
@@ -72,18 +73,19 @@ const struct symc_option symc_options[] = {
         INT(errors_async_handling), /* enum symc_async_handling */
         .dflt = "2",
         .range = "0 3",
-        .help = "What follows a failed operation or the death of a rank, which "
-                "is detected in every mode. 0 and 2: calls and waits return "
-                "the error. 1: the same, and the process ends when the works "
-                "of the group and their callbacks have ended. 3: the process "
-                "ends at once.",
+        .help = "The reaction to a failed operation or the death of a rank, "
+                "which is detected in every mode. 0 and 2: calls and waits "
+                "return the error. 1: they do, and the process ends when the "
+                "works of the group and their callbacks have ended. 3: the "
+                "process ends at once.",
     },
     {
         .key = "errors.blocking_wait",
         BOOL(errors_blocking_wait),
         .dflt = "off",
-        .help = "Whether a wait that expires fails the group, and calls and "
-                "waits on device memory block.",
+        .help = "Whether an expired wait fails the group, and calls and waits "
+                "on device memory block the host until the device has "
+                "completed.",
     },
     {
         .key = "errors.kill_process",
@@ -105,14 +107,14 @@ const struct symc_option symc_options[] = {
         .dflt = "off",
         .range = "off warn error",
         .truth = "off error",
-        .help = "Whether what is sent is searched for floating-point elements "
-                "that are NaN, before an operation starts. warn: they are "
-                "logged. error: the operation is refused, with the index of "
-                "the first one; memory of devices is searched there, and "
-                "what is found is told when the operation has run: an error "
-                "fails the group then; what graphs have captured, and what "
-                "symmetric and fused operations and sends send there, is not "
-                "searched.",
+        .help = "Whether the input of operations is searched for "
+                "floating-point elements that are NaN, before they start. "
+                "warn: they are logged. error: the operation is refused, with "
+                "the index of the first one. Device memory is searched on the "
+                "device and the result is reported after the operation: an "
+                "error fails the group then. Input of captured operations, "
+                "and on devices that of symmetric and fused operations and of "
+                "sends, is not searched.",
     },
 
     {
@@ -127,17 +129,17 @@ const struct symc_option symc_options[] = {
         .key = "trace.dump_file",
         TEXT(trace_dump_file),
         .dflt = "",
-        .help = "Path of a dump, to which the rank is appended; empty for a "
-                "file in the user's cache folder.",
+        .help = "Path of a dump, to which the rank is appended; empty: a file "
+                "in the user's cache folder.",
     },
     {
         .key = "trace.dump_pipe",
         TEXT(trace_dump_pipe),
         .dflt = "",
-        .help = "Path of a FIFO, to which the rank and \".pipe\" are appended, "
-                "and .NAME between them in a world that has a name; whatever "
-                "is written to it has the rank write its dump, once a second "
-                "at most; empty for none.",
+        .help = "Path of a FIFO, to which the rank and \".pipe\" are "
+                "appended, with .NAME between them in a world that has a "
+                "name. Data written to it makes the rank write its dump, at "
+                "most once a second. Empty: none.",
     },
     {
         .key = "trace.dump_on_error",
@@ -150,7 +152,7 @@ const struct symc_option symc_options[] = {
         TIME(trace_dump_grace),
         .dflt = "1s",
         .range = "0 1h",
-        .help = "How long a failing call waits until the dump is written.",
+        .help = "How long a failing call waits for the dump to be written.",
     },
     {
         .key = "trace.only_active",
@@ -164,17 +166,17 @@ const struct symc_option symc_options[] = {
         BOOL(trace_timing),
         .dflt = "off",
         .help = "Whether operations on device memory are timed by events of "
-                "the device, whose time is their duration then; it costs an "
-                "event more for each.",
+                "the device, whose time is the reported duration; costs one "
+                "more event for each operation.",
     },
     {
         .key = "trace.nccl_ras",
         TIME(trace_nccl_ras),
         .dflt = "2s",
         .range = "0 1min",
-        .help = "How long the dump of a failure waits for what NCCL's RAS "
-                "service says of the job, where the rank has a communicator of "
-                "NCCL; 0 does not ask.",
+        .help = "How long the dump of a failure waits for the report of "
+                "NCCL's RAS service about the job, if the rank has a "
+                "communicator of NCCL; 0: no query.",
     },
     {
         .key = "trace.format",
@@ -188,7 +190,7 @@ const struct symc_option symc_options[] = {
         .key = "trace.backend_name",
         TEXT(trace_backend_name),
         .dflt = "nccl",
-        .help = "Name before each operation's in dumps; existing readers "
+        .help = "Prefix of each operation's name in dumps; existing readers "
                 "expect nccl.",
     },
     {
@@ -212,15 +214,16 @@ const struct symc_option symc_options[] = {
         INT(host_polls),
         .dflt = "300",
         .range = "0 1000000000",
-        .help = "How many times a waiting rank polls before it yields its "
-                "core, if there are more ranks than cores.",
+        .help = "Number of times that a waiting rank polls before it yields "
+                "its core, if there are more ranks than cores.",
     },
     {
         .key = "host.yield",
         TIME(host_yield),
         .dflt = "1ms",
         .range = "0 1s",
-        .help = "How long such a rank yields before it sleeps.",
+        .help = "How long a waiting rank yields before it sleeps, if there "
+                "are more ranks than cores.",
     },
     {
         .key = "host.watch",
@@ -243,7 +246,7 @@ const struct symc_option symc_options[] = {
         SIZE(host_chunk),
         .dflt = "256KiB",
         .range = "4KiB 1MiB",
-        .help = "Size of a staging slot, and so of a step of a large "
+        .help = "Size of a staging slot, and thus of a step of a large "
                 "operation.",
     },
     {
@@ -251,10 +254,10 @@ const struct symc_option symc_options[] = {
         SIZE(host_staging),
         .dflt = "256MiB",
         .range = "0 inf",
-        .help = "Memory of a rank for the staging of all groups of a world; a "
-                "group for which less is left has smaller slots than "
-                "host.chunk, down to 4KiB, and all its members use what the "
-                "one with the least has.",
+        .help = "Memory of a rank for the staging of all groups of a world. A "
+                "group for which less remains has smaller slots than "
+                "host.chunk, down to 4KiB; all its members use the smallest "
+                "size among them.",
     },
     {
         .key = "host.stream_min",
@@ -262,8 +265,9 @@ const struct symc_option symc_options[] = {
         .dflt = "4MiB",
         .range = "0 inf",
         .help = "Results of this size or more are written with non-temporal "
-                "stores; where buffers of other processes are used in place, "
-                "if all ranks' inputs and results are eight times as much.",
+                "stores; if buffers of other processes are used in place, "
+                "only when all ranks' inputs and results are eight times this "
+                "size.",
     },
     {
         .key = "host.reduce_run",
@@ -271,7 +275,7 @@ const struct symc_option symc_options[] = {
         .dflt = "16",
         .range = "2 1024",
         .help = "Number of ranks in a reduction block: elements are added in "
-                "the order of ranks within a block, then the blocks are; must "
+                "the order of ranks within a block, then the blocks are. Must "
                 "be the same on all ranks.",
     },
     {
@@ -279,7 +283,7 @@ const struct symc_option symc_options[] = {
         TEXT(host_node),
         .dflt = "",
         .help = "Name of this machine, by which ranks decide whether they "
-                "share one; empty for the boot id and network namespace.",
+                "share one; empty: the boot id and network namespace.",
     },
     {
         .key = "host.direct",
@@ -291,7 +295,7 @@ const struct symc_option symc_options[] = {
         .key = "host.symmetric",
         BOOL(host_symmetric),
         .dflt = "on",
-        .help = "Whether collectives use symmetric buffers where they lie.",
+        .help = "Whether collectives use symmetric buffers in place.",
     },
 
 #include "config/options_cuda.h"
@@ -308,107 +312,101 @@ const struct symc_option symc_options[] = {
         TEXT(store_url),
         .dflt = "",
         .help = "Redis or Valkey server for the world's store, as "
-                "redis://HOST:PORT/DB, rediss: for TLS, or unix:///PATH; empty "
-                "is none.",
+                "redis://HOST:PORT/DB, rediss: for TLS, or unix:///PATH; "
+                "empty: none.",
     },
     {
         .key = "store.serve",
         BOOL(store_serve),
         .dflt = "off",
         .help = "Whether rank 0 serves a store at MASTER_ADDR for worlds that "
-                "are initialised by env://; everybody who can connect, and has "
-                "its password where it has one, can read and write it.",
+                "are initialised by env://. Any client that can connect, with "
+                "the password if there is one, can read and write it.",
     },
     {
         .key = "store.port",
         INT(store_port),
         .dflt = "0",
         .range = "0 65535",
-        .help =
-            "Port of that store; 0 is MASTER_PORT, plus one under torchrun.",
+        .help = "Port of the store that rank 0 serves; 0: MASTER_PORT, plus "
+                "one under torchrun.",
     },
     {
         .key = "store.password_file",
         TEXT(store_password_file),
         .dflt = "",
-        .help = "File whose first line is the password of the store at "
-                "store.url or at rank 0; empty is none, or one that rank 0 "
-                "makes for ranks of its user if it serves at a loopback "
-                "address.",
+        .help = "File with the password of the store, at store.url or at rank "
+                "0, in its first line. Empty: none, or one that rank 0 makes "
+                "for ranks of its user if it serves at a loopback address.",
     },
     {
         .key = "store.tls_ca",
         TEXT(store_tls_ca),
         .dflt = "",
-        .help = "File of the authorities that sign the certificates of that "
-                "store; empty is the system's.",
+        .help = "File of the authorities that sign the certificates of the "
+                "store; empty: the system's.",
     },
     {
         .key = "store.tls_cert",
         TEXT(store_tls_cert),
         .dflt = "",
-        .help = "File of this rank's certificate for that store; rank 0 serves "
+        .help = "File of this rank's certificate for the store; rank 0 serves "
                 "over TLS if it is set.",
     },
     {
         .key = "store.tls_key",
         TEXT(store_tls_key),
         .dflt = "",
-        .help = "File of its private key; empty is store.tls_cert.",
+        .help = "File of the certificate's private key; empty: store.tls_cert.",
     },
 
     {
         .key = "fused.blas",
         TEXT(fused_blas),
         .dflt = "auto",
-        .help =
-            "Library with CBLAS that multiplies matrices; auto is the one that "
-            "the program has loaded, else the fastest that is installed, which "
-            "the first product of a world measures in some 50 ms; "
-            "LIBRARY:KERNELS is OpenBLAS with the kernels that "
-            "OPENBLAS_CORETYPE names; empty is the one found when libsymmcoll "
-            "was built, none is no library.",
+        .help = "Library with CBLAS that multiplies matrices. auto: the one "
+                "that the program has loaded, else the fastest installed one, "
+                "which the first product of a world determines by "
+                "measurements of some 50 ms. LIBRARY:KERNELS: OpenBLAS with "
+                "KERNELS as OPENBLAS_CORETYPE. Empty: the one found when "
+                "libsymmcoll was built. none: no library.",
     },
     {
         .key = "fused.device_memory",
         SIZE(fused_device_memory),
         .dflt = "inf",
         .range = "0 inf",
-        .help =
-            "Memory of its device that each rank of a group may have for fused "
-            "operations there, at most, beside what captured graphs keep; a "
-            "call that needs more is refused on all ranks.",
+        .help = "Limit on the device memory of each rank of a group for fused "
+                "operations, apart from memory that captured graphs keep; a "
+                "call that needs more is refused on all ranks.",
     },
     {
         .key = "fused.device_rows",
         INT(fused_device_rows),
         .dflt = "512",
         .range = "0 1000000000",
-        .help =
-            "Rows of one rank's part from which on fused operations on "
-            "devices multiply the parts of ranks one by one and exchange "
-            "them meanwhile; of fewer rows all parts are one product, after or "
-            "before they are exchanged, as on all ranks where one has so "
-            "few.",
+        .help = "Number of rows of a rank's part from which on fused "
+                "operations on devices multiply the parts of the ranks one by "
+                "one while others are exchanged. With fewer rows on any rank, "
+                "all parts are one product, after or before the exchange.",
     },
     {
         .key = "fused.round_parts",
         BOOL(fused_round_parts),
         .dflt = "off",
-        .help =
-            "Whether sums of products that go from device to device are "
-            "rounded to a result's float16 or bfloat16 on each, so that "
-            "half as many bytes go; off, they are float32 and rounded once; "
-            "the same on all ranks.",
+        .help = "Whether sums of products that pass from device to device are "
+                "rounded to the result's float16 or bfloat16 on each, which "
+                "halves the bytes; off: they are float32 and rounded once. "
+                "The same on all ranks.",
     },
     {
         .key = "fused.tf32",
         BOOL(fused_tf32),
         .dflt = "off",
         .help = "Whether products of float32 on devices may round elements to "
-                "10 bits of mantissa, which tensor cores multiply: of those of "
-                "a rank, so that a sum over ranks mixes both where it is not "
-                "the same on all.",
+                "10 bits of mantissa, which tensor cores multiply. Applies to "
+                "the products of this rank: a sum over ranks mixes both if "
+                "they differ.",
     },
 
     {
@@ -423,8 +421,8 @@ const struct symc_option symc_options[] = {
         SIZE(ddp_first_bucket_cap),
         .dflt = "1MiB",
         .range = "0 inf",
-        .help = "The same for the first bucket, which should be small so that "
-                "communication starts early.",
+        .help = "Size of gradients at which the first bucket is full; a small "
+                "one lets communication start early.",
     },
 
     {
@@ -440,17 +438,18 @@ const struct symc_option symc_options[] = {
         SIZE(symm_mem_memfd_min),
         .dflt = "1GiB",
         .range = "0 inf",
-        .help = "Symmetric memory of this size or more has a memfd of its own, "
-                "as has what finds no room in the arena of its rank.",
+        .help = "Symmetric memory of this size or more has a memfd of its "
+                "own, as has memory that does not fit in the arena of its "
+                "rank.",
     },
     {
         .key = "symm_mem.huge_pages",
         BOOL(symm_mem_huge_pages),
         .dflt = "off",
-        .help = "Whether symmetric memory of a huge page or more is taken from "
-                "those that are reserved in /proc/sys/vm/nr_hugepages; where "
-                "there are too few, usual pages are used and a warning says "
-                "so.",
+        .help = "Whether symmetric memory of a huge page or more is taken "
+                "from the pages reserved in /proc/sys/vm/nr_hugepages; if "
+                "there are too few, it uses normal pages and a warning is "
+                "logged.",
     },
 
     {
@@ -465,9 +464,9 @@ const struct symc_option symc_options[] = {
         TIME(log_progress),
         .dflt = "10s",
         .range = "1ms inf",
-        .help = "How long symmcoll_init() waits before it logs a warning that "
-                "says which ranks are missing, then after twice as long, and "
-                "so on; with inf there is none.",
+        .help = "How long symmcoll_init() waits before it logs a warning with "
+                "the missing ranks, then after twice that time, and so on; "
+                "inf: no warning.",
     },
     {.key = NULL},
 };

@@ -17,7 +17,7 @@ struct symmcoll_setting {
     const char *value;    /* in effect; in the syntax of the file, unquoted */
     const char *origin;   /* "built-in", "profile NAME", "FILE:LINE",
                              "environment NAME" */
-    const char *help;     /* one or two sentences */
+    const char *help;     /* a few sentences */
     const char *dflt;     /* the default */
     const char *expected; /* "a size from 4KiB to 1MiB" */
     const char *variable; /* "SYMMCOLL_ERRORS_BLOCKING_WAIT" */
