@@ -121,8 +121,8 @@ struct symmcoll_shrink_args {
  *         has completed, 0: none.  All later ones have to be repeated, although
  *         some survivors may have completed more.  NULL: not wanted
  *
- * All survivors agree on both.  A later death of a survivor fails the new
- * group.
+ * All survivors agree on members and last.  A later death of a survivor fails
+ * the new group.
  *
  * Errors: INVALID, NOT_MEMBER, TIMEOUT (the detail names the ranks that are
  * alive and did not call; the next call of any member may exclude them),
@@ -187,10 +187,10 @@ symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
     struct symmcoll_group **own, struct symmcoll_group **all);
 
 /*
- * Splits a group into runs of nranks consecutive ranks, as
- * symmcoll_group_split_lists() does for those lists.
+ * Splits a group into runs of consecutive ranks; otherwise as
+ * symmcoll_group_split_lists().
  *
- * nranks  a divisor of the parent's size
+ * nranks  ranks of each run, a divisor of the parent's size
  *
  * Source: torch.distributed.new_subgroups.
  */
@@ -227,8 +227,9 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_group_get_info(
     const struct symmcoll_group *group, struct symmcoll_group_info *info);
 
-/* Returns the world's next group on this rank, in the order of their creation;
- * for NULL the world's own; NULL after the last.  Borrowed. */
+/* Returns the group of the world that was made next after another one, on this
+ * rank; the world's own group if after is NULL; NULL after the last.
+ * Borrowed. */
 SYMMCOLL_API
 struct symmcoll_group *symmcoll_group_next(
     struct symmcoll_world *world, const struct symmcoll_group *after);
@@ -291,8 +292,8 @@ struct symmcoll_designator {
     const struct symmcoll_group *group;
     const struct symmcoll_mesh *mesh;
     int dim;         /* of the mesh: the ranks that differ from this one in this
-                        coordinate only; -1: the mesh has one dimension.  In a mesh
-                        of dp x tp ranks, with rows of tp, 0 is this rank's
+                        coordinate only; -1: the mesh has one dimension.  In a
+                        mesh of dp x tp ranks, with rows of tp, 0 is this rank's
                         column (its dp group) and 1 its row (its tp group) */
     const char *tag; /* NULL or "": the tag of group, or none */
 };

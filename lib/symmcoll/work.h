@@ -33,9 +33,10 @@ typedef void (*symmcoll_work_ended_fn)(
  * timeout  seconds; negative: no limit but the operation's own timeout
  *
  * On device memory a wait with a negative timeout returns OK once the operation
- * has been enqueued on the device: work enqueued later on the stream of the
- * call runs after it.  With any other timeout, for a barrier, and with the
- * setting errors.blocking_wait, the host waits for the end.
+ * has been enqueued on the device (its status, if it has ended): work enqueued
+ * later on the stream of the call runs after it.  With any other timeout, for a
+ * barrier, and with the setting errors.blocking_wait, the host waits for the
+ * end.
  *
  * After TIMEOUT, symmcoll_work_test() returns IN_PROGRESS if only the wait has
  * expired and the operation continues, else the status with which the operation
