@@ -25,7 +25,7 @@ enum symc_bootstrap_fd {
 };
 
 enum symc_bootstrap_kind {
-    SYMC_BOOTSTRAP_HELLO = 1, /* rank: joins */
+    SYMC_BOOTSTRAP_HELLO = 1, /* rank: joins a rendezvous */
     SYMC_BOOTSTRAP_ACK = 2,   /* rank: this batch has been received */
     /* rank: the deadline has passed; requests the missing ranks */
     SYMC_BOOTSTRAP_GIVE_UP = 3,

@@ -90,8 +90,8 @@ static void receive(
         symc_bootstrap_refuse(server, client, SYMMCOLL_ERR_SYSTEM,
             "init: the bootstrap server has no descriptor left: RLIMIT_NOFILE "
             "is too low for this number of ranks");
+        /* With a valid hello it is one of the expected ranks. */
         if (hello_is_sane(&message, nbytes))
-            /* it is one of the expected ranks */
             (void)fail_full(server, error);
         return;
     }
@@ -197,7 +197,7 @@ static bool accept_client(struct symc_bootstrap_server *server)
     if (symc_bootstrap_message_peer(fd, &uid, &pid) == 0 &&
         symc_bootstrap_message_is_trusted(fd, uid, pid)) {
         (void)add_client(
-            server, fd, pid, false); /* who is not taken in tries again */
+            server, fd, pid, false); /* a client that was not added retries */
         return true;
     }
     server->refused++;
@@ -205,7 +205,8 @@ static bool accept_client(struct symc_bootstrap_server *server)
     return true;
 }
 
-/* Accepts some of the waiting connections. False: no descriptor is left. */
+/* Accepts some of the waiting connections. False: one could not be accepted,
+ * and errno has the reason. */
 static bool welcome_some(struct symc_bootstrap_server *server)
 {
     int count = 0;

@@ -25,7 +25,7 @@ symmcoll_status_t symc_coll_check_own(
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op);
 
-/* Checks an op on several buffers, whose arrays are in host memory. If the
+/* Checks an op on several buffers; the arrays are in host memory. If the
  * buffers are on a device, op->lists points to lists (out) afterwards. */
 symmcoll_status_t symc_coll_check_coalesced(
     struct symmcoll_group *group, struct symc_op *op, struct symc_lists *lists);

@@ -7,7 +7,7 @@
 #include "coll/coll.h"
 #include "config/config.h"
 
-/* A member of a barrier whose group has no device here takes part without one. */
+/* In a barrier, a member without a device of its group takes part all the same. */
 void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op)
 {
     int32_t device = atomic_load(&group->device);

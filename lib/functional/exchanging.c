@@ -154,7 +154,7 @@ symmcoll_status_t symmcoll_f_all_to_all(struct symmcoll_group *group,
 
 /* ---- permute ---- */
 
-/* Returns the rank whose tensor a rank receives; -1: none. */
+/* Returns the rank that sends its tensor to a rank; -1: none. */
 static int find_source(const struct symc_f_spec *spec, int rank)
 {
     int source = -1;

@@ -110,7 +110,7 @@ struct symc_f_spec {
     bool sums;      /* ready() calls symc_site_add() */
     /* the inputs of other ranks are shapes, and may have no data */
     bool from_root;
-    /* shapes for a backward call whose result has no shape of its own; NULL */
+    /* shapes for a backward call, if its result has none of its own; or NULL */
     const struct symc_f_ends *ends;
     /* Sets the shape of the result, which is initially that of the input. */
     symmcoll_status_t (*shape)(

@@ -44,7 +44,8 @@ static void release(struct symc_f_result *result, int holders)
 
 /* Ends the table at finalize, when all operations have ended. Warns of results
  * that were never waited for, since the program may have read them too early;
- * not of those of an operation whose error was returned for another result. */
+ * not of those of an operation that has returned its error for another
+ * result. */
 static void end_results(
     struct symc_extension *extension, struct symmcoll_world *world)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A product whose left operand arrives in chunks of rows, in device memory: for
- * each chunk, the call's stream waits for the signal and multiplies.
+ * A product with a left operand that arrives in chunks of rows, in device
+ * memory: for each chunk, the call's stream waits for the signal and
+ * multiplies.
  */
 #include "fused/async_input.h"
 #include "symm_ops/operate.h"
@@ -16,7 +17,7 @@ struct enqueued {
     void *plan;                  /* NULL: no elements, or no depth */
     size_t elem;
     size_t line; /* bytes from one row of a to the next */
-    /* Memory of this call: operands whose strides a product cannot take. */
+    /* Memory of this call: operands with strides that a product cannot take. */
     void *packed_a, *packed_b, *workspace;
 };
 

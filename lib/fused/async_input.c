@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A product whose left operand arrives in chunks of rows. Each chunk is
+ * A product with a left operand that arrives in chunks of rows. Each chunk is
  * multiplied when its signal, a word in symmetric memory, arrives. In device
  * memory the waits and products are enqueued (async_device.c).
  */

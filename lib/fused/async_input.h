@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A product whose left operand arrives in chunks of rows: shared
+/* A product with a left operand that arrives in chunks of rows: shared
  * definitions. */
 #ifndef SYMC_FUSED_ASYNC_INPUT_H
 #define SYMC_FUSED_ASYNC_INPUT_H

@@ -7,7 +7,7 @@
 
 #include "fused/gather_matmul.h"
 
-/* Runs a call whose arguments have been read, or, if status is an error,
+/* Runs a call after its arguments have been read, or, if status is an error,
  * publishes that this rank cannot go on. Errors: those of the call. */
 symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
     const struct symc_fused_call *begun, symmcoll_status_t status);

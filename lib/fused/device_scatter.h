@@ -7,8 +7,8 @@
 
 #include "fused/matmul_scatter.h"
 
-/* Runs a call whose arguments have been read, or, if status is an error, publishes
- * that this rank cannot go on. Errors: those of the call. */
+/* Runs a call after its arguments have been read, or, if status is an error,
+ * publishes that this rank cannot go on. Errors: those of the call. */
 symmcoll_status_t symc_fused_scatter_on_device(
     struct matmul_scatter *it, symmcoll_status_t status);
 

@@ -161,7 +161,7 @@ static symmcoll_status_t find(
     return status;
 }
 
-/* Loads the BLAS whose number is in rank 0's block, which all ranks have
+/* Loads the BLAS with the number in rank 0's block, which all ranks have
  * mapped, or in this rank's own block if the world has no other rank. */
 static symmcoll_status_t load_agreed(
     struct symc_blas *blas, const struct symmcoll_world *world)
@@ -264,9 +264,9 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
     symc_group_enter(group);
     begun->cancel = symc_cancel_disable();
     status = find(group, &begun->fused);
+    /* The refusal is published in collectives only, which the other ranks call too. */
     if (status == SYMMCOLL_OK)
         status = enter(begun->fused, name);
-    /* collectives only: the other ranks make the call, too */
     else if (kind != SYMC_SYMM_WAIT_VALUE)
         status = publish_refusal(group, &begun->options, status);
     if (status != SYMMCOLL_OK) {

@@ -63,7 +63,8 @@ symmcoll_status_t symmcoll_broadcast_object_list(struct symmcoll_group *group,
 
 /* ---- scatter ---- */
 
-/* What the root scatters: the greatest length, and all objects padded to it. */
+/* Data that the root scatters: the greatest length, and all objects padded to
+ * it. */
 struct parts {
     int64_t longest; /* -1: there is an object that cannot be sent */
     int64_t *lengths;

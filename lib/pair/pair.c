@@ -395,8 +395,8 @@ static symmcoll_status_t start_parts(struct symc_batch *batch, uint64_t *number)
         part->pair.space = space;
         part->pair.end = end_part;
         status = start(group, &part->pair, &part->entry);
+        /* Never the last one: the start is counted too. */
         if (status != SYMMCOLL_IN_PROGRESS)
-            /* never the last: the start is counted too */
             is_last(batch, status);
     }
     return SYMMCOLL_OK;

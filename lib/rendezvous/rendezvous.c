@@ -296,7 +296,7 @@ static const char *find_attempt(void)
     return attempt != NULL ? attempt : "0";
 }
 
-/* Opens the TCP store. Its prefix has the world's name and the attempt, so that
+/* Opens the TCP store. Its job has the world's name and the attempt, so that
  * the keys of an earlier attempt are not seen. */
 static symmcoll_status_t open_tcp(
     struct opening *opening, struct symmcoll_store **store)

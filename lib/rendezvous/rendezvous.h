@@ -39,9 +39,9 @@ struct symc_rendezvous {
  * env:// needs no store: `name` is a hash of uid, job, MASTER_ADDR,
  * MASTER_PORT, attempt and the world's name. Under mpirun and srun, which set
  * no MASTER_ADDR, the job's name takes its place. With a store (file://,
- * tcp://, or the caller's) rank 0 makes a random name and publishes it with its
- * node, and `store` is a view "default_pg" of it (R40). A rank on another node
- * gets an error that names both nodes.
+ * tcp://, a handler's or the caller's) rank 0 makes a random name and publishes
+ * it with its node, and `store` is a view "default_pg" of it (R40). A rank on
+ * another node gets an error that names both nodes.
  *
  * Errors: INVALID (names what is missing), TIMEOUT, UNSUPPORTED (a scheme),
  * SYSTEM, NO_MEMORY.

@@ -13,8 +13,8 @@ bool symc_rendezvous_wants_tcp(const struct symc_config *config);
 
 /*
  * Opens the store: at store.url, else at a place "host:port" that rank 0
- * serves. place NULL: MASTER_ADDR and store.port. job is the prefix of the
- * keys.
+ * serves. place NULL: MASTER_ADDR and store.port. job separates the
+ * keys from those of other jobs.
  *
  * Errors: INVALID, TIMEOUT, SYSTEM, UNSUPPORTED, NO_MEMORY.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The URL of a rendezvous: "env://", "file:///PATH", "tcp://HOST:PORT", each with
- * an optional "?rank=R&world_size=N" after it; or that of a registered handler,
- * which reads it itself.
+ * an optional "?rank=R&world_size=N" after it; or the URL of a registered handler,
+ * which parses it itself.
  */
 #ifndef SYMC_RENDEZVOUS_URL_H
 #define SYMC_RENDEZVOUS_URL_H

@@ -55,8 +55,8 @@ void symc_symm_log(
     symc_logf(&of->log, level, "%s", line);
 }
 
-/* Returns a buffer from whose context the backend takes the context of the new
- * memory: for pads, the data. */
+/* Returns a buffer in the context in which the backend has to allocate: for
+ * pads, the data. */
 static const void *find_buffer(const struct symc_allocation *allocation)
 {
     if (allocation->own != NULL)

@@ -28,7 +28,7 @@ static inline bool is_usable(const struct symmcoll_symm *handle,
 }
 
 /* Handles the calls that the fast path does not take: invalid ones, and those
- * on device memory, whose handles have no host channels. */
+ * on device memory, where handles have no host channels. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_symm *handle, int rank, int channel, enum symc_kind kind,
     double timeout)

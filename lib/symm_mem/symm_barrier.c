@@ -85,7 +85,7 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
 }
 
 /* Handles the calls that the fast path does not take: invalid ones, and those
- * on device memory, whose handles have no host channels. */
+ * on device memory, where handles have no host channels. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_symm *handle, int channel, double timeout)
 {

@@ -38,8 +38,8 @@ struct symc_symm {
     struct symc_left *left, *left_tail;
 };
 
-/* Context of a device to allocate in; NULL members leave the choice to the
- * backend. */
+/* A buffer and a stream of the device context in which memory has to be
+ * allocated; NULL: not given. */
 struct symc_near {
     const void *memory;
     void *stream;
@@ -509,7 +509,7 @@ symmcoll_status_t symc_symm_compare(
 
 /* ---- symm_rendezvous.c ---- */
 
-/* What a member brings to a rendezvous. */
+/* A member's part in a rendezvous. */
 struct symc_symm_offer {
     enum symc_kind kind;                /* the call */
     struct symc_allocation *allocation; /* referenced by the caller */

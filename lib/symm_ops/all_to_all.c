@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-to-all of pieces whose sizes are in symmetric memory, at once or by a
- * plan that is made once; and rows that each rank writes directly to their
- * places.
+ * All-to-all of pieces with sizes in symmetric memory, at once or by a plan
+ * that is made once; and rows that each rank writes directly to their places.
  */
 #include "base/cancel.h"
 #include "symm_ops/device_plan.h"
