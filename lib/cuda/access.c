@@ -105,7 +105,8 @@ static symmcoll_status_t write_word(const struct symc_cuda_group *group,
                                         access->value, access->out);
 }
 
-/* A wait for one peer ends only when that peer leaves, not when another member does. */
+/* Returns the group for the kernel of an access.  A wait for one peer ends only when that
+ * peer leaves, not when another member does. */
 static struct symc_device_group make_group(
     const struct symc_cuda_group *group, const struct symc_access *access)
 {
@@ -166,8 +167,8 @@ static symmcoll_status_t enqueue(struct symc_cuda_group *group,
 
 /* ---- one access ---- */
 
-/* The context must be current.  Sets the token (out) on an error as well, for the work
- * that may be on the stream already. */
+/* Enqueues an access.  Sets the token (out) on an error as well, for the work that may be
+ * on the stream already.  The context must be current. */
 static symmcoll_status_t enqueue_all(struct symc_cuda_group *group,
     const struct symc_access *access, bool captured,
     struct symc_cuda_token **token)

@@ -19,7 +19,7 @@ static symmcoll_status_t enter(
     return symc_cuda_enter_or_fail(&compute->context, compute->fail, entered);
 }
 
-/* The context must be current. */
+/* Closes the handle, the streams and the event.  The context must be current. */
 static void close_parts(struct symc_cuda_compute *compute)
 {
     const struct symc_cuda *cuda = compute->context.cuda;
@@ -33,8 +33,9 @@ static void close_parts(struct symc_cuda_compute *compute)
         cuda->stream_destroy(compute->beside_captured);
 }
 
-/* The side streams have the highest priority: as multiprocessors become free, blocks of
- * barriers are placed before the waiting blocks of products. */
+/* Creates the side streams and the event.  The streams have the highest priority: as
+ * multiprocessors become free, blocks of barriers are placed before the waiting blocks of
+ * products. */
 static struct symc_cuda_called make_streams(struct symc_cuda_compute *compute)
 {
     static const char create[] = "cuStreamCreateWithPriority";

@@ -45,8 +45,9 @@ void symc_cuda_aside_close(struct symc_cuda_group *group)
     order->passing = NULL;
 }
 
-/* One event is enough: a wait covers the event's record at the time when it is enqueued,
- * and operations are enqueued one at a time. */
+/* Lets a stream wait for the work enqueued on another.  One event is enough: a wait
+ * covers the event's record at the time when it is enqueued, and operations are enqueued
+ * one at a time. */
 symmcoll_status_t symc_cuda_order_after(
     const struct symc_cuda_group *group, CUstream later, CUstream earlier)
 {

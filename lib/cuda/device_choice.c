@@ -114,9 +114,9 @@ static uint64_t divide_up(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* One thread per vector, up to the limit of blocks.  A small size takes few threads, but
- * at least one per rank.  Packets differ: a packet is always written by the same
- * thread. */
+/* Returns the grid for a size: one thread per vector, up to the limit of blocks.  A small
+ * size takes few threads, but at least one per rank.  Packets differ: a packet is always
+ * written by the same thread. */
 struct symc_grid symc_cuda_grid(const struct symc_cuda_limits *limits,
     enum symc_kernel kernel, int size, uint64_t nbytes)
 {

@@ -108,8 +108,9 @@ static void fill_slots(struct symc_cuda_moves *moves, uint64_t at,
     }
 }
 
-/* No other member uses this one's staging at that time: an earlier kernel ended only when
- * no member read it any more. */
+/* Copies the elements of all members into this member's staging, and reduces them there.
+ * No other member uses the staging at that time: an earlier kernel ended only when no
+ * member read it any more. */
 void symc_cuda_move_reduce_copies(
     void *state, size_t at, size_t count, void *out)
 {

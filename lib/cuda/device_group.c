@@ -25,7 +25,7 @@
 
 /* ---- closing ---- */
 
-/* The context must be current. */
+/* Frees all that the group has in its context, which must be current. */
 static void free_parts(struct symc_cuda_group *group)
 {
     symc_cuda_windows_close(group, CLOSE_NS);
@@ -96,8 +96,8 @@ static symmcoll_status_t take_words(struct symc_cuda_group *group)
                                       "%s for words of kernels", called.name);
 }
 
-/* The context must be current.  An error before or between the collective calls reaches
- * the other members in their next one. */
+/* Opens the parts of a group.  An error before or between the collective calls reaches
+ * the other members in their next one.  The context must be current. */
 static symmcoll_status_t open_parts(struct symc_cuda_group *group)
 {
     symmcoll_status_t status = symc_cuda_members_agree(group);

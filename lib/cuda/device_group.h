@@ -18,23 +18,22 @@
 
 /* Limits that are equal on all members: the least of their settings unless noted. */
 struct symc_cuda_limits {
-    uint64_t staging;          /* bytes of each member */
-    uint64_t packets_max;      /* reductions of up to these bytes: */
-    uint64_t one_shot_max;     /* by packets, in one shot, else in two */
-    uint64_t one_shot_max_two; /* one_shot_max for two ranks */
-    uint32_t blocks;           /* of a kernel that waits for members */
-    uint32_t groups;           /* at once on a device; the largest */
-    uint32_t multimem;         /* 1: a switch may reduce */
-    uint32_t multicast_blocks; /* of a kernel that uses multicast */
-    uint64_t
-        multimem_one_shot_max; /* bytes that a switch reduces in one shot */
-    uint32_t copy_engine;      /* 1: moves are copies by the driver */
-    uint64_t nccl_min;         /* bytes of a part for NCCL; the largest */
-    uint32_t nccl_sums;        /* 1: NCCL also sums floats */
-    uint32_t nccl_shared;      /* 1: also on devices that ranks share */
-    uint32_t nccl_windows;     /* 1: symmetric memory is registered */
-    uint32_t nccl_split;       /* 1: its subgroups split its communicator */
-    uint32_t nccl_shrink;      /* 1: a shrunk group shrinks it */
+    uint64_t staging;               /* bytes of each member */
+    uint64_t packets_max;           /* reductions of up to these bytes: */
+    uint64_t one_shot_max;          /* by packets, in one shot, else in two */
+    uint64_t one_shot_max_two;      /* one_shot_max for two ranks */
+    uint32_t blocks;                /* of a kernel that waits for members */
+    uint32_t groups;                /* at once on a device; the largest */
+    uint32_t multimem;              /* 1: a switch may reduce */
+    uint32_t multicast_blocks;      /* of a kernel that uses multicast */
+    uint64_t multimem_one_shot_max; /* bytes for a switch in one shot */
+    uint32_t copy_engine;           /* 1: moves are copies by the driver */
+    uint64_t nccl_min;              /* bytes of a part for NCCL; the largest */
+    uint32_t nccl_sums;             /* 1: NCCL also sums floats */
+    uint32_t nccl_shared;           /* 1: also on devices that ranks share */
+    uint32_t nccl_windows;          /* 1: symmetric memory is registered */
+    uint32_t nccl_split;            /* 1: subgroups split from it */
+    uint32_t nccl_shrink;           /* 1: a shrunk group shrinks it */
 };
 
 /* Blocks per multiprocessor of a kernel that waits for no member, at most: as many as fit
@@ -105,8 +104,7 @@ struct symc_cuda_order {
     CUstream last; /* of the latest operation; not dereferenced, as the program
                       may have destroyed it */
     unsigned long long last_id; /* the unique id of `last`; 0: unknown */
-    CUevent
-        event; /* of the latest operation's end; NULL: nothing to wait for */
+    CUevent event;              /* of its end; NULL: nothing to wait for */
     struct symc_cuda_token *unused;
     struct symc_cuda_token *taken;   /* for the call that is being enqueued */
     struct symc_cuda_token *started; /* running ones */
@@ -150,7 +148,7 @@ struct symc_cuda_group {
     struct symc_cuda_call launching; /* the call that is being enqueued */
     uint32_t numbered; /* of the latest call that was not captured */
     int64_t left_ns[SYMC_KERNEL_RANKS];  /* when a member's departure was first
-                                           seen; 0: it has not left */
+                                            seen; 0: it has not left */
     struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed yet */
     bool nccl_tells; /* as symc_nccl_tells_groups() returned */
     struct symc_cuda_comm
@@ -252,9 +250,9 @@ void symc_cuda_segment_close(struct symc_cuda_group *group);
 /* ---- device_first.c ---- */
 
 /*
- * If ranks are threads: uses each kind of kernel, copy and memset once on the group's
- * stream, and waits for them, before any member's operation begins.  The context must be
- * current and the kernels loaded.  Errors: those of symc_cuda_fail().
+ * Uses each kind of kernel, copy and memset once on the group's stream, and waits for
+ * them, before any member's operation begins; only if ranks are threads.  The context
+ * must be current and the kernels loaded.  Errors: those of symc_cuda_fail().
  */
 symmcoll_status_t symc_cuda_use_first(const struct symc_cuda_group *group);
 
@@ -306,9 +304,9 @@ symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token);
 
-/* The pair for an access, which is ordered by its stream alone.  symc_cuda_order_take()
- * takes a token first, so that nothing is enqueued without one; symc_cuda_order_beside()
- * records it.  Errors: NO_MEMORY, and those of symc_cuda_fail(). */
+/* Take and record the token of an access, which is ordered by its stream alone.  The
+ * token is taken first, so that nothing is enqueued without one.  Errors: NO_MEMORY, and
+ * those of symc_cuda_fail(). */
 symmcoll_status_t symc_cuda_order_take(
     struct symc_cuda_group *group, CUstream stream);
 symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,

@@ -25,8 +25,9 @@ struct symc_cuda_piece {
     uint64_t count;
 };
 
-/* If the driver copies for the operation, the elements are already in the staging.  With
- * parts of different sizes a member reduces as much of a piece as its own part has. */
+/* Launches a piece of a reduction.  If the driver copies for the operation, the elements
+ * are already in the staging.  With parts of different sizes a member reduces as much of
+ * a piece as its own part has. */
 symmcoll_status_t symc_cuda_launch_reduction(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,
     struct symc_cuda_piece piece, CUstream stream);
@@ -35,7 +36,8 @@ symmcoll_status_t symc_cuda_launch_move(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,
     struct symc_cuda_piece piece, CUstream stream);
 
-/* All members launch the same number of pieces: enough for the largest part of all. */
+/* Launches a piece of an exchange.  All members launch the same number of pieces: enough
+ * for the largest part of all. */
 symmcoll_status_t symc_cuda_launch_exchange(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_choice *choice,
     struct symc_cuda_piece piece, CUstream stream);
@@ -55,7 +57,8 @@ symmcoll_status_t symc_cuda_enqueue_copies(struct symc_cuda_group *group,
 
 /* ---- device_moves.c, device_symmetric.c: symmetric memory ---- */
 
-/* Errors: UNSUPPORTED, alike on all members (more pieces than the staging holds). */
+/* Checks that the staging holds the splits, and the plan, of an operation.  Errors:
+ * UNSUPPORTED, alike on all members. */
 symmcoll_status_t symc_cuda_check_moves(
     const struct symc_cuda_group *group, const struct symc_op *op);
 

@@ -9,13 +9,12 @@
 
 /* The data that each member contributes to the gather. */
 struct told {
-    unsigned char uuid[16]; /* of its device */
-    char
-        name[SYMC_CUDA_NAME_MAX]; /* of the device, as its process numbers it */
-    uint32_t share;               /* it may share the device */
-    uint32_t multicast;           /* its device and settings allow it */
-    uint32_t primary;             /* its context is the device's primary one */
-    uint32_t processors;          /* of the device */
+    unsigned char uuid[16];        /* of its device */
+    char name[SYMC_CUDA_NAME_MAX]; /* of the device, numbered by its process */
+    uint32_t share;                /* it may share the device */
+    uint32_t multicast;            /* its device and settings allow it */
+    uint32_t primary;              /* its context is the device's primary one */
+    uint32_t processors;           /* of the device */
     struct symc_cuda_limits limits;
 };
 

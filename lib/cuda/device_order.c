@@ -414,8 +414,9 @@ symmcoll_status_t symc_cuda_order_beside(struct symc_cuda_group *group,
                      "cuEventRecord on stream %p", (void *)stream);
 }
 
-/* INVARIANT: order->event belongs to a token whose end has not been detected; until then
- * the event is not recorded again. */
+/* Records the end of an operation, after which the next is ordered.  INVARIANT:
+ * order->event belongs to a token whose end has not been detected; until then the event
+ * is not recorded again. */
 symmcoll_status_t symc_cuda_order_end(struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_place place,
     struct symc_cuda_token **token)

@@ -35,7 +35,8 @@ static void follow(void *state)
     moves->joined = moves->status == SYMMCOLL_OK && other == moves->streams[1];
 }
 
-/* At its first use the side stream waits for the operation's stream. */
+/* Chooses the stream for the following work.  At its first use the side stream waits for
+ * the operation's stream. */
 static void set_stream(void *state, bool beside)
 {
     struct symc_cuda_moves *moves = state;

@@ -187,8 +187,8 @@ static symmcoll_status_t let_caller_wait(const struct symc_cuda_group *group,
     return status;
 }
 
-/* The context must be current.  An error of the driver concerns this rank alone, and
- * fails the group. */
+/* Starts an operation.  An error of the driver concerns this rank alone, and fails the
+ * group.  The context must be current. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {

@@ -18,8 +18,7 @@ symmcoll_status_t symc_cuda_segment_open(struct symc_cuda_group *group)
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_cuda_row_open(group, &own, what, &group->segment);
-    symc_cuda_physical_free(
-        &group->log, &own); /* the mappings keep the memory */
+    symc_cuda_physical_free(&group->log, &own); /* the mappings keep it */
     if (status != SYMMCOLL_OK)
         return status;
     /* Kernels must find no old signal or packet.  No member's kernel begins before all

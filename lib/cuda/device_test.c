@@ -194,8 +194,9 @@ void symc_cuda_abort(void *state)
     symc_cuda_try_abort_nccl(group);
 }
 
-/* If a kernel gave up, all others are aborted, and the failure is returned only once the
- * operation has ended: nothing writes to the caller's memory then. */
+/* Tests an operation.  If a kernel gave up, all others are aborted, and the failure is
+ * returned only once the operation has ended: nothing writes to the caller's memory
+ * then. */
 symmcoll_status_t symc_cuda_test(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
@@ -253,9 +254,10 @@ static bool ask_kernels(struct symc_cuda_group *group)
     return true;
 }
 
-/* A kernel that began late has time left when the operation has none.  The kernel that
- * answers may belong to an earlier operation that this one is ordered after: this one
- * then waits for the same member. */
+/* Aborts all kernels, and names the peer that one waited for.  A kernel that began late
+ * has time left when the operation has none.  The kernel that answers may belong to an
+ * earlier operation that this one is ordered after: this one then waits for the same
+ * member. */
 symmcoll_status_t symc_cuda_expire(void *state, void *token)
 {
     struct symc_cuda_group *group = state;

@@ -201,7 +201,8 @@ static symmcoll_status_t fill_table(
     return SYMMCOLL_OK;
 }
 
-/* Called with the lock held. */
+/* Opens the library, fills the table and initialises the driver.  Called with the lock
+ * held. */
 static symmcoll_status_t load(struct symc_cuda *table)
 {
     PFN_cuGetProcAddress_v12000 get = NULL;

@@ -48,8 +48,8 @@ static uint64_t count_loaded(void)
     return adds;
 }
 
-/* The loader wrote the entry earlier, under its locks, which ThreadSanitizer does not
- * see. */
+/* Returns whether this module is the last of the loader's list.  The loader wrote the
+ * entry earlier, under its locks, which ThreadSanitizer does not see. */
 __attribute__((no_sanitize("thread"))) static bool is_last(
     const struct link_map *own)
 {
@@ -118,9 +118,9 @@ static bool is_readable(const void *data)
            errno != EFAULT;
 }
 
-/* is_readable() with a cache of pages found readable, so that a call on host memory makes
- * no system call.  A cached page that was unmapped since counts as host memory, as it
- * would without the check. */
+/* Returns is_readable(), with a cache of pages found readable, so that a call on host
+ * memory makes no system call.  A cached page that was unmapped since counts as host
+ * memory, as it would without the check. */
 static bool was_readable(const void *data)
 {
     static _Atomic uintptr_t pages[PAGES]; /* of all threads; 0: empty */
@@ -243,9 +243,9 @@ static bool has(CUdeviceptr begin, size_t nbytes, const void *at)
     return (uintptr_t)at >= begin && (uintptr_t)at - begin < nbytes;
 }
 
-/* Several allocations may share a mapping, and a reservation may hold several mappings
- * with unmapped addresses between them: both extents are queried.  A driver that does not
- * know the attributes returns CUDA_ERROR_INVALID_VALUE. */
+/* Queries the extents of both allocation and mapping: several allocations may share a
+ * mapping, and a reservation may hold several mappings with unmapped addresses between
+ * them.  A driver that does not know the attributes returns CUDA_ERROR_INVALID_VALUE. */
 bool symc_cuda_find_whole(
     const void *first, const void *last, int16_t *device, bool *whole)
 {

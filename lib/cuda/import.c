@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-#define ALIGNMENT \
-    16 /* kernels check the alignment of one rank's address only */
+#define ALIGNMENT 16 /* bytes; kernels check it for one rank's address only */
 
 /* Checks that the address is in memory of the requested device, and aligned. */
 static symmcoll_status_t check_device(
@@ -125,7 +124,7 @@ static symmcoll_status_t take_legacy(const struct symc_memory_request *request,
                      (void *)(uintptr_t)begin);
 }
 
-/* The context must be current. */
+/* Takes over memory that the program has allocated.  The context must be current. */
 static symmcoll_status_t take(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {

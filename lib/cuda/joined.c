@@ -149,7 +149,8 @@ static symmcoll_status_t map_places(const struct symc_cuda_group *group,
     return symc_cuda_places_open(group, allocations, made->at, &made->places);
 }
 
-/* For a row only: all parts must begin at the same offset of their allocation. */
+/* Opens multicast memory for a row, in which all parts begin at the same offset of their
+ * allocation. */
 static symmcoll_status_t open_multicast(
     const struct symc_cuda_group *group, struct joined *made)
 {
@@ -252,7 +253,7 @@ symmcoll_status_t symc_cuda_tabulate(void *state,
     return status;
 }
 
-/* NCCL calls the driver in the current context. */
+/* Leaves the window of NCCL, which calls the driver in the current context. */
 static void leave_window(struct joined *left)
 {
     struct symc_cuda_entered entered;

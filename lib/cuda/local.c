@@ -312,7 +312,8 @@ static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
         &local->context, local->fail, stream, captured);
 }
 
-/* The event is destroyed at once: the wait for it has been enqueued. */
+/* Lets a stream wait for another's work.  The event is destroyed at once: the wait for it
+ * has been enqueued. */
 static symmcoll_status_t follow(void *state, void *stream, void *other)
 {
     struct symc_cuda_local *local = state;

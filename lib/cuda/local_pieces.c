@@ -13,7 +13,8 @@
 _Static_assert(sizeof(struct symc_bucket_args) <= ARGS_NBYTES,
     "the arguments of a launch have room for the pieces");
 
-/* If a chunk is one piece, each thread has all of its loads in flight. */
+/* Returns the grid for nbytes bytes.  If a chunk is one piece, each thread has all of its
+ * loads in flight. */
 static struct symc_grid find_grid(
     const struct symc_cuda_local *local, uint64_t nbytes)
 {

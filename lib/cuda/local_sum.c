@@ -74,9 +74,10 @@ static symmcoll_status_t launch(const struct symc_cuda_local *local,
 }
 
 /*
- * The kernel loads 16 bytes at once if the first array is 16-byte aligned: in a group's
- * memory the other array is then aligned, too.  Here it may not be; the first element is
- * then summed by itself, after which the first array is no longer aligned.
+ * Sums arrays.  The kernel loads 16 bytes at once if the first array is 16-byte aligned:
+ * in a group's memory the other array is then aligned, too.  Here it may not be; the
+ * first element is then summed by itself, after which the first array is no longer
+ * aligned.
  */
 static symmcoll_status_t add(const struct symc_cuda_local *local,
     CUstream stream, const struct symc_local_sum *sum)

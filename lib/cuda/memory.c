@@ -270,7 +270,7 @@ struct symc_extent symc_cuda_memory_extent(const void *memory)
         .nbytes = is_mapped ? physical->nbytes : 0};
 }
 
-/* The context must be current. */
+/* Creates, maps and zeroes symmetric memory.  The context must be current. */
 static symmcoll_status_t allocate(
     const struct symc_memory_request *request, struct symc_cuda_memory *memory)
 {

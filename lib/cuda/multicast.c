@@ -156,7 +156,7 @@ static bool import(const struct symc_cuda_group *group, int fd,
                "cuMulticastAddDevice");
 }
 
-/* Rank 0 sends its descriptor to all members, and each adds its device. */
+/* Imports the object that rank 0 has sent to all members, and adds this rank's device. */
 static symmcoll_status_t add(const struct symc_cuda_group *group,
     const struct told *all, struct symc_cuda_multicast *multicast, bool *right)
 {

@@ -13,9 +13,8 @@ struct symc_cuda_group;
 /* Zeroed: no object. */
 struct symc_cuda_multicast {
     CUmemGenericAllocationHandle object;
-    bool opened; /* object is valid */
-    CUdevice
-        bound; /* the device whose memory is bound; valid if nbytes is not 0 */
+    bool opened;    /* object is valid */
+    CUdevice bound; /* the device of the bound memory; if nbytes is not 0 */
     size_t nbytes;
     CUdeviceptr at; /* 0: it is not mapped */
 };

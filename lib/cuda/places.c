@@ -129,7 +129,8 @@ symmcoll_status_t symc_cuda_places_write(const struct symc_cuda_group *group,
 
 /* ---- closing ---- */
 
-/* If the context is gone, so is all that was opened in it. */
+/* Closes the opened allocations.  If the context is gone, so is all that was opened in
+ * it. */
 static void close_opened(
     struct symc_cuda_log *log, struct symc_cuda_places *places)
 {

@@ -43,7 +43,7 @@ static symmcoll_status_t map(const struct symc_cuda_group *group,
     return status;
 }
 
-/* from: a descriptor or a fabric handle. */
+/* Imports and maps a rank's memory.  from: a descriptor or a fabric handle. */
 static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, int rank, void *from,
     CUmemAllocationHandleType type, size_t nbytes, const char *what)
@@ -79,7 +79,8 @@ static symmcoll_status_t map_other(const struct symc_cuda_group *group,
         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, told->nbytes, what);
 }
 
-/* fds: NULL between threads, and if all members have fabric handles. */
+/* Maps the other ranks' memory.  fds: NULL between threads, and if all members have
+ * fabric handles. */
 static symmcoll_status_t map_others(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, struct told *all, const int *fds,
     const char *what)

@@ -55,7 +55,8 @@ static symmcoll_status_t enter(
 
 /* ---- opening and closing ---- */
 
-/* The stream has the highest priority: another rank may be waiting for its copies. */
+/* Creates the stream for copies.  It has the highest priority: another rank may be
+ * waiting for its copies. */
 static symmcoll_status_t make_stream(struct transfer *transfer)
 {
     const struct symc_cuda *cuda = transfer->context.cuda;
@@ -137,7 +138,7 @@ static void leave(void *state)
         symc_cuda_leave(&entered);
 }
 
-/* If the context is gone, so is all that was created in it. */
+/* Closes a transfer.  If the context is gone, so is all that was created in it. */
 static void close_transfer(void *state, bool keep)
 {
     struct transfer *transfer = state;
@@ -231,7 +232,7 @@ static struct symc_cuda_called make_opened(const struct transfer *transfer,
     return called;
 }
 
-/* Called with `making` held. */
+/* Allocates this rank's staging.  Called with `making` held. */
 static symmcoll_status_t make_own(struct transfer *transfer, size_t nbytes)
 {
     struct symc_staging made = {.at = 0};

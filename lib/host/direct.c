@@ -160,8 +160,8 @@ static symmcoll_status_t take_from_root(struct direct *direct)
     return SYMMCOLL_OK;
 }
 
-/* The root writes its share of the elements to all results, and each other rank reads the
- * rest: all copy the same number of bytes. */
+/* Broadcasts with the root: it writes its share of the elements to all results, and each
+ * other rank reads the rest, so that all copy the same number of bytes. */
 static symmcoll_status_t share_with_root(struct direct *direct)
 {
     const struct symc_host *host = direct->host;

@@ -333,8 +333,9 @@ static void place_own(struct symc_host *host, const struct symc_op *op)
         .out = info->out_parts == SYMC_ALL_PARTS ? part->out : op->out};
 }
 
-/* The fast path for the usual case: all ranks have named the same buffer for their
- * inputs, and the same one for their results. */
+/* Finds all buffers in the usual case, fast: all ranks have named the same symmetric
+ * buffer for their inputs, and the same one for their results.  Returns false
+ * otherwise. */
 static bool find_alike(struct symc_host *host, const struct symc_op *op,
     const struct symc_names *names)
 {

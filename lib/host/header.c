@@ -90,7 +90,7 @@ static bool may_end_later(const struct symc_host *host,
            op->timeout_ns > polling_ns;
 }
 
-/* The slow path of symc_host_wait(). */
+/* Waits in the slow path of symc_host_wait(). */
 static __attribute__((noinline)) symmcoll_status_t wait_long(
     struct symc_host *host, const struct symc_op *op, int peer, size_t counter,
     uint64_t target)

@@ -83,7 +83,7 @@ static inline void symc_host_finish(
 bool symc_host_has_missed(
     const struct symc_host *host, const struct symc_op *op);
 
-/* Counts that barrier as one that this rank has entered. */
+/* Counts a missed monitored barrier as one that this rank has entered. */
 void symc_host_pass_missed(struct symc_host *host);
 
 /* ---- header.c: header lines, waiting ---- */

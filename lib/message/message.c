@@ -295,7 +295,8 @@ symmcoll_status_t symc_pairs_attend(struct symc_pairs *pairs)
     return status;
 }
 
-/* Called by the copier's thread.  Does not count as a visit, as it comes only once. */
+/* Advances all sends and receives after copies; called by the copier's thread.  Counts as
+ * no visit, as that thread does not look again by itself. */
 static void take_copied(void *arg, bool settled)
 {
     struct symc_pairs *pairs = arg;

@@ -96,8 +96,7 @@ void symc_pair_withdraw(struct symc_pairs *pairs, struct symc_pair *pair)
         if (pair->copying != NULL)
             atomic_store_explicit(&peer->ring->written,
                 peer->base + SYMC_PAIR_TRANSFER - 1, memory_order_release);
-        peer->end =
-            peer->base; /* its area is free: it is not read to the end */
+        peer->end = peer->base; /* its area is free: the rest is not read */
         break;
     case SYMC_PAIR_POSTED:
         symc_pair_remove(&pairs->posted, pair);

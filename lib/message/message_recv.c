@@ -328,6 +328,7 @@ static inline bool is_wanted(
 }
 
 /*
+ * Receives the next message of a rank if it is small and matches.
  * INVARIANT: nothing is kept or waits that precedes the rank's next message, or could
  * match it: so this receive is the one that it matches, if any.  Any other case takes
  * the long way, which reports differences, keeps messages for others, and advances all.

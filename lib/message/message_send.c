@@ -158,7 +158,8 @@ static void publish(struct symc_pairs *pairs, struct symc_pair *pair)
     symc_pair_append(&peer->offered, pair);
 }
 
-/* INVARIANT: messages that wait for a slot are sent first: while there are any, no slot
+/* Sends a small message if a slot, and a block if needed, is known to be free.
+ * INVARIANT: messages that wait for a slot are sent first: while there are any, no slot
  * is known to be free (symc_pair_advance_sends()). */
 bool symc_pairs_send_small(struct symc_pairs *pairs, int rank,
     const struct symc_pair_envelope *envelope, const void *data, size_t nbytes)

@@ -68,7 +68,7 @@ static symmcoll_status_t fill_table(void *handle, struct symc_cublaslt *table)
     return SYMMCOLL_OK;
 }
 
-/* Called with the lock held. */
+/* Opens the library and fills the table.  Called with the lock held. */
 static symmcoll_status_t load(const char *path, struct symc_cublaslt *table)
 {
     void *handle = symc_library_open(&library.self, path);

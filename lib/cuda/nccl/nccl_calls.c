@@ -105,7 +105,8 @@ symmcoll_status_t symc_cuda_comm_exchange(struct symc_cuda_comm *comm,
 
 /* ---- while it runs ---- */
 
-/* Called with the lock held. */
+/* Returns OK or the error of running work, for which it stops the communicator.  Called
+ * with the lock held. */
 static symmcoll_status_t judge_running(struct symc_cuda_comm *comm)
 {
     enum symc_nccl_result found = SYMC_NCCL_SUCCESS, result;

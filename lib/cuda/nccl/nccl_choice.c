@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The choice of operations for NCCL: exchanges of parts whose sizes no single member
- * knows, and large operations whose results have the same bits as those of kernels; also
- * large sums of floats, whose bits may differ, if cuda.nccl_sums allows it.  The choice
- * depends only on the operation and on values that all members have agreed on, so all
- * members choose the same.
+ * The choice of operations for NCCL: exchanges with sizes of parts that no single member
+ * knows; large operations, if NCCL's results have the same bits as those of kernels; and,
+ * if cuda.nccl_sums allows other bits, large sums of floats.  The choice depends only on
+ * the operation and on values that all members have agreed on, so all members choose the
+ * same.
  */
 #include "cuda/device_choice.h"
 #include "cuda/nccl/nccl_run.h"

@@ -116,7 +116,8 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     return SYMMCOLL_OK;
 }
 
-/* The context must be current. */
+/* Makes the communicator and the windows that an operation needs.  The context must be
+ * current. */
 static symmcoll_status_t make_all(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_nccl *nccl,
     const struct symc_nccl_config *config)

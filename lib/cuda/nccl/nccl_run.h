@@ -90,8 +90,8 @@ bool symc_cuda_is_by_nccl(
 /* inside() of struct symc_coll_ops. */
 const char *symc_cuda_inside(void *state);
 
-/* The context must be current.  Errors: INVALID (the thread is in a group of calls),
- * those of symc_cuda_comm_exchange(). */
+/* Enqueues an operation with NCCL.  The context must be current.  Errors: INVALID (the
+ * thread is in a group of calls), those of symc_cuda_comm_exchange(). */
 symmcoll_status_t symc_cuda_enqueue_nccl(
     struct symc_cuda_group *group, const struct symc_op *op, CUstream stream);
 
