@@ -56,7 +56,7 @@ static symmcoll_status_t check_args(struct opening *opening)
             "world_size 0");
     if (args->world_size > 1 && symc_store_is_fake(args->store))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "init: expected a store that keeps what %d ranks set, found a fake "
+            "init: expected a store that keeps values of %d ranks, found a fake "
             "store; symmcoll_fake_world() makes one rank without the others",
             args->world_size);
     if (opening->name[0] == '\0' || strlen(opening->name) > WORLD_NAME_MAX)

@@ -35,7 +35,7 @@ symmcoll_status_t symc_file_lock(
                 SYMMCOLL_ERR_SYSTEM, errno, "file store: locking %s", path);
         if (symc_now_ns() >= deadline_ns)
             return symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                "file store: timeout: another process keeps %s locked", path);
+                "file store: timeout: another process has %s locked", path);
         nanosleep(&pause, NULL);
     }
     return SYMMCOLL_OK;

@@ -289,7 +289,7 @@ static symmcoll_status_t run_edit(
             if (status == SYMMCOLL_OK && !done &&
                 symc_now_ns() > call->deadline_ns)
                 status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                    "tcp store: timeout: other clients keep changing a key");
+                    "tcp store: timeout: other clients changed the key in each attempt");
         }
         return status;
     }

@@ -186,9 +186,9 @@ struct symmcoll_call {
     const char *label; /* shown in traces and messages; copied, 31 bytes kept */
     uint32_t flags;    /* no flags are defined: 0 */
     /* Out, set when the call returns: the sequence number, in its group, of the
-     * operation that the call started, also if the operation failed; with a work,
-     * the value of symmcoll_work_sequence().  0: no operation was started.  If
-     * the call started several operations: the number of the last one.  Not
+     * operation that the call started, also if the operation failed; with a
+     * work, the value of symmcoll_work_sequence().  0: no operation was started.
+     * If the call started several operations: the number of the last one.  Not
      * written if the arguments are refused.  NULL: not wanted. */
     uint64_t *sequence;
 };
