@@ -18,7 +18,8 @@
 
 #define NONE (-1)
 
-/* A stretch that is searched; its result is in the entry of the same index. */
+/* A stretch of a buffer that is searched; its result is in words->nans at the same
+ * index. */
 struct symc_cuda_nan {
     uint64_t count; /* elements */
     int part;       /* index in a list, or of several buffers; NONE: neither */

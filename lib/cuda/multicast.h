@@ -10,7 +10,7 @@
 
 struct symc_cuda_group;
 
-/* Zeroed: no object. */
+/* A multicast object and its mapping.  Zeroed: none. */
 struct symc_cuda_multicast {
     CUmemGenericAllocationHandle object;
     bool opened;    /* object is valid */

@@ -11,7 +11,7 @@
 
 struct symc_cuda_group;
 
-/* Zeroed: no memory is opened. */
+/* The opened allocations and the table.  Zeroed: none. */
 struct symc_cuda_places {
     struct symc_cuda_context context; /* in which allocations are opened */
     CUdeviceptr

@@ -11,7 +11,7 @@
 
 struct symc_cuda_group;
 
-/* Zeroed: no row. */
+/* The row's reserved addresses and mappings.  Zeroed: none. */
 struct symc_cuda_row {
     CUdeviceptr base; /* 0: no addresses are reserved */
     size_t stride;

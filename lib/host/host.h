@@ -40,12 +40,12 @@ struct symc_host {
     struct symc_doorbell **doorbells;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
-    bool captured; /* a member captures the latest operation on other memory */
+    bool captured; /* a member captures the latest non-host operation */
     struct symc_placement placement; /* of the operation `placed` */
     uint64_t placed; /* the operation with this placement; 0: none */
     bool alike;      /* it is the same on all members */
-    /* Elements of the largest part in the latest uneven operation on other memory, where
-     * each pair of ranks has its own count. */
+    /* Elements of the largest part in the latest uneven operation on non-host memory,
+     * where each pair of ranks has its own count. */
     uint64_t largest;
     bool *missing;
     struct symc_host_part *parts; /* of the current operation, by rank */
@@ -160,7 +160,7 @@ void symc_host_post(
 struct symc_reduction symc_host_reduction(
     struct symc_host *host, const struct symc_op *op);
 
-/* Keeps what another backend needs of the lines of an operation on other memory: the
+/* Keeps what another backend needs of the lines of an operation on non-host memory: the
  * factors, the placement, and whether a member captures it.  All lines must be there. */
 void symc_host_keep_told(struct symc_host *host, const struct symc_op *op);
 

@@ -37,7 +37,7 @@ static symmcoll_status_t run(struct symc_host *host, const struct symc_op *op,
     return symc_host_end_chunks(&chunks);
 }
 
-/* ---- on other memory ---- */
+/* ---- on non-host memory ---- */
 
 static uint64_t depth(const struct symc_host *host, const struct symc_op *op)
 {

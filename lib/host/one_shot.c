@@ -116,8 +116,8 @@ static void finish(
         fetch(host, op, &place);
 }
 
-/* Returns the bytes of one rank's contribution: 0 for other memory, which another backend
- * moves after the comparison here. */
+/* Returns the bytes of one rank's contribution: 0 for non-host memory, which another
+ * backend moves after the comparison here. */
 static inline size_t contribution(
     const struct symc_host *host, const struct symc_op *op)
 {
@@ -125,7 +125,8 @@ static inline size_t contribution(
                                           : 0;
 }
 
-/* Synchronises; for other memory the members compare the placement of their buffers. */
+/* Synchronises; for non-host memory the members compare the placement of their
+ * buffers. */
 static symmcoll_status_t synchronise(struct symc_host *host,
     const struct symc_op *op, const void *payload, size_t nbytes)
 {

@@ -49,7 +49,7 @@ static bool exchanges(const struct symc_kind_info *info)
            info->in_parts == SYMC_ALL_PARTS;
 }
 
-/* An operation on other memory is compared here like a small one, without data. */
+/* An operation on non-host memory is compared here like a small one, without data. */
 static const struct symc_algorithm algorithms[] = {
     {.name = "uneven",
         .help = "counts are compared in pairs; data beside them, or as below",

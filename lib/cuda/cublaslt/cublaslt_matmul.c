@@ -21,7 +21,7 @@ static const struct type types[] = {{SYMMCOLL_FLOAT32, SYMC_LT_F32, "float32"},
     {SYMMCOLL_FLOAT8_E4M3FN, SYMC_LT_E4M3, "float8_e4m3fn"},
     {SYMMCOLL_FLOAT8_E5M2, SYMC_LT_E5M2, "float8_e5m2"}};
 
-/* Returns NULL if cuBLASLt has no such type. */
+/* Returns the type of cuBLASLt for an element type; NULL if there is none. */
 static const struct type *find_type(enum symmcoll_dtype dtype)
 {
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

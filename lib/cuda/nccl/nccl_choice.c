@@ -88,8 +88,8 @@ static bool find_float(
     }
 }
 
-/* Only sums: NCCL's minimum and maximum may lose NaN.  NCCL takes a factor in the type of
- * the elements, which would round it to 16 bits. */
+/* Finds a reduction of floats: only sums, as NCCL's minimum and maximum may lose NaN.
+ * NCCL takes a factor in the type of the elements, which would round it to 16 bits. */
 static bool find_sum(const struct symc_op *op,
     const struct symc_cuda_elements *elements, enum symc_nccl_op *found)
 {

@@ -66,8 +66,9 @@ struct symc_nccl_comm **symc_cuda_keeper_expect_none(
 /* Takes the communicator that NCCL has made for the heir. */
 struct symc_nccl_comm *symc_cuda_keeper_settle(struct symc_cuda_keeper *keeper);
 
-/* The owner's last call; without an earlier request there is nothing to end.  Returns
- * whether the keeper ended within the timeout; otherwise it ends later. */
+/* Leaves the keeper to itself: the owner's last call.  Without an earlier request there
+ * is nothing to end.  Returns whether the keeper ended within the timeout; otherwise it
+ * ends later. */
 bool symc_cuda_keeper_leave(
     struct symc_cuda_keeper *keeper, int64_t timeout_ns);
 

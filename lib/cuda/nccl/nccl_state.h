@@ -74,8 +74,9 @@ bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns);
  * it, until it is closed. */
 bool symc_cuda_comm_end(struct symc_cuda_comm *comm, int64_t timeout_ns);
 
-/* After a call that makes a communicator from another has ended on all members: takes it,
- * unless the parent was aborted.  child: NULL if none was made for this rank. */
+/* Takes the communicator that a call has made from another one, after the call has ended
+ * on all members, unless the parent was aborted.  child: NULL if none was made for this
+ * rank. */
 symmcoll_status_t symc_cuda_comm_take_made(
     struct symc_cuda_comm *parent, struct symc_cuda_comm *child);
 
