@@ -36,8 +36,8 @@ static symmcoll_status_t inspect(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* Warns, once per world, of data that is not searched although the setting asks
- * for it. */
+/* Warns, once per world, of data that is not searched although the setting
+ * requires it. */
 static void tell_unsearched(
     struct symmcoll_group *group, const struct symc_op *op)
 {

@@ -99,7 +99,7 @@ void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns);
 /* Layout of a rank's memory: consecutive parts. The parts that others access
  * come first. */
 struct symc_fused_room {
-    size_t nbytes; /* bytes of the parts so far */
+    size_t nbytes; /* bytes of the parts added */
     bool overflow; /* the sum does not fit in size_t */
 };
 

@@ -78,7 +78,7 @@ struct symc_fused {
     struct symc_matmul matmul;
     struct symc_scratch scratch[SYMC_FUSED_SCRATCHES];
     struct symc_fused_memory memory;
-    struct symc_fused_device *device; /* NULL: not used so far */
+    struct symc_fused_device *device; /* NULL: not used yet */
     const struct symc_shared *shared; /* memory that holds this rank's chunks */
     struct symc_fused_word mine;
     struct symc_fused_word *all; /* words of every rank */

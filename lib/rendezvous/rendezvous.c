@@ -207,7 +207,7 @@ static symmcoll_status_t check_port(void)
 
 /*
  * Derives the rendezvous' name, which is the same in all ranks of a job and in
- * no other job. It is no secret: the server checks who connects.
+ * no other job. It is no secret: the server checks the connecting process.
  */
 static symmcoll_status_t derive_rendezvous(struct opening *opening)
 {

@@ -108,7 +108,7 @@ void symc_shares_end(struct symc_symm *symm);
 /* ---- share_await.c: waiting for device operations; under the lock ---- */
 
 /*
- * Waits until no operation that this rank has enqueued so far in the share's
+ * Waits until no operation that this rank has already enqueued in the share's
  * group can use its memory. By then an operation with a deadline has ended or
  * has been aborted; one without has had the timeout of its call. The lock is
  * released during the wait, and the share holds one more reference.

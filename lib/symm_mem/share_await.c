@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Waiting for device operations before memory is left: all that this rank has
- * enqueued so far in a group that has joined the memory, whichever memory they
+ * enqueued by then in a group that has joined the memory, whichever memory they
  * use.
  *
  * A caller that cannot return a status leaves the memory later, instead of

@@ -62,7 +62,7 @@ struct symmcoll_symm_pool {
     size_t pad_nbytes; /* of each allocation */
     enum symmcoll_device device;
     int device_index;
-    uint64_t count; /* allocations made so far */
+    uint64_t count; /* number of allocations made */
 };
 
 struct symc_allocation {
@@ -186,7 +186,7 @@ struct symmcoll_symm {
     size_t nbytes; /* bytes from the address on */
     size_t offset; /* offset of the address in the allocation */
     size_t pad_nbytes;
-    /* number of all_reduces so far; see symm_ops/all_reduce.c */
+    /* successful intra-node all_reduces; see symm_ops/all_reduce.c */
     _Atomic uint64_t intra_node;
     struct symc_share *share;
     struct symmcoll_symm *next; /* next handle of the share */
