@@ -113,6 +113,8 @@ static symmcoll_status_t join_again(struct symc_bootstrap_joiner *joiner)
     close(joiner->fd);
     joiner->fd = -1;
     joiner->lent = false;
+    if (symc_bootstrap_has_ended(joiner))
+        return symc_bootstrap_fail_ended();
     if (symc_now_ns() >= joiner->args->deadline_ns)
         return symc_bootstrap_fail_unreached(joiner, 0);
     symc_bootstrap_pause(joiner, 0);
@@ -187,9 +189,11 @@ static symmcoll_status_t receive_answer(struct symc_bootstrap_joiner *joiner)
         status = symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
             "init: this rank's connection to the bootstrap server");
     } else if (error != 0) {
-        /* Rank 0's server stays until threads have received what it sends
-         * them. */
-        joiner->lent = joiner->lent && joiner->args->server != NULL;
+        /* Rank 0's server stays until threads have received what it sends them,
+         * or until some time after the deadline. */
+        joiner->lent =
+            joiner->lent && (joiner->args->server != NULL ||
+                                symc_now_ns() >= joiner->args->deadline_ns);
         status = joiner->args->server == NULL
                      ? symc_fail(SYMMCOLL_ERR_PEER,
                            "init: rank 0 (%s) died or gave up during init",

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define POLL_MS 100
+#define THREADS_WAIT_NS (10 * SYMC_NS_PER_S)
 
 /* Flag of close_range(), Linux 5.9; the C library's headers may be older. */
 #define RANGE_UNSHARE 2u
@@ -83,6 +84,15 @@ static symmcoll_status_t open_server(struct symc_bootstrap_thread *server)
     return status;
 }
 
+/* Returns whether threads of this process are still to take their answers, which
+ * are waited for some time beyond the deadline. */
+static bool waits_for_threads(const struct symc_bootstrap_thread *server)
+{
+    return symc_bootstrap_answers_threads(server->server) &&
+           symc_now_ns() <
+               symc_deadline_ns(server->deadline_ns, THREADS_WAIT_NS);
+}
+
 static void serve(struct symc_bootstrap_thread *server)
 {
     for (;;) {
@@ -91,7 +101,7 @@ static void serve(struct symc_bootstrap_thread *server)
             .fd = symc_bootstrap_fd(server->server), .events = POLLIN};
         bool near;
 
-        if (until != 0 && !symc_bootstrap_answers_threads(server->server) &&
+        if (until != 0 && !waits_for_threads(server) &&
             (symc_now_ns() >= until || !symc_bootstrap_busy(server->server)))
             return;
         /* When all ranks have joined, the end is near and may not wake this
