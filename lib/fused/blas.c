@@ -22,6 +22,10 @@ static bool find(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
+/* Protects the process's environment during a load, and makes ranks that are
+ * threads measure once. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
 /* Loads a candidate; returns NULL if it has CBLAS, else the reason why it is
  * unusable. */
 static const char *load(
@@ -47,8 +51,11 @@ symmcoll_status_t symc_blas_load(struct symc_blas *blas, const char *setting)
     *blas = (struct symc_blas){.sgemm = NULL};
     if (strcmp(setting, "none") == 0)
         return SYMMCOLL_OK;
-    if (symc_blas_parse(name, memory, sizeof(memory), &candidate))
+    if (symc_blas_parse(name, memory, sizeof(memory), &candidate)) {
+        pthread_mutex_lock(&loading);
         reason = load(blas, &candidate);
+        pthread_mutex_unlock(&loading);
+    }
     if (reason == NULL || setting[0] == '\0')
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_CONFIG,
@@ -98,21 +105,18 @@ static uint32_t agree(_Atomic uint32_t *agreed, const struct symc_log *log)
 symmcoll_status_t symc_blas_load_agreed(struct symc_blas *blas,
     _Atomic uint32_t *agreed, const struct symc_log *log)
 {
-    /* Protects the process's environment during a load, and makes ranks that
-     * are threads measure once. */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct symc_blas_candidate candidate;
     const char *reason = NULL;
     uint32_t number;
 
     *blas = (struct symc_blas){.sgemm = NULL};
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&loading);
     number = agree(agreed, log);
     if (number != NONE_FOUND) {
         candidate = symc_blas_candidate((int)number - 1);
         reason = load(blas, &candidate);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&loading);
     if (number == NONE_FOUND)
         return symc_blas_load(blas, "");
     if (reason == NULL)
