@@ -210,7 +210,7 @@ static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
     struct symc_callbacks *callbacks = &group->world->origin->callbacks;
     bool inside = symc_callbacks_inside(callbacks);
 
-    do {
+    for (;;) {
         if (!symc_queue_drain(group->queue, deadline_ns) ||
             !symc_group_drain_pairs(group, deadline_ns) ||
             !symc_group_drain_calls(group, deadline_ns))
@@ -219,8 +219,12 @@ static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
             symc_callbacks_run_queue(callbacks, group->queue);
         else if (!symc_callbacks_drain(callbacks, group->queue, deadline_ns))
             return "callbacks";
-    } while (!is_over(group));
-    return NULL;
+        if (is_over(group))
+            return NULL;
+        /* Callbacks may start operations without end. */
+        if (symc_now_ns() >= deadline_ns)
+            return "operations";
+    }
 }
 
 symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
