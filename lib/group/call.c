@@ -77,12 +77,15 @@ symmcoll_status_t symc_group_read_call(
         status = read_stream(op, call->stream);
     if (status != SYMMCOLL_OK)
         return status;
+    status = symc_timeout_read(symc_kind_name(op->kind), call->timeout,
+        op->timeout_ns, &op->timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (call->sequence != NULL)
         *call->sequence = 0;
     if (call->label != NULL)
         strncpy(op->label, call->label, sizeof(op->label) - 1);
-    return symc_timeout_read(symc_kind_name(op->kind), call->timeout,
-        op->timeout_ns, &op->timeout_ns);
+    return SYMMCOLL_OK;
 }
 
 void symc_group_put_sequence(const struct symmcoll_call *call,

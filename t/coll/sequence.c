@@ -374,6 +374,18 @@ static int none_is_stored_in_a_failed_group(
     return right;
 }
 
+static int refused_calls_store_none(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_call call = SYMMCOLL_CALL_INIT;
+    uint64_t number = 77;
+
+    (void)rank;
+    call.sequence = &number;
+    call.timeout = NAN;
+    return symmcoll_barrier(group, &call, NULL) == SYMMCOLL_ERR_INVALID &&
+           number == 77;
+}
+
 /* A program that was built before the number came to be. */
 static int shorter_calls_are_left(struct symmcoll_group *group, int rank)
 {
@@ -394,7 +406,7 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(22);
+    plan(24);
     done = mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE,
         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     both(3, each_call_takes_one,
@@ -420,6 +432,7 @@ int main(void)
         "a call with a work stores its number where it is asked for");
     both(2, none_is_stored_in_a_failed_group,
         "a call in a group that has failed stores 0, and its work has none");
+    both(2, refused_calls_store_none, "a refused call stores no number");
     both(2, shorter_calls_are_left,
         "a call of an older program, which lacks the number, is accepted");
     return done_testing();
