@@ -26,7 +26,7 @@ struct symc_symm {
     struct symc_extension extension;
     struct symmcoll_world *world;
     pthread_mutex_t lock; /* protects the members below and the lists in them */
-    /* not yet freed, and all that have an id */
+    /* not freed, or kept for their id or by their pool */
     struct symc_allocation *allocations;
     struct symc_share *shares; /* every share that has not been deallocated */
     struct symmcoll_symm_pool *pools;
