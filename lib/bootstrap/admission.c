@@ -142,6 +142,7 @@ static const char *check_kinds(
     return NULL;
 }
 
+/* Adds a name to the list of completed rendezvous. */
 static void note_complete(
     struct symc_bootstrap_server *server, const char *name)
 {
@@ -156,6 +157,7 @@ static void note_complete(
         server->completed_count++;
 }
 
+/* Reports a completed rendezvous to the launcher. */
 static void announce(struct symc_bootstrap_server *server,
     const struct symc_bootstrap_rendezvous *rendezvous)
 {
@@ -377,6 +379,7 @@ void symc_bootstrap_fail_late(
     }
 }
 
+/* Drops a client that has its answer; the last one ends the rendezvous. */
 static void finish_client(
     struct symc_bootstrap_server *server, struct symc_bootstrap_client *client)
 {

@@ -132,6 +132,8 @@ static int send_parcel(struct state *state, int rank)
     }
 }
 
+/* Sends the parcels that have not been sent, as far as the sockets have
+ * space. */
 static symmcoll_status_t send_parcels(struct state *state)
 {
     for (int r = 0; r < state->exchange->size; r++) {
@@ -221,6 +223,7 @@ static void take_parcels(
     }
 }
 
+/* Receives what has arrived, and takes the parcels of this exchange. */
 static symmcoll_status_t receive_parcels(
     struct symc_bootstrap_inbox *inbox, struct state *state)
 {

@@ -173,6 +173,7 @@ static bool maps_all_ids(void)
            count >= ALL_IDS;
 }
 
+/* Returns whether a user is shown as the overflow id. */
 static bool is_overflow(uid_t uid)
 {
     char text[32];

@@ -76,6 +76,7 @@ static void return_offers(struct symc_bootstrap_offer *all,
     }
 }
 
+/* Maps or borrows the offers of all other ranks. */
 static symmcoll_status_t take_offers(const struct symc_bootstrap_args *args,
     struct symc_bootstrap_offer *all, bool threads, struct symc_peer *peers)
 {

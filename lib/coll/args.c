@@ -180,6 +180,7 @@ static struct extents find_extents(
         in, in + symc_op_in_nbytes(&one, group->size)};
 }
 
+/* Returns whether two ranges overlap; an empty one overlaps none. */
 static bool cross(
     const char *a, const char *a_end, const char *b, const char *b_end)
 {
@@ -406,6 +407,8 @@ static __attribute__((noinline)) symmcoll_status_t look(
                : status;
 }
 
+/* Returns whether an op needs the checks of look(): NaN, or memory of
+ * devices. */
 static inline bool is_to_be_looked_at(
     const struct symmcoll_world *world, const struct symc_op *op)
 {

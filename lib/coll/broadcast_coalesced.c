@@ -135,6 +135,7 @@ static void copy_bundle(const struct request *request,
     }
 }
 
+/* Starts the broadcast of a bundle, which the root packs first. */
 static symmcoll_status_t start(
     const struct request *request, struct flight *flight)
 {

@@ -59,6 +59,7 @@ static symmcoll_status_t compare(
     return SYMMCOLL_OK;
 }
 
+/* Keeps an operation in the region of this thread. */
 static symmcoll_status_t keep(struct symc_region *region,
     const struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work)

@@ -24,6 +24,7 @@ static int count_ranges(const struct side *side, int size)
     return side->list != NULL ? size : 1;
 }
 
+/* Returns one range of a side, and its bytes. */
 static const char *range_at(
     const struct side *side, int index, size_t elem, size_t *nbytes)
 {

@@ -109,6 +109,7 @@ static symmcoll_status_t refuse_op(const struct symmcoll_adjoint *adjoint)
         name != NULL ? name : "another operation");
 }
 
+/* Describes the backward call for a kind of forward call. */
 static symmcoll_status_t choose_way(
     const struct symmcoll_adjoint *adjoint, struct symc_f_spec *spec)
 {

@@ -30,6 +30,8 @@ static size_t sum_splits(const size_t *splits, int size)
     return sum;
 }
 
+/* Sets the shape of a result with rows from all ranks, and checks the
+ * splits. */
 static symmcoll_status_t split_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
@@ -191,6 +193,7 @@ static symmcoll_status_t check_permutation(
     return SYMMCOLL_OK;
 }
 
+/* Prepares a permute as an uneven all_to_all in which one part is not empty. */
 static symmcoll_status_t ready_permute(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {

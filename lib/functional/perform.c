@@ -124,6 +124,7 @@ static symmcoll_status_t check_place(const struct symc_f_spec *spec,
     return symc_site_check(spec->name, spec->group, place);
 }
 
+/* Checks the memory and the layout of an input. */
 static symmcoll_status_t check_input(
     const struct symc_f_spec *spec, const struct symc_f_step *step)
 {
@@ -317,6 +318,7 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
     return symc_fail(status, "%s", detail);
 }
 
+/* Prepares all steps, and then starts their operations. */
 static symmcoll_status_t run_steps(
     const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
 {

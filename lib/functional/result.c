@@ -26,6 +26,8 @@ struct results {
 
 /* ---- table of a world ---- */
 
+/* Drops references of a result; the last one frees it, and the operation with
+ * its last result. */
 static void release(struct symc_f_result *result, int holders)
 {
     struct symc_f_operation *operation = result->operation;

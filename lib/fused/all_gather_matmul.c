@@ -187,6 +187,7 @@ static symmcoll_status_t take_memory(struct gather_matmul *it)
     return it->whole != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
+/* Gathers and multiplies in host memory. */
 static symmcoll_status_t run(
     struct gather_matmul *it, const struct symc_fused_call *begun)
 {

@@ -73,6 +73,7 @@ struct consumed {
     void *context;
 };
 
+/* Passes a shard to the caller's function. */
 static symmcoll_status_t use(void *context, int rank, const void *shard)
 {
     const struct consumed *consumed = context;
@@ -128,6 +129,7 @@ struct made {
     char *out;
 };
 
+/* Makes a chunk with the caller's function. */
 static symmcoll_status_t make(void *context, int rank, void *chunk)
 {
     struct made *made = context;
@@ -143,6 +145,7 @@ static symmcoll_status_t make(void *context, int rank, void *chunk)
                      (int)status, rank);
 }
 
+/* Copies the chunks of other ranks to the result. */
 static symmcoll_status_t take(void *context, const void *const *chunks)
 {
     struct made *made = context;

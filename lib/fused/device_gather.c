@@ -19,6 +19,7 @@ static int64_t depth_of(const struct device_gather *op)
     return op->it->last ? op->it->depth * op->size : op->it->depth;
 }
 
+/* Plans the product of one rank's rows with a matrix. */
 static symmcoll_status_t plan_part(struct device_gather *op, int index)
 {
     struct gather_matmul *it = op->it;
@@ -47,6 +48,7 @@ static symmcoll_status_t plan_part(struct device_gather *op, int index)
         &product, &factor->part, &op->workspace);
 }
 
+/* Plans the product of all rows with a matrix. */
 static symmcoll_status_t plan_whole(struct device_gather *op, int index)
 {
     struct gather_matmul *it = op->it;
@@ -71,6 +73,7 @@ static symmcoll_status_t plan_whole(struct device_gather *op, int index)
         &product, &factor->whole, &op->workspace);
 }
 
+/* Describes a matrix, and adds its packed copy and scales to the layout. */
 static void lay_out_b(
     struct device_gather *op, int index, struct symc_fused_room *room)
 {
@@ -93,6 +96,7 @@ static void lay_out_b(
         (size_t)(b->shape[0] * b->shape[1]), symmcoll_dtype_size(b->dtype));
 }
 
+/* Checks what 8-bit floats require on a device. */
 static symmcoll_status_t check_scaled(const struct device_gather *op)
 {
     const struct gather_matmul *it = op->it;
@@ -135,6 +139,7 @@ static void lay_out_scales(
                   room, symc_fused_scales_pitch(it->rows), (size_t)op->size);
 }
 
+/* Lays out the memory and plans the products. */
 static symmcoll_status_t prepare(
     struct device_gather *op, struct symc_fused_room *room)
 {

@@ -10,6 +10,7 @@
 
 /* ---- unsupported forms ---- */
 
+/* Returns whether cuBLASLt multiplies a type of 8-bit floats. */
 static bool is_multiplied(enum symmcoll_dtype dtype)
 {
     return dtype == SYMMCOLL_FLOAT8_E4M3FN || dtype == SYMMCOLL_FLOAT8_E5M2;

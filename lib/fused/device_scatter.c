@@ -84,6 +84,7 @@ static bool rows_are_at_lines(const struct device_scatter *op)
                symc_fused_is_at_line(symc_fused_scatter_rows(op, 1).data));
 }
 
+/* Checks what 8-bit floats require on a device. */
 static symmcoll_status_t check_scaled(const struct device_scatter *op)
 {
     const struct matmul_scatter *it = op->it;
@@ -132,6 +133,7 @@ static void lay_out_b(struct device_scatter *op, struct symc_fused_room *room)
             room, (size_t)(b->shape[0] * b->shape[1]), op->elem);
 }
 
+/* Adds the parts of memory to the layout, except scales and workspace. */
 static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
 {
     struct matmul_scatter *it = op->it;
@@ -153,6 +155,7 @@ static void lay_out(struct device_scatter *op, struct symc_fused_room *room)
         room, symc_fused_scatter_ends_in_out(op) ? 0 : op->part, 1);
 }
 
+/* Lays out the memory and plans the products. */
 static symmcoll_status_t prepare(
     struct device_scatter *op, struct symc_fused_room *room)
 {

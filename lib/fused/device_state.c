@@ -30,6 +30,7 @@ static void free_plan(
     free(plan);
 }
 
+/* Frees the plans beyond the PLANS_MOST used most recently. */
 static void forget_old(struct symc_fused_device *device)
 {
     struct symc_fused_plan **at = &device->plans;

@@ -94,6 +94,7 @@ static void take_tail(struct gathering *going, int rank, const void *chunk)
         what->tail_nbytes);
 }
 
+/* Stores a chunk in the result, and passes it to the caller's function. */
 static void consume(struct gathering *going, int rank, const void *chunk)
 {
     const struct symc_fused_gather *what = going->what;
@@ -119,6 +120,7 @@ static void consume_own(struct gathering *going)
     going->consumed = true;
 }
 
+/* Consumes the chunks of all ranks that have not been consumed. */
 static void consume_all(struct gathering *going, const void *const *chunks)
 {
     int size = going->fused->group->size, rank = going->fused->group->rank;
@@ -267,6 +269,8 @@ symmcoll_status_t symc_fused_all_gather(
 
 /* ---- chunks made for all ranks ---- */
 
+/* Makes the chunks of other ranks, or (own) this rank's; all of them in the
+ * first call if one function makes them all. */
 static symmcoll_status_t produce(const struct symc_fused *fused,
     const struct symc_fused_scatter *what, char *chunks, bool own)
 {

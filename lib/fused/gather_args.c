@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+/* Sets the shapes of all results, and allocates their memory. */
 static symmcoll_status_t shape_results(struct symmcoll_group *group,
     struct gather_matmul *it, const struct symmcoll_tensor *a_place,
     const struct symmcoll_tensor *places)
@@ -123,6 +124,7 @@ static symmcoll_status_t check_result(
     return symc_fused_check_apart(it->name, result, &other);
 }
 
+/* Checks that no result overlaps an operand or another result. */
 static symmcoll_status_t check_apart(const struct gather_matmul *it)
 {
     struct symc_fused_named result = {"a", -1, &it->gathered.tensor};

@@ -44,6 +44,7 @@ static void pack(const struct device_gather *op,
     moving->enqueue->strided(moving->state, &copy);
 }
 
+/* Packs the matrices that cuBLASLt cannot take as they are. */
 static void pack_all_b(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -174,6 +175,7 @@ static void multiply(const struct device_gather *op,
     }
 }
 
+/* Multiplies shard by shard, and copies the next shard at the same time. */
 static void move_in_parts(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -246,6 +248,7 @@ static void gather_by_kernel(
     moving->enqueue->launch(moving->state, &launch);
 }
 
+/* Gathers the shards by copies, between two barriers. */
 static void gather_by_copies(
     const struct device_gather *op, const struct symc_moving *moving)
 {
@@ -272,6 +275,7 @@ static bool is_by_kernel(const struct device_gather *op)
            (!it->scaled || it->scale.mode != SYMC_FUSED_SCALE_ROWS);
 }
 
+/* Gathers all shards first, and multiplies them at once. */
 static void move_whole(
     const struct device_gather *op, const struct symc_moving *moving)
 {

@@ -92,6 +92,8 @@ static bool has_strides(
     return true;
 }
 
+/* Checks that the caller's memory for a result has its place, type, shape and
+ * strides. */
 static symmcoll_status_t check_place(const char *where, const char *name,
     const struct symmcoll_tensor *place, const struct symmcoll_tensor *result)
 {
@@ -179,6 +181,7 @@ struct rows {
     int64_t strides[SYMMCOLL_MAX_DIMS];
 };
 
+/* Merges the leading dimensions of a tensor. */
 static struct rows merge_rows(const struct symmcoll_tensor *a)
 {
     struct rows rows = {.ndim = 0};
@@ -204,6 +207,7 @@ static struct rows merge_rows(const struct symmcoll_tensor *a)
     return rows;
 }
 
+/* Returns the longest dimension. */
 static int longest(const struct rows *rows)
 {
     int dim = rows->ndim - 1;
@@ -222,6 +226,7 @@ struct loop {
     const struct symc_matrix *b;
 };
 
+/* Multiplies for each index of the dimensions from d on. */
 static symmcoll_status_t multiply_each(
     const struct loop *loop, int d, int64_t a_at, int64_t c_at)
 {

@@ -124,6 +124,8 @@ static void *pack(struct symc_scratch *scratch, const struct symc_matrix *m)
     return at;
 }
 
+/* Makes an operand from a matrix: as it is, transposed if allowed, or
+ * packed. */
 static bool prepare(struct symc_scratch *scratch, const struct symc_matrix *m,
     bool transposes, struct operand *operand)
 {
@@ -191,6 +193,7 @@ static symmcoll_status_t multiply_plain(struct symc_matmul *matmul,
 
 /* ---- with BLAS ---- */
 
+/* Returns whether BLAS's int can hold a number. */
 static bool fits(int64_t number)
 {
     return number <= INT_MAX;
@@ -244,6 +247,7 @@ static struct symc_matrix part_of(const struct symc_matrix *c, int64_t row,
     return part;
 }
 
+/* Sets a result to zero. */
 static void clear(const struct symc_matrix *c)
 {
     size_t elem = symmcoll_dtype_size(c->dtype);

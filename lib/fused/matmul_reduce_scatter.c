@@ -160,6 +160,7 @@ static symmcoll_status_t produce_all(void *context, void *chunks)
 
 /* ---- sums ---- */
 
+/* Adds the chunks for this rank into the result, in rank order. */
 static symmcoll_status_t add_up(void *context, const void *const *chunks)
 {
     struct matmul_scatter *it = context;
@@ -191,6 +192,7 @@ static symmcoll_status_t add_up(void *context, const void *const *chunks)
     return SYMMCOLL_OK;
 }
 
+/* Selects the range of dim that is exchanged next. */
 static void set_block(struct matmul_scatter *it, int64_t first, int64_t part)
 {
     int64_t whole = it->out.tensor.shape[it->dim];
@@ -255,6 +257,7 @@ static int64_t find_block(const struct matmul_scatter *it)
     return rows > 0 && rows >= it->b.shape[0] ? block : whole;
 }
 
+/* Multiplies and exchanges in host memory, block by block. */
 static symmcoll_status_t run(struct matmul_scatter *it)
 {
     int64_t whole = it->out.tensor.shape[it->dim], block = find_block(it);

@@ -138,6 +138,7 @@ static int64_t place_of(int64_t row, int64_t block, int64_t blocks)
            inside / 32 * TILE_BLOCKS + block % TILE_BLOCKS;
 }
 
+/* Returns the scale of a row for a block. */
 static float scale_at(
     const uint8_t *scales, int64_t row, int64_t block, int64_t blocks)
 {

@@ -29,6 +29,7 @@ static enum symmcoll_dtype find_sent(const struct matmul_scatter *it)
                : it->sum;
 }
 
+/* Sets the shape of the result, and the types of sums. */
 static symmcoll_status_t shape_result(
     struct symmcoll_group *group, struct matmul_scatter *it)
 {

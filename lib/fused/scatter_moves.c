@@ -63,6 +63,7 @@ static void copy_scales(
         op->outer ? it->b.shape[1] : 1, own_at(op, op->b_scales_at));
 }
 
+/* Returns b as products take it; packs it first if necessary. */
 static const char *prepare_b(
     const struct device_scatter *op, const struct symc_moving *moving)
 {
@@ -133,6 +134,7 @@ static void make_part(const struct device_scatter *op,
     multiply(op, moving, op->plans[place], operands, op->part);
 }
 
+/* Returns the place of this rank's sums: the result, or memory of the group. */
 static void *sums_of(const struct device_scatter *op)
 {
     return symc_fused_scatter_ends_in_out(op) ? op->it->out.tensor.data
@@ -146,6 +148,8 @@ static size_t inbox_at(const struct device_scatter *op, int step)
     return op->slots_at + (size_t)(step % INBOXES) * op->pitch;
 }
 
+/* Multiplies part by part, each added to the sum received in the step
+ * before. */
 static void move_in_parts(
     const struct device_scatter *op, const struct symc_moving *moving)
 {

@@ -71,6 +71,7 @@ struct parts {
     char *packed;
 };
 
+/* Lists the lengths of the objects to scatter, and finds the greatest. */
 static void measure(struct symc_object_call *it,
     const struct symmcoll_object *ins, struct parts *parts)
 {
@@ -88,6 +89,7 @@ static void measure(struct symc_object_call *it,
     }
 }
 
+/* Packs the objects, each padded to the same length. */
 static void pack(struct symc_object_call *it, const struct symmcoll_object *ins,
     struct parts *parts, size_t padded)
 {

@@ -15,6 +15,7 @@
 
 /* ---- one operation ---- */
 
+/* Describes an operation of the group for symc_pairs_start(). */
 static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
     const struct symc_op *op)
 {
@@ -47,6 +48,7 @@ static int find_source(
                : -1;
 }
 
+/* Ends the recorder entry, and calls the hooks. */
 static void end_entry(struct symmcoll_group *group,
     const struct symc_pair *pair, struct symc_trace_entry *entry,
     symmcoll_status_t status)
@@ -84,6 +86,7 @@ struct blocking {
     char detail[SYMC_DETAIL_MAX]; /* set if another thread ends the operation */
 };
 
+/* Ends a blocking call; called by the thread that has completed it. */
 static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
 {
     struct blocking *call = (struct blocking *)pair;
@@ -158,6 +161,7 @@ static symmcoll_status_t run_blocking(
 
 /* ---- calls with a work ---- */
 
+/* Releases a work that has ended, so that the group may be released. */
 static void release_work(
     struct symmcoll_group *group, struct symmcoll_work *work)
 {
@@ -169,6 +173,7 @@ static void release_work(
     atomic_fetch_sub(&group->paired, 1);
 }
 
+/* Ends a work, with the sender of a received message. */
 static void end_work(struct symmcoll_group *group, struct symmcoll_work *work,
     symmcoll_status_t status)
 {
@@ -206,6 +211,7 @@ static struct symmcoll_work *make_work(
     return work;
 }
 
+/* Frees a work that has not been started. */
 static void drop_work(struct symmcoll_group *group, struct symmcoll_work *work)
 {
     symc_work_release(work);
@@ -344,6 +350,7 @@ static bool is_last(struct symc_batch *batch, symmcoll_status_t status)
     return atomic_fetch_sub(&batch->left, 1) == 1;
 }
 
+/* Ends a part or the start of a batch; the last one ends the batch. */
 static void end_some(struct symc_batch *batch, symmcoll_status_t status)
 {
     struct symmcoll_work *work = batch->work;

@@ -42,6 +42,7 @@ static inline bool is_usual(
                &group->queue->origin->callbacks, group->queue);
 }
 
+/* Records a send that has ended. */
 static void record(struct symmcoll_group *group, const void *buf,
     const struct symc_pair_envelope *envelope, size_t elem, int peer)
 {

@@ -190,6 +190,8 @@ static symmcoll_status_t import(const char *where,
 
 /* ---- choosing the memory ---- */
 
+/* Returns whether memory of that size comes from a memfd instead of the
+ * arena. */
 static bool wants_memfd(const struct symmcoll_world *world, size_t nbytes)
 {
     size_t page;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Checks the arguments that all calls on a pool have. */
 static symmcoll_status_t check(
     const char *where, const struct symmcoll_symm_pool *pool, const void *out)
 {

@@ -100,6 +100,7 @@ void symc_share_join(struct symc_share *share, struct symc_joined *joined,
     share->multicast = joined->multicast;
 }
 
+/* Returns whether the memory of a share has been left. */
 static bool is_gone(const struct symc_share *share)
 {
     return atomic_load(&share->shared.state) == SYMC_SHARED_GONE;
@@ -131,6 +132,8 @@ static void free_plans(struct symc_symm *symm, struct symc_share *share)
     }
 }
 
+/* Leaves the device memory of a share. What a backend may still use stays
+ * mapped. */
 static void leave_device(struct symc_share *share)
 {
     struct symc_symm *symm = share->allocation->home;
@@ -436,6 +439,7 @@ void symc_shares_cut(struct symc_symm *symm, struct symmcoll_group *group)
     }
 }
 
+/* Detaches a share and its handles from their group. */
 static void leave_group(struct symc_share *share)
 {
     cut(share);            /* for a share joined since symc_shares_cut() */

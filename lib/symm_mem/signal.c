@@ -10,6 +10,7 @@
  */
 #include "symm_mem/symm_mem.h"
 
+/* Returns the word of a pad that carries signals from source to destination. */
 static inline _Atomic uint32_t *find_slot(const struct symmcoll_symm *handle,
     int destination, int channel, int source)
 {
@@ -92,6 +93,7 @@ static __attribute__((noinline)) symmcoll_status_t put_later(
     return status;
 }
 
+/* Puts a signal; waits only if the slot is not free. */
 static inline __attribute__((always_inline)) symmcoll_status_t put_signal(
     struct symmcoll_symm *handle, enum symc_kind kind, int dst, int channel,
     double timeout)
@@ -140,6 +142,7 @@ static inline void take(
     symc_symm_notify(handle, src);
 }
 
+/* Waits for a signal after the first polls, and takes it. */
 static __attribute__((noinline)) symmcoll_status_t await_signal(
     struct symmcoll_symm *handle, int src, int channel, double timeout,
     _Atomic uint32_t *slot)

@@ -46,6 +46,7 @@ struct awaited {
     uint64_t count;
 };
 
+/* Returns whether a member has reached the barrier. */
 static bool has_arrived(void *arg)
 {
     const struct awaited *awaited = arg;

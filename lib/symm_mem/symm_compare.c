@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns a member's number. */
 static uint64_t value_of(const struct symc_symm_values *values, int member)
 {
     uint64_t value;

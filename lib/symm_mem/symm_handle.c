@@ -144,6 +144,7 @@ static symmcoll_status_t find_or_hold(struct symc_symm *symm,
     return status;
 }
 
+/* Drops the reference that find_or_hold() has added to an allocation. */
 static void let_go(struct symc_symm *symm, struct symc_allocation *held)
 {
     if (held == NULL)

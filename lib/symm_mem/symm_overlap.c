@@ -7,6 +7,7 @@
 #include "base/ranks.h"
 #include "symm_mem/symm_mem.h"
 
+/* Returns whether the memory to register overlaps a range. */
 static bool is_in(
     const struct symc_symm_request *request, const struct symc_extent *extent)
 {
@@ -24,6 +25,8 @@ static struct symc_extent find_extent(
                           : (struct symc_extent){.nbytes = 0};
 }
 
+/* Checks one allocation of this rank: its data, and what the backend has mapped
+ * for it. */
 static symmcoll_status_t check_allocation(
     const struct symc_symm_request *request, const struct symc_allocation *at)
 {
@@ -117,6 +120,7 @@ static symmcoll_status_t check_member(const struct symc_symm_request *request,
             &share->group->members.ranks, member, SYMC_NO_PID, who));
 }
 
+/* Checks everything that a share has mapped. */
 static symmcoll_status_t check_share(
     const struct symc_symm_request *request, const struct symc_share *share)
 {

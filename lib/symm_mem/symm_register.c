@@ -38,6 +38,7 @@ static symmcoll_status_t find_place(const struct symmcoll_world *world,
     return SYMMCOLL_OK;
 }
 
+/* Checks the arguments of a registration. */
 static symmcoll_status_t check(
     const void *data, size_t nbytes, const struct symmcoll_symm_args *args)
 {

@@ -289,6 +289,7 @@ static struct symmcoll_symm *renew_former(
     return handle;
 }
 
+/* Retires the former share that this rank has found, if any. */
 static void retire_former(struct symc_symm_rendezvous *rendezvous)
 {
     if (rendezvous->former == NULL)

@@ -123,6 +123,8 @@ struct wait {
     bool reached; /* kept from the last check: the word may change again */
 };
 
+/* Returns whether a wait can end: its event has happened, or the group is
+ * released. */
 static bool is_over(void *arg)
 {
     struct wait *wait = arg;

@@ -69,6 +69,8 @@ static void end_group(struct symc_symm_group *of)
     of->symm = NULL;
 }
 
+/* Called when the release of a group begins: lets no thread enter it any
+ * more. */
 static void cut_group(
     struct symc_group_extension *extension, struct symmcoll_group *group)
 {
@@ -81,6 +83,7 @@ static void cut_group(
     symc_symm_unlock(symm);
 }
 
+/* Called when a group is freed: ends its symmetric memory. */
 static void end_with_group(
     struct symc_group_extension *extension, struct symmcoll_group *group)
 {

@@ -85,6 +85,7 @@ static bool is_for_device(const struct symmcoll_group *group)
                slot->backend;
 }
 
+/* Allocates the memory of a workspace, where is_for_device() says. */
 static symmcoll_status_t allocate(
     struct symmcoll_group *group, size_t nbytes, void **data)
 {
@@ -147,6 +148,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     return symc_fail(status, "%s", detail);
 }
 
+/* Returns the workspace, after it has grown if it is too small. */
 static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
     size_t nbytes, int64_t deadline_ns, struct symmcoll_symm **handle)
 {

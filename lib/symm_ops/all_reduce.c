@@ -13,6 +13,7 @@
 
 /* ---- one shot ---- */
 
+/* Reduces all buffers into call->out. */
 static void reduce_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {

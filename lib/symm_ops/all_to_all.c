@@ -13,6 +13,7 @@
 
 /* ---- without a plan ---- */
 
+/* Verifies the splits of all ranks, on the host. */
 static symmcoll_status_t verify(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {
@@ -31,6 +32,7 @@ static void describe(const struct symc_symm_call *call,
     symc_device_plan_describe(call, call->more, NULL, launch);
 }
 
+/* Receives all pieces of this rank, and stores their sizes and places. */
 static void exchange_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -119,6 +121,8 @@ static symmcoll_status_t verify_plan(const struct symc_symm_call *call,
     return verify(call, moving, passed);
 }
 
+/* Lists the pieces that this rank receives, and the places of those that it
+ * sends. */
 static void plan_all(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -240,6 +244,7 @@ void symmcoll_symm_plan_free(struct symmcoll_symm_plan *plan)
     symc_cancel_restore(cancel);
 }
 
+/* Receives the pieces of a plan. */
 static void follow_plan(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {

@@ -68,6 +68,7 @@ static int root_of(const struct blocks *blocks, size_t i, int size)
     return blocks->roots != NULL ? blocks->roots[i] : (int)(i % (size_t)size);
 }
 
+/* Reduces the blocks of which this rank is the root. */
 static void reduce_own(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -133,6 +134,8 @@ static bool measure(size_t rows, size_t columns, size_t stride, size_t *count)
                symc_add(*count, columns, count));
 }
 
+/* Checks the stride of a matrix, and that it lies within the buffer; nbytes
+ * (out): from its first to its last element. */
 static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
     const char *where, size_t offset, size_t rows, size_t columns,
     size_t stride, size_t elem, size_t *nbytes)
@@ -152,6 +155,7 @@ static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
         handle, where, "the input", offset, count, elem, nbytes);
 }
 
+/* Checks the handle, and the number of blocks and their lists. */
 static symmcoll_status_t check_lists(const struct symmcoll_symm *handle,
     const char *where, size_t count, bool complete)
 {
@@ -229,6 +233,7 @@ static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
                : status;
 }
 
+/* Checks and runs a reduction of tiles. */
 static symmcoll_status_t reduce_tiles(const struct symc_symm_does *does,
     struct symmcoll_symm *handle, struct blocks *blocks, void *out,
     enum symmcoll_dtype dtype, symmcoll_op_t op,

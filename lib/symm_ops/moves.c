@@ -115,6 +115,7 @@ symmcoll_status_t symmcoll_symm_broadcast(struct symmcoll_symm *handle,
 
 /* ---- all_to_all ---- */
 
+/* Reads this rank's part of every rank's input. */
 static void pull_parts(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -170,6 +171,7 @@ symmcoll_status_t symmcoll_symm_all_to_all(struct symmcoll_symm *handle,
 
 /* ---- all_gather of unequal parts ---- */
 
+/* Writes this rank's part into all buffers. */
 static void push_part(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {
@@ -237,6 +239,7 @@ symmcoll_status_t symmcoll_symm_all_gather_offset(struct symmcoll_symm *handle,
 
 /* ---- permute ---- */
 
+/* Reads the input of the rank that sends to this one. */
 static void pull_one(
     const struct symc_symm_call *call, const struct symc_moving *moving)
 {

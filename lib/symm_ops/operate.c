@@ -29,6 +29,7 @@ _Static_assert(
  * above. */
 #define NUMBER_BITS 24
 
+/* Packs the number of the buffers in the group and the offset of the handle. */
 static uint64_t pack_handle(const struct symmcoll_symm *handle)
 {
     return handle->share->shared.number | (uint64_t)handle->offset
@@ -87,6 +88,7 @@ static symmcoll_status_t compare(const struct symc_moving *moving,
     return SYMMCOLL_OK;
 }
 
+/* Compares the calls of all ranks. */
 static symmcoll_status_t check(struct symc_mover *mover,
     const struct symc_moving *moving, const void *const *payloads)
 {

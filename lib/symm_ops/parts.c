@@ -9,6 +9,7 @@
 
 /* ---- reduce_scatter ---- */
 
+/* Checks the alignment of the input and of out. */
 static symmcoll_status_t check_reduced(const struct symmcoll_symm *handle,
     const char *where, size_t offset, const void *out,
     enum symmcoll_dtype dtype)

@@ -42,6 +42,7 @@ static size_t index_of(const struct symc_pieces *pieces, int expert)
            (size_t)expert;
 }
 
+/* Rounds rows up to a multiple of `to`, and to one multiple at least. */
 static size_t align(size_t rows, size_t to)
 {
     size_t aligned = (rows + to - 1) / to * to;
@@ -71,6 +72,7 @@ struct symc_pieces symc_pieces_of(const struct symc_symm_call *call,
         .count = symc_exchange_count(exchange, ranks)};
 }
 
+/* Returns the first row of a piece. */
 static size_t find_start(const int64_t *splits, size_t index)
 {
     size_t start = 0;
@@ -137,6 +139,8 @@ static symmcoll_status_t check_ranges(
     return SYMMCOLL_OK;
 }
 
+/* Checks that the ranges of an exchange lie in the buffers, and do not
+ * overlap. */
 static symmcoll_status_t check_places(const struct symmcoll_symm *handle,
     const char *where, const struct symc_exchange *exchange)
 {

@@ -56,6 +56,7 @@ struct rank {
 
 /* ---- one rank ---- */
 
+/* Waits until all threads exist; false: one could not be created. */
 static bool wait_for_gate(struct run *run)
 {
     bool open;
@@ -271,6 +272,7 @@ static symmcoll_status_t fail_run(const struct rank *ranks, int size)
         "threads_run: %d of %d ranks failed: %s", failed, size, text);
 }
 
+/* Stores the statuses of all ranks, and returns the one of the run. */
 static symmcoll_status_t judge(
     const struct rank *ranks, int size, symmcoll_status_t *statuses)
 {
