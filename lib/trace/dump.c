@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dump of a ring, in JSON or as a pickle, with the keys that readers of
- * torch.distributed's flight recorder expect: of their format 2.10, or of 2.2,
- * which has neither the status of groups nor threads.  What this library adds
- * (who wrote it and why) is under nccl_comm_state, where both versions have
- * free text.
+ * Dumps of a flight-recorder ring, in JSON or as a pickle, with the keys that
+ * readers of torch.distributed's flight recorder expect: format 2.10, or 2.2,
+ * which has neither group status nor thread names. This library's additions
+ * (rank, process and reason) are under nccl_comm_state, which is free text in
+ * both versions.
  */
 #include "devices/ras.h"
 #include "trace/emit.h"
@@ -21,10 +21,11 @@ struct dump {
     struct symc_emit emit;
     struct symc_trace_view view;
     const struct symc_trace_format *format;
-    bool newer; /* 2.10 */
+    bool newer; /* format 2.10 */
     size_t count;
     struct symc_trace_copy *entries;
-    bool shadowed[SYMC_TRACE_GROUPS]; /* groups whose name another one has */
+    /* groups with the name of another group */
+    bool shadowed[SYMC_TRACE_GROUPS];
 };
 
 static const char *const dtype_names[SYMMCOLL_DTYPE_COUNT] = {
@@ -104,7 +105,7 @@ static void put_shapes(struct dump *dump, const char *sizes_key,
 
 static const char *find_state_name(unsigned int state)
 {
-    /* A failed operation had started; "retired" tells that it has ended. */
+    /* A failed operation had started; "retired" says that it has ended. */
     return state == SYMC_TRACE_COMPLETED   ? "completed"
            : state == SYMC_TRACE_SCHEDULED ? "scheduled"
            : state == SYMC_TRACE_CAPTURED  ? "captured"
@@ -152,7 +153,7 @@ static void put_name(struct dump *dump, const struct symc_trace_copy *entry,
     put_text(dump, "profiling_name", name);
 }
 
-/* Which operation it is, and in which group. */
+/* Writes the record's numbers, its group and its name. */
 static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     const struct symc_trace_group_copy *group)
 {
@@ -172,7 +173,9 @@ static void put_identity(struct dump *dump, const struct symc_trace_copy *entry,
     put_name(dump, entry, group);
 }
 
-/* Making groups is an all_gather to readers, so what it is is said here. */
+/* Writes the label. Readers know the kinds without a sequence number by another
+ * name ("all_gather" for creating a group), so the label begins with the kind's
+ * own name. */
 static void put_label(struct dump *dump, const struct symc_trace_copy *entry)
 {
     const struct symc_kind_info *info = &symc_kinds[entry->kind];
@@ -188,8 +191,8 @@ static void put_label(struct dump *dump, const struct symc_trace_copy *entry)
     }
 }
 
-/* The group of an entry; false where it is described no more: it is called
- * SYMC_TRACE_FREED_NAME then. */
+/* Finds the group of an entry. Returns false if the group is no longer
+ * described; its name is SYMC_TRACE_FREED_NAME then. */
 static bool find_group(const struct dump *dump,
     const struct symc_trace_copy *entry, struct symc_trace_group_copy *group)
 {
@@ -231,8 +234,7 @@ static void put_entry(struct dump *dump, const struct symc_trace_copy *entry)
     symc_emit_close(&dump->emit);
 }
 
-/* The ranks of a group, as a text that is itself JSON; of those that are known.
- */
+/* Writes the known ranks of a group, as a string that is itself JSON. */
 static void put_ranks(
     struct dump *dump, const struct symc_trace_group_copy *group)
 {
@@ -269,8 +271,8 @@ static void put_one_config(
     symc_emit_close(&dump->emit);
 }
 
-/* What stands for the groups of entries that have no description any more: a
- * reader looks each entry's up. */
+/* Finds the group that stands for all groups without a description: readers
+ * look up the group of each entry. */
 static bool find_undescribed(
     const struct dump *dump, struct symc_trace_group_copy *group)
 {
@@ -325,7 +327,7 @@ static void put_group_status(struct dump *dump)
     symc_emit_close(emit);
 }
 
-/* What NCCL's RAS service has said. */
+/* Writes the answer of NCCL's RAS service, or the error of the query. */
 static void put_ras(struct dump *dump, const struct symc_trace_ras *ras)
 {
     if (ras->text[0] != '\0')
@@ -334,7 +336,7 @@ static void put_ras(struct dump *dump, const struct symc_trace_ras *ras)
         put_text(dump, "nccl_ras_error", ras->error);
 }
 
-/* Whose record it is, and why it was written. */
+/* Writes the recording rank and process, and the reason for the dump. */
 static void put_origin(struct dump *dump)
 {
     const struct symc_trace_view *view = &dump->view;
@@ -356,7 +358,8 @@ static void put_origin(struct dump *dump)
     symc_emit_close(emit);
 }
 
-/* JSON has no entries where there are none; a pickle's readers want the key. */
+/* Writes the entries. JSON leaves out the key if there are none; readers of a
+ * pickle need it. */
 static void put_entries(struct dump *dump)
 {
     if (dump->format->no_collectives ||
@@ -394,7 +397,7 @@ static int compare_entries(const void *a, const void *b)
            (first->record_id < second->record_id);
 }
 
-/* Of more entries than are to be shown leave out the oldest that have ended. */
+/* Drops the oldest ended entries beyond the number that a dump shows. */
 static void drop_oldest(struct dump *dump)
 {
     size_t extra =
@@ -411,8 +414,8 @@ static void drop_oldest(struct dump *dump)
     dump->count = kept;
 }
 
-/* Copy the entries, oldest first, before anything is written: writing the file
- * takes a while, in which a live writer goes on. */
+/* Copies the entries, oldest first, before anything is written: a live writer
+ * goes on recording while the file is written. */
 static symmcoll_status_t collect(struct dump *dump)
 {
     const struct symc_trace_view *view = &dump->view;

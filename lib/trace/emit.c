@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two forms of a dump: see emit.h.
+ * Emitters of a dump's two formats: see emit.h.
  *
- * The pickle is of protocol 2, which every Python since 2.3 reads, with the
- * operations of pickletools that plain data needs and no memory: texts that
- * occur twice are written twice.
+ * The pickle uses protocol 2, which every Python since 2.3 reads, and only the
+ * opcodes of pickletools that plain data needs. It uses no memo: a string that
+ * occurs twice is written twice.
  */
 #include "trace/emit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Operations of a pickle. */
+/* Opcodes of a pickle. */
 #define PROTOCOL_2 "\x80\x02"
 #define EMPTY_DICT "}"
 #define EMPTY_LIST "]"
@@ -38,7 +38,8 @@ static void put_text(struct symc_emit *emit, const char *text)
     symc_trace_out_put(emit->out, text, strlen(text));
 }
 
-/* The number's bytes from the lowest one, or from the highest one. */
+/* Writes the lowest nbytes bytes of a number, in little-endian or big-endian
+ * order. */
 static void put_bytes(
     struct symc_emit *emit, uint64_t value, int nbytes, bool highest_first)
 {
@@ -71,7 +72,7 @@ static void put_json_text(struct symc_emit *emit, const char *text)
     put_text(emit, "\"");
 }
 
-/* What stands between a member and what is before it. */
+/* Writes the separator before a member. */
 static void put_json_separator(struct symc_emit *emit)
 {
     enum symc_emit_container kind;
@@ -125,7 +126,7 @@ static void put_pickle_unsigned(struct symc_emit *emit, uint64_t value)
         put_bytes(emit, value, 4, false);
         return;
     }
-    /* In two's complement: the highest bit must be 0. */
+    /* LONG1 is two's complement: the highest bit must be 0. */
     while (nbytes < 9 && value >> (8 * nbytes - 1) != 0)
         nbytes++;
     put_text(emit, LONG1);
@@ -135,9 +136,10 @@ static void put_pickle_unsigned(struct symc_emit *emit, uint64_t value)
         put_bytes(emit, 0, 1, false);
 }
 
-/* ---- both ---- */
+/* ---- both formats ---- */
 
-/* Before a value that stands in a list, or before a key. */
+/* Begins a list member or a key; a map value that follows its key needs
+ * nothing. */
 static void begin_member(struct symc_emit *emit)
 {
     if (emit->after_key) {
@@ -256,7 +258,7 @@ void symc_emit_ms(struct symc_emit *emit, int64_t ns)
 {
     begin_member(emit);
     if (emit->syntax == SYMC_TRACE_JSON) {
-        /* In integers: the decimal point depends on the locale. */
+        /* In integers: printf("%f") depends on the locale's decimal point. */
         symc_trace_out_format(emit->out, "%lld.%06lld",
             (long long)(ns / 1000000), (long long)(ns % 1000000));
     } else {

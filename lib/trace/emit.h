@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The values of a dump, one call for each, in JSON or as a pickle.  The caller
- * decides which values there are, this module how the file represents them.
+ * Functions that write the values of a dump, one call each, in JSON or as a
+ * pickle. The caller chooses the values, this file their representation.
  */
 #ifndef SYMC_TRACE_EMIT_H
 #define SYMC_TRACE_EMIT_H
 
 #include "trace/out.h"
 
-#define SYMC_EMIT_DEPTH 8 /* containers within each other */
+#define SYMC_EMIT_DEPTH 8 /* depth of nested containers */
 
 enum symc_emit_container {
     SYMC_EMIT_MAP,
     SYMC_EMIT_LIST,
-    SYMC_EMIT_PAIR,  /* of two values: a list in JSON, a tuple in a pickle */
-    SYMC_EMIT_TABLE, /* a map whose members JSON puts on lines of their own */
-    SYMC_EMIT_ROWS   /* a list of that kind */
+    SYMC_EMIT_PAIR,  /* two values: a list in JSON, a tuple in a pickle */
+    SYMC_EMIT_TABLE, /* a map; in JSON each member has its own line */
+    SYMC_EMIT_ROWS   /* a list; in JSON each member has its own line */
 };
 
 struct symc_emit {
@@ -29,7 +29,7 @@ struct symc_emit {
     bool after_key;
 };
 
-/* A document is one value between these. */
+/* Begin and end a document, which is one value. */
 void symc_emit_begin(struct symc_emit *emit, struct symc_trace_out *out,
     enum symc_trace_syntax syntax);
 void symc_emit_end(struct symc_emit *emit);
@@ -37,21 +37,21 @@ void symc_emit_end(struct symc_emit *emit);
 void symc_emit_open(struct symc_emit *emit, enum symc_emit_container kind);
 void symc_emit_close(struct symc_emit *emit);
 
-/* In a map or table, before each value. */
+/* Writes the key of a map or table, before each value. */
 void symc_emit_key(struct symc_emit *emit, const char *key);
 
-/* Text; taken as Latin-1 where it is not valid UTF-8. */
+/* Writes a string; bytes that are not valid UTF-8 are taken as Latin-1. */
 void symc_emit_text(struct symc_emit *emit, const char *text);
 void symc_emit_unsigned(struct symc_emit *emit, uint64_t value);
 void symc_emit_bool(struct symc_emit *emit, bool value);
 
-/* Nanoseconds since 1970; none is 0 in JSON and None in a pickle. */
+/* Writes nanoseconds since 1970; no time is 0 in JSON and None in a pickle. */
 void symc_emit_time(struct symc_emit *emit, int64_t ns);
 
-/* A sequence number, or -1 for none (0); in JSON as text. */
+/* Writes a sequence number, or -1 for none (0); a string in JSON. */
 void symc_emit_sequence(struct symc_emit *emit, uint64_t seq);
 
-/* Nanoseconds, 0 or more, as milliseconds with a fraction. */
+/* Writes nanoseconds (>= 0) as milliseconds with a fraction. */
 void symc_emit_ms(struct symc_emit *emit, int64_t ns);
 
 #endif

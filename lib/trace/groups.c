@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of groups, from the side of its writer: which slots are used is
- * kept in private memory, and their memory is reserved a page at a time.
+ * The writer's side of the table of groups. The used slots are marked in
+ * private memory; the memory of the slots is reserved a page at a time.
  */
 #include "segment/arena.h"
 #include "segment/memory.h"
@@ -11,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Plain fields are written while others may read them. */
+/* Stores a plain field that other threads or processes may be reading. */
 #define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
 struct symc_trace_table {
     pthread_mutex_t lock;
     int fd; /* borrowed; -1: all is backed */
     size_t offset;
-    size_t nbytes;       /* of the table, backed by memory */
-    unsigned int backed; /* slots in them */
-    unsigned int next;   /* the slot that is looked at first */
-    uint32_t freed;      /* groups that have been */
+    size_t nbytes;       /* bytes of the table that are backed by memory */
+    unsigned int backed; /* slots in those bytes */
+    unsigned int next;   /* first slot to try */
+    uint32_t freed;      /* groups freed until now */
     bool used[SYMC_TRACE_GROUPS];
-    uint32_t uses[SYMC_TRACE_GROUPS]; /* before: the next generation */
+    uint32_t uses[SYMC_TRACE_GROUPS]; /* earlier uses: the next generation */
 };
 
 symmcoll_status_t symc_trace_open(struct symc_trace_ring *ring, int fd,
@@ -55,7 +55,8 @@ void symc_trace_close(struct symc_trace_writer *writer)
     writer->table = NULL;
 }
 
-/* One page more; false where there is none. */
+/* Backs one more page of slots. Returns false if the table is full or no memory
+ * is left. */
 static bool back_more(struct symc_trace_table *table)
 {
     if (table->backed == SYMC_TRACE_GROUPS ||
@@ -70,8 +71,9 @@ static bool back_more(struct symc_trace_table *table)
     return true;
 }
 
-/* The next slot that is not used, so that what was freed last remains longest;
- * the first one is 0.  False where there is none. */
+/* Takes the next unused slot, beginning after the last one taken, so that freed
+ * groups stay described as long as possible. Backs more slots when all are
+ * used. Returns false if there is none. */
 static bool take_slot(struct symc_trace_table *table, unsigned int *slot)
 {
     for (;;) {
@@ -98,7 +100,7 @@ static void put_text(char *to, const char *from)
     }
 }
 
-/* Whether the ranks are those from the first one on, at one distance. */
+/* Checks that the ranks ascend at one constant distance. */
 static bool has_stride(const int *global, int size)
 {
     for (int r = 2; r < size; r++) {
@@ -127,7 +129,8 @@ static int64_t fill(struct symc_trace_writer *writer, unsigned int slot,
     struct symc_trace_group *group = &writer->groups[slot];
     uint32_t generation = writer->table->uses[slot]++;
 
-    /* First, so that a reader takes nothing of the old group for the new one's. */
+    /* First, so that no reader mixes fields of the old group with the new
+     * one's. */
     atomic_store(&group->used, SYMC_TRACE_FILLING);
     PUT(group->generation, generation);
     PUT(group->size, (uint32_t)size);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The names of temporary files, and removing those of killed writers.
+ * Names of temporary files, and removal of those left by killed writers.
  *
- * A name identifies the writer: a digest of the boot and the namespace of
- * process numbers, then the process and its start time, since numbers are
- * reused.
+ * A name identifies the writer: a digest of the boot ID and PID namespace, then
+ * the PID and the process's start time, because PIDs are reused.
  */
 #include "base/descriptor.h"
 #include "base/digest.h"
@@ -22,21 +21,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENTRIES_MAX 4096 /* of a folder that are looked at */
+#define ENTRIES_MAX 4096 /* folder entries examined */
 
-/* Bytes of the file's own name in that of its temporary: both must fit. */
+/* Bytes of the dump's name kept in the temporary's: the name must fit
+ * NAME_MAX. */
 #define SHOWN_MAX 128
 
-/* No dump takes so long: older ones of another machine or boot are left. */
+/* Age at which a temporary file of another machine or boot is removed; no dump
+ * takes a day. */
 #define AGE_MAX_S 86400
 
-/* The writer, as read from a name. */
+/* The writer, as parsed from a file name. */
 struct writer {
-    uint64_t place; /* where its number counts */
+    uint64_t place; /* digest of boot and PID namespace */
     char number_and_start[48];
 };
 
-/* Where processes have this number: the part of a process name before it. */
+/* Returns a digest of the boot and PID namespace: the part of a process name
+ * before the first space. */
 static uint64_t digest_place(const char *process)
 {
     struct symc_digest digest = SYMC_DIGEST_INIT;
@@ -47,7 +49,7 @@ static uint64_t digest_place(const char *process)
     return digest.a;
 }
 
-/* This process; where its start is unknown, that is 0. */
+/* Formats this process's name, with start time 0 if that is unknown. */
 static void name_self(char process[SYMC_PROCESS_NAME])
 {
     if (symc_process_name(process) != SYMMCOLL_OK)
@@ -70,7 +72,7 @@ bool symc_trace_temporary_name(
     return length > 0 && (size_t)length < nbytes;
 }
 
-/* Digits up to a character, which is passed over too. */
+/* Skips up to 20 digits and the character `end` after them. */
 static bool skip_number(const char **at, const char *digits, char end)
 {
     size_t length = strspn(*at, digits);
@@ -81,7 +83,7 @@ static bool skip_number(const char **at, const char *digits, char end)
     return true;
 }
 
-/* Read a name as symc_trace_temporary_name() makes it. */
+/* Parses a name made by symc_trace_temporary_name(). */
 static bool parse_name(const char *name, struct writer *writer)
 {
     static const char digits[] = "0123456789";
@@ -112,7 +114,7 @@ static bool parse_name(const char *name, struct writer *writer)
     return skip_number(&at, digits, '.') && strcmp(at, "tmp") == 0;
 }
 
-/* Whether the writer of a temporary file has ended. */
+/* Returns whether the writer of a temporary file has ended. */
 static bool is_left(const struct writer *writer, const char *self, time_t made)
 {
     char process[SYMC_PROCESS_NAME + 64];

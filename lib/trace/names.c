@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of groups are keys of a dump, so only one group of a name can be
- * described: names are free again when a group has been released.
+ * Dumps key groups by name, but a name can be reused once its group has been
+ * freed: only one group of each name is described.
  */
 #include "trace/view.h"
 
@@ -14,7 +14,8 @@ struct named {
     unsigned int slot;
 };
 
-/* By name; the one that is to be described comes first. */
+/* Sorts by name; the group to be described comes first: the live one, else the
+ * latest freed. */
 static int compare_named(const void *a, const void *b)
 {
     const struct named *first = a, *second = b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that appear whole: see out.h.
+ * Files that appear complete or not at all: see out.h.
  */
 #include "trace/out.h"
 #include "base/descriptor.h"
@@ -17,9 +17,9 @@
 #define NAMES_TRIED 100
 
 /*
- * A write beyond RLIMIT_FSIZE sends SIGXFSZ to the writing thread, which kills
- * by default.  Dispositions belong to the program, so the thread blocks the
- * signal meanwhile and takes back what it caused.
+ * Blocks SIGXFSZ, which a write beyond RLIMIT_FSIZE sends to the writing thread
+ * and which kills by default. Signal dispositions belong to the program, so the
+ * thread blocks the signal during the dump and then consumes the one it caused.
  */
 static void hold_limit_signal(struct symc_trace_out *out)
 {
@@ -47,8 +47,8 @@ static void release_limit_signal(struct symc_trace_out *out)
         pthread_sigmask(SIG_SETMASK, &out->mask, NULL);
 }
 
-/* A file of its own beside path, with the permissions the umask leaves; the
- * umask of a privileged process is its caller's. */
+/* Creates a temporary file beside path with the permissions that the umask
+ * leaves; 0600 in a privileged process, as its umask is the caller's. */
 static symmcoll_status_t create_temporary(struct symc_trace_out *out)
 {
     mode_t mode = symc_process_is_privileged() ? 0600 : 0666;
@@ -85,7 +85,7 @@ symmcoll_status_t symc_trace_out_open(
     if (status != SYMMCOLL_OK)
         return symc_fail(
             status, "dump of the flight recorder: %s", symmcoll_last_error());
-    /* Renaming onto a device would replace it. */
+    /* rename() onto a device node would replace it. */
     if (fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
         !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
         status = symc_fail(SYMMCOLL_ERR_INVALID,

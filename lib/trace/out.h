@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file that appears complete or not at all: it is written as a temporary file
- * in the same folder, which is renamed at the end.
+ * A file that appears complete or not at all: it is written under a temporary
+ * name in the same folder and renamed at the end.
  */
 #ifndef SYMC_TRACE_OUT_H
 #define SYMC_TRACE_OUT_H
@@ -13,44 +13,45 @@
 
 struct symc_trace_out {
     const char *path;
-    const char *name; /* within path */
-    int folder;       /* that has it */
+    const char *name; /* last component of path */
+    int folder;       /* the folder of that name */
     int fd;
     int error; /* the first errno; 0: none */
     size_t used;
-    bool limit_was_blocked; /* SIGXFSZ, before */
+    bool limit_was_blocked; /* SIGXFSZ was blocked before */
     bool limit_was_pending;
-    sigset_t mask;                /* of signals, before */
-    char temporary[NAME_MAX + 1]; /* the name until then */
+    sigset_t mask;                /* the thread's earlier signal mask */
+    char temporary[NAME_MAX + 1]; /* name until the rename */
     char buffer[8192];
 };
 
-/* Errors: INVALID (path is not a regular file; others could choose where it
- * leads, see symc_folder_open()), SYSTEM. */
+/* Opens a temporary file for path. Errors: INVALID (path exists and is not a
+ * regular file, or an untrusted user could redirect it, see
+ * symc_folder_open()), SYSTEM. */
 symmcoll_status_t symc_trace_out_open(
     struct symc_trace_out *out, const char *path);
 
-/* Put the file in place, or remove it and say why.  Errors: SYSTEM. */
+/* Renames the file into place, or removes it on failure. Errors: SYSTEM. */
 symmcoll_status_t symc_trace_out_close(struct symc_trace_out *out);
 
-/* The name of a temporary file of this process beside name; false where it does
- * not fit. */
+/* Formats the name of this process's temporary file number `number` for name.
+ * Returns false if it does not fit. */
 bool symc_trace_temporary_name(
     const char *name, int number, char *buffer, size_t nbytes);
 
-/* Remove the temporary files in a folder whose writers, processes of the same
- * user, are dead. */
+/* Removes temporary files of this user from a folder if their writers have
+ * ended. */
 void symc_trace_remove_leftovers(int folder);
 
-/* Note a failure of the writer's own; the first one counts. */
+/* Records an error of the caller; the first error is kept. */
 void symc_trace_out_fail(struct symc_trace_out *out, int error);
 
-/* Bytes, fewer than the buffer has.  A failure is kept until
+/* Writes up to sizeof(buffer) bytes. An error is kept until
  * symc_trace_out_close(). */
 void symc_trace_out_put(
     struct symc_trace_out *out, const void *data, size_t nbytes);
 
-/* The same with text. */
+/* Writes formatted text, up to 511 bytes. */
 void symc_trace_out_format(struct symc_trace_out *out, const char *format, ...)
     SYMC_PRINTF(2, 3);
 

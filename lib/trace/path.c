@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of dumps: their path and format.
+ * The path and format of dumps, from the settings.
  */
 #include "segment/block.h"
 #include "trace/trace.h"
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Make the folders of a path below its first bytes, all but the last component.
- */
+/* Creates the folders of a path beyond its first bytes; the last component is
+ * the file. */
 static symmcoll_status_t make_folders(char *path, size_t first)
 {
     for (char *slash = strchr(path + first + 1, '/'); slash != NULL;
@@ -26,8 +26,8 @@ static symmcoll_status_t make_folders(char *path, size_t first)
     return SYMMCOLL_OK;
 }
 
-/* The user's cache folder with what belongs to us.  A missing home folder is
- * not created. */
+/* Creates the cache folder of this library. A missing home folder is an error
+ * and is not created. */
 static symmcoll_status_t make_cache(char *path, const char *home)
 {
     if (home == NULL)
@@ -50,7 +50,7 @@ struct symc_trace_format symc_trace_format_get(const struct symc_config *config)
     };
 }
 
-/* Appends a name to a file's, without what would make it a path.  Returns as
+/* Appends a string to a path, with '/' replaced by '_'. Returns as
  * snprintf(). */
 static int append_name(const char *before, const char *name, char *path,
     size_t nbytes, size_t used)
@@ -63,7 +63,8 @@ static int append_name(const char *before, const char *name, char *path,
     return n;
 }
 
-/* A process may have several worlds: all but the first-named add their name. */
+/* Appends the name of a world other than the default one: a process may have
+ * several worlds. */
 static int append_world(
     const char *name, char *path, size_t nbytes, size_t used)
 {

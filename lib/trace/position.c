@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The last operation of a rank, alive or dead, as a phrase for messages.
+ * Formats the latest operation of a rank, alive or dead, as a phrase for
+ * messages.
  */
 #include "trace/view.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The most telling entry: the latest under way, else the latest. */
+/* Finds the latest entry in flight, or the latest of all if none is. */
 static bool find_latest(
     const struct symc_trace_view *view, struct symc_trace_copy *latest)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Recording: how entries get into the ring.  Reading is in view.c.
+ * Writing entries into the ring. Reading is in view.c.
  *
- * A writer claims a slot by the one atomic exchange of its lock word, from the
- * old record to "record N is being written".  The fields follow as release
- * stores, which cost nothing on x86-64 and keep them after the lock word for
+ * A writer claims a slot with one atomic exchange of its lock word, from the
+ * old record to "record N is being written". Release stores of the fields
+ * follow, which cost nothing on x86-64 and order them after the lock word for
  * every reader without a fence.
  */
 #include "segment/arena.h"
@@ -15,12 +15,15 @@
 #include <unistd.h>
 
 #define ENTRIES_MAX (INT64_C(1) << 26)
-#define TRIES_MAX 4096 /* slots that are looked at, of records under way */
+/* slots tried before giving up: operations in flight hold theirs */
+#define TRIES_MAX 4096
 
-/* Plain fields of an entry are written while others may read them. */
+/* Stores a plain field of an entry, which other threads or processes may be
+ * reading. */
 #define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
 
-/* The ring that a thread used last, cached to skip the search. */
+/* The thread's ID and the ring that it is registered in, cached to skip the
+ * search. */
 struct thread_memory {
     uint64_t birth;
     uint32_t id;
@@ -41,7 +44,7 @@ static uint32_t capacity_for(int64_t entries)
     return capacity;
 }
 
-/* Where the table of groups is, on a page. */
+/* Returns the page-aligned offset of the table of groups. */
 static size_t groups_offset(uint32_t capacity)
 {
     size_t entries = (size_t)capacity * sizeof(struct symc_trace_entry);
@@ -85,11 +88,11 @@ void symc_trace_init(
     ring->birth = symc_ticks();
     if (gethostname(ring->host, sizeof(ring->host) - 1) != 0)
         strcpy(ring->host, "unknown");
-    /* Last, so that a reader that sees it sees the rest. */
+    /* Last: a reader that finds the mark finds a complete ring. */
     PUT(ring->magic, SYMC_TRACE_MAGIC);
 }
 
-/* Take a free slot of a table; false where another has it. */
+/* Claims a free slot of the thread table. Returns false if it is taken. */
 static bool take(_Atomic uint32_t *used)
 {
     uint32_t is_free = 0;
@@ -97,7 +100,7 @@ static bool take(_Atomic uint32_t *used)
     return atomic_compare_exchange_strong(used, &is_free, 1);
 }
 
-/* A slot that has been taken. */
+/* Fills a claimed slot with the calling thread's ID and name. */
 static void fill_thread(struct symc_trace_thread *thread, uint32_t id)
 {
     char name[SYMC_TRACE_THREAD_NAME] = "";
@@ -110,7 +113,8 @@ static void fill_thread(struct symc_trace_thread *thread, uint32_t id)
     atomic_store_explicit(&thread->used, 2, memory_order_release);
 }
 
-/* All slots have been used; most threads that did are gone. */
+/* Replaces the thread in a slot of a full table: most registered threads have
+ * ended. */
 static void replace_thread(struct symc_trace_thread *thread, uint32_t id)
 {
     uint32_t valid = 2;
@@ -119,11 +123,11 @@ static void replace_thread(struct symc_trace_thread *thread, uint32_t id)
         fill_thread(thread, id);
 }
 
-/* Note the calling thread's number and name in the ring, and remember it. */
+/* Registers the calling thread's ID and name in the ring and caches the ID. */
 static uint32_t register_thread(const struct symc_trace_writer *writer)
 {
     struct symc_trace_ring *ring = writer->ring;
-    /* Asked again for each ring: after fork() the old number is another
+    /* Read again for each ring: after fork() the cached ID is another
      * thread's. */
     uint32_t id = (uint32_t)gettid();
 
@@ -134,7 +138,8 @@ static uint32_t register_thread(const struct symc_trace_writer *writer)
 
         if (atomic_load_explicit(&thread->used, memory_order_acquire) == 2 &&
             thread->id == id)
-            return id; /* back from another ring */
+            /* registered earlier, before the thread used another ring */
+            return id;
         if (!take(&thread->used))
             continue;
         fill_thread(thread, id);
@@ -144,7 +149,7 @@ static uint32_t register_thread(const struct symc_trace_writer *writer)
     return id;
 }
 
-/* Whether the record in a slot may be replaced by a newer one. */
+/* Returns whether a newer record may replace the one in a slot. */
 static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
 {
     unsigned int state;
@@ -158,9 +163,9 @@ static bool is_over(struct symc_trace_entry *entry, uint64_t lock)
 }
 
 /*
- * Find the next slot whose record has ended and lock it.  Mostly that is the
- * first one looked at; in the way are only operations that are under way, a few
- * of each group.  NULL where all slots are: a tiny ring.
+ * Finds the next slot with an ended record and locks it. Usually the first slot
+ * is free; only operations in flight, a few per group, are skipped. Returns
+ * NULL after TRIES_MAX slots in use.
  */
 static struct symc_trace_entry *claim(
     const struct symc_trace_writer *writer, uint64_t *record_id)
@@ -194,8 +199,8 @@ static void put_totals(
         lists->out_total | (lists->out_unlike ? SYMC_TRACE_UNLIKE : 0));
 }
 
-/* Keep the counts of several buffers; returns the number under which they
- * are. */
+/* Stores the counts of several buffers and returns the number they are found
+ * by. */
 static __attribute__((noinline)) uint64_t put_shapes(
     struct symc_trace_ring *ring, const struct symc_op *op)
 {
@@ -308,7 +313,7 @@ void symc_trace_set_number(const struct symc_trace_writer *writer,
     if (writer == NULL || entry == NULL)
         return;
     PUT(entry->seq, seq);
-    /* A stray store may have changed it. */
+    /* A stray store may have changed the index. */
     group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
     if (group >= atomic_load_explicit(&writer->described, memory_order_relaxed))
         return;
@@ -325,15 +330,16 @@ void symc_trace_set_duration(const struct symc_trace_writer *writer,
     uint64_t created = __atomic_load_n(&entry->created, __ATOMIC_RELAXED);
     double ticks = (double)ns / writer->ns_per_tick;
 
-    /* Never before the call, whatever the device's clock. */
+    /* The operation cannot have started before its call, whatever the device's
+     * clock says. */
     if (ticks > (double)(int64_t)(now - created))
         return;
     PUT(entry->started, now - (uint64_t)ticks);
     atomic_store_explicit(&entry->completed, now, memory_order_relaxed);
 }
 
-/* The number of the latest collective of its group; overtaken: one of a later
- * number may have ended before. */
+/* Sets the number of the group's latest completed collective. overtaken: a
+ * collective with a higher number may have ended before. */
 static inline void advance_completed(
     struct symc_trace_group *group, uint64_t seq, bool overtaken)
 {
@@ -356,7 +362,7 @@ static inline void end(const struct symc_trace_writer *writer,
 
     if (writer == NULL || entry == NULL)
         return;
-    /* A stray store may have changed them. */
+    /* A stray store may have changed the group and the kind. */
     group = __atomic_load_n(&entry->group, __ATOMIC_RELAXED);
     kind = __atomic_load_n(&entry->kind, __ATOMIC_RELAXED);
     if (!overtaken ||
@@ -369,7 +375,7 @@ static inline void end(const struct symc_trace_writer *writer,
         kind < SYMC_KIND_COUNT &&
         symc_kinds[kind].counter == SYMC_COUNT_COLLECTIVE)
         advance_completed(&writer->groups[group], entry->seq, overtaken);
-    /* From here on the slot may be another's. */
+    /* From here on another operation may claim the slot. */
     atomic_store_explicit(&entry->state, (uint8_t)state, memory_order_release);
 }
 

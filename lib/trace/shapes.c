@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shapes, from what the record has of an operation: its kind, counts and root.
+ * Buffer shapes of an operation, from its recorded kind, counts and root.
  */
 #include "trace/shapes.h"
 
@@ -18,8 +18,8 @@ static struct symc_trace_side alike(uint64_t lists, uint64_t elements)
     return (struct symc_trace_side){.lists = lists, .elements = elements};
 }
 
-/* One side of an uneven operation.  Of parts that are not alike the record has
- * the sum alone. */
+/* Returns one side of an operation with uneven parts. For parts that differ
+ * only their sum is recorded. */
 static struct symc_trace_side find_uneven(const struct symc_trace_copy *entry,
     unsigned int parts, uint32_t size, uint64_t total)
 {
@@ -31,7 +31,8 @@ static struct symc_trace_side find_uneven(const struct symc_trace_copy *entry,
     return alike(size, elements / size);
 }
 
-/* One side of an operation on several buffers; NULL: their counts are gone. */
+/* Returns one side of an operation on several buffers. counts NULL:
+ * overwritten. */
 static struct symc_trace_side find_coalesced(
     const struct symc_trace_copy *entry, unsigned int parts,
     const struct symc_trace_group_copy *group, const uint64_t *counts)
@@ -50,8 +51,8 @@ static struct symc_trace_side find_coalesced(
     return shapes;
 }
 
-/* One side of any other operation.  A barrier is recorded as what it is in
- * torch.distributed, an all_reduce of one element. */
+/* Returns one side of any other operation. A barrier has the shape of
+ * torch.distributed's, an all_reduce of one element. */
 static struct symc_trace_side find_even(const struct symc_trace_copy *entry,
     unsigned int parts, const struct symc_trace_group_copy *group)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading rings: see view.h.
+ * Reading of rings: see view.h.
  */
 #include "trace/view.h"
 
 #include <string.h>
 
-#define SIZE_LIMIT 65536 /* no world is larger, unless it is corrupt */
+#define SIZE_LIMIT 65536 /* a larger size is corrupt */
 
 #define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
-/* A text that its writer may be writing: what is copied counts where the slot is
- * the same afterwards. */
+/* Copies a string that its writer may be changing; the copy is valid only if
+ * the slot's lock or generation is unchanged afterwards. */
 static void copy_text(char *to, const char *from, size_t nbytes)
 {
     size_t i = 0;
@@ -84,8 +84,8 @@ static void copy_fields(
         if (copy->label[i] == '\0')
             break;
     }
-    /* The state before the time that goes with it, the reverse of the writer.
-     */
+    /* The state before the completion time: the reverse of the writer's
+     * order. */
     copy->state = atomic_load_explicit(&entry->state, memory_order_acquire);
     copy->completed =
         atomic_load_explicit(&entry->completed, memory_order_acquire);
@@ -96,7 +96,7 @@ bool symc_trace_view_entry(const struct symc_trace_view *view, uint32_t slot,
 {
     const struct symc_trace_entry *entry = &view->ring->entries[slot];
 
-    /* A live writer holds the lock for nanoseconds, a dead one for ever. */
+    /* A live writer holds the lock for nanoseconds, a killed one for ever. */
     for (int tries = 0; tries < 100; tries++) {
         uint64_t before =
             atomic_load_explicit(&entry->lock, memory_order_acquire);
@@ -138,7 +138,8 @@ static bool is_described(uint32_t used)
     return used == SYMC_TRACE_VALID || used >= SYMC_TRACE_FREED;
 }
 
-/* Copy what does not change while a slot is used; false where it does. */
+/* Copies a group's slot. Returns false if it is unused or was reused during the
+ * copy. */
 static bool copy_group(
     const struct symc_trace_group *group, struct symc_trace_group_copy *copy)
 {
