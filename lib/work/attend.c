@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ending issued works.  Any thread that holds the ticket may do so; a waiter
- * takes it for a moment at a time, so that other threads of its rank can issue
- * in between.  A work that nobody waits for is ended by the attendant, a thread
- * of the world: while works are issued it checks every few milliseconds whether
- * the oldest one of each queue is still the same, and only then attends to it.
- * It sleeps until a single one can go on; of several it looks at all, after longer
- * and longer pauses.  It looks at those that run on devices with every check, and
- * more often where some have callbacks.
+ * Completion of issued works.  Any thread that holds the ticket may complete
+ * them; a waiter takes the ticket for a moment at a time, so that other threads
+ * of its rank can issue in between.  A work without a waiter is completed by
+ * the attendant, a thread of the world.  While works are issued it checks every
+ * few milliseconds whether the oldest work of each queue is still the same, and
+ * advances it only then.  With one such queue it sleeps until that work can go
+ * on; with several it polls all of them, with growing pauses.  Works on devices
+ * it tests in every check, and more often if some of them have callbacks.
  *
- * A queue whose group may have kernels in graphs remains listed, and is looked at
- * now and then, when nothing is issued.
+ * A queue with a group that may have kernels in graphs stays listed and is
+ * checked now and then, even when nothing is issued.
  */
 #include "base/thread.h"
 #include "work/queue.h"
@@ -18,13 +18,16 @@
 
 #include <time.h>
 
-#define TICK_NS (INT64_C(5) * 1000 * 1000)   /* between two checks */
-#define QUIET_TICKS 200                      /* before it sleeps for good */
-#define WATCH_NS (INT64_C(50) * 1000 * 1000) /* the same of graphs alone */
+#define TICK_NS (INT64_C(5) * 1000 * 1000) /* between two checks */
+/* idle checks before a queue is unlisted */
+#define QUIET_TICKS 200
+/* between two checks of captured calls alone */
+#define WATCH_NS (INT64_C(50) * 1000 * 1000)
 #define PAUSE_LEAST_NS (INT64_C(50) * 1000)
 #define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
 
-/* Under the ticket. */
+/* Issues an operation, after completing those it depends on.  Needs the
+ * ticket. */
 static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
     if (queue->issued == NULL)
@@ -58,8 +61,9 @@ bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work)
     return true;
 }
 
-/* Under the ticket, in a group that has failed: the work has its status before
- * its owner has the work, so that who goes on calling fills no queue. */
+/* Ends a work in a failed group at once.  Needs the ticket.  The work has its
+ * status before the caller has the work, so that a caller that goes on does not
+ * fill the queue. */
 static void end_at_once(struct symc_queue *queue, struct symmcoll_work *work)
 {
     symmcoll_status_t status;
@@ -90,15 +94,18 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
     if (work->issued)
         symc_queue_append(queue, work);
     else
-        symc_op_set_seq(&work->op, 0); /* it may be another one's */
+        /* the number may be used by another operation */
+        symc_op_set_seq(&work->op, 0);
     symc_queue_leave(queue, ticket);
-    /* The attendant clears the flag with the ticket, where nothing is issued. */
+    /* The attendant clears the flag while it holds the ticket, if nothing is
+     * issued. */
     if (work->issued && !queue->attended)
         symc_queue_ask(queue);
     return work->issued;
 }
 
-/* The end of an operation's time, which begins with the first close look. */
+/* Returns the deadline of an operation.  Its time begins with the first
+ * SYMC_ADVANCE_LOOK. */
 static int64_t find_deadline(struct symmcoll_work *work, int64_t now)
 {
     if (work->deadline_ns == 0)
@@ -143,9 +150,10 @@ void symc_queue_settle(struct symc_queue *queue)
     }
 }
 
-/* ---- the attendant's list ---- */
+/* ---- the attendant's list of queues ---- */
 
-/* Under its lock, as is the next one. */
+/* Appends a queue to the list.  Needs the attendant's lock, as does
+ * unlist(). */
 static void list(struct symc_attendant *attendant, struct symc_queue *queue)
 {
     queue->listed = true;
@@ -215,19 +223,19 @@ void symc_queue_unlist(struct symc_queue *queue)
     pthread_mutex_unlock(&attendant->lock);
 }
 
-/* ---- the attendant ---- */
+/* ---- the attendant thread ---- */
 
-/* What a look at a queue has found, where that is to be attended to. */
+/* The result of a check of one queue that needs attention. */
 struct found {
-    struct symc_queue *queue; /* NULL: nothing */
-    struct symc_op op;        /* the oldest; where the ticket was free */
-    int64_t until;            /* how long to wait for it */
-    bool busy;                /* the ticket was not free */
-    bool runs; /* none is issued: to be attended to is what runs */
+    struct symc_queue *queue; /* NULL: nothing found */
+    struct symc_op op;        /* the oldest work's, if the ticket was free */
+    int64_t until;            /* deadline of the wait for it */
+    bool busy;                /* another thread held the ticket */
+    bool runs; /* nothing is issued; running works need attention */
 };
 
-/* Look at the oldest issued work of a queue; true where it is to be attended
- * to.  asked: in any case, else where it is the same as the last time. */
+/* Checks the oldest issued work of a queue.  Returns true if it needs
+ * attention: if `asked` is set or the work is the same as in the last check. */
 static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
 {
     struct symc_running running = symc_queue_look(queue, SYMC_ADVANCE_LOOK);
@@ -237,8 +245,8 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
     *found = (struct found){.queue = queue};
     symc_queue_skip(queue);
     if (!symc_queue_try(queue, &ticket)) {
-        /* Its holder ends what it can; what it cannot is asked of this thread,
-         * or will be checked with the next tick. */
+        /* The ticket's holder completes what it can.  The rest is requested
+         * from this thread, or found by the next check. */
         found->busy = true;
         return asked;
     }
@@ -249,8 +257,9 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         queue->quiet = atomic_load(&queue->nrunning) > 0 ? 0 : queue->quiet + 1;
         if (queue->quiet >= QUIET_TICKS)
             queue->attended = false;
-        /* Who adds an access has no ticket: he adds it, then looks whether the
-         * queue is attended, so one of the two sees the other. */
+        /* A thread that adds a running work holds no ticket: it adds the work,
+         * then reads `attended`, and this thread does the reverse, so one of
+         * the two sees the other. */
         if (!queue->attended && atomic_load(&queue->nrunning) > 0)
             queue->attended = true;
     } else {
@@ -272,22 +281,24 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
     return stays;
 }
 
-/* Let the others touch a queue that this thread has looked at. */
+/* Lets other threads release a queue that this thread has checked. */
 static void leave_queue(struct symc_attendant *attendant)
 {
     attendant->visited = NULL;
     pthread_cond_broadcast(&attendant->left);
 }
 
-/* Once `attended` has been cleared: who captures a call does so first, and then
- * looks whether the queue is attended, so one of the two sees the other. */
+/* Checks calls captured in graphs, after `attended` has been cleared.  A
+ * capturing thread captures first and then reads `attended`, so one of the two
+ * sees the other. */
 static bool watch(struct symc_queue *queue)
 {
     return queue->ops.watch != NULL && queue->ops.watch(queue->ops.group);
 }
 
-/* Under the lock: look at each queue once.  Returns how many are to be attended
- * to, with the last of them; attended (out): whether any is but watched. */
+/* Checks each queue once.  Needs the lock.  Returns how many need attention,
+ * with the last of them.  attended (out): whether any has more than captured
+ * calls. */
 static int go_round(
     struct symc_attendant *attendant, struct found *last, bool *attended)
 {
@@ -295,7 +306,7 @@ static int go_round(
 
     *attended = false;
     attendant->asked = false;
-    /* Others may leave meanwhile. */
+    /* Other threads may unlist queues during the round. */
     for (int i = attendant->listed; i > 0 && attendant->head != NULL; i--) {
         struct symc_queue *queue = attendant->head;
         struct found found;
@@ -328,8 +339,8 @@ static bool none_runs(void *arg)
     return symc_queue_look(arg, SYMC_ADVANCE_PEEK).count == 0;
 }
 
-/* Wait for the one operation that is attended to.  Not for long, for another
- * queue may ask. */
+/* Waits for the one queue that needs attention, at most one tick, because
+ * another queue may need the attendant. */
 static void await_one(
     struct symc_attendant *attendant, const struct found *found, bool again)
 {
@@ -338,14 +349,14 @@ static void await_one(
         .deadline_ns = symc_now_ns() + TICK_NS, .polled = again};
 
     if (!is_listed(attendant, queue))
-        return; /* it may have been released */
+        return; /* the queue may have been released */
     attendant->visited = queue;
     pthread_mutex_unlock(&attendant->lock);
     if (found->busy)
         symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
             &queue->serving, atomic_load(&queue->next), &budget);
     else if (found->runs) {
-        int64_t nap_ns = again ? TICK_NS : 0; /* the longest one */
+        int64_t nap_ns = again ? TICK_NS : 0; /* start with the longest nap */
 
         budget.deadline_ns = symc_running_nap(&nap_ns, found->until);
         queue->ops.nap(queue->ops.group, none_runs, queue, &budget);
@@ -371,7 +382,7 @@ static void attend_to_all(struct symc_attendant *attendant)
 {
     struct found found = {0};
     int64_t pause = PAUSE_LEAST_NS;
-    uint64_t seq = 0; /* of what has been waited for before */
+    uint64_t seq = 0; /* number of the operation last waited for */
     int count = 0;
     bool attended = false;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue of callbacks and the thread that runs them, in order.
+ * The queue of callbacks and the thread that runs them in order.
  */
 #include "work/callback.h"
 #include "base/cancel.h"
@@ -20,7 +20,8 @@ void symc_callbacks_init(struct symc_callbacks *callbacks)
     pthread_condattr_destroy(&monotonic);
 }
 
-/* Take the first callback of a queue's works, or of any (NULL), out. */
+/* Removes and returns the first callback for works of a queue, or of any queue
+ * (NULL). */
 static struct symc_callback *pop(
     struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {
@@ -39,7 +40,7 @@ static struct symc_callback *pop(
     return callback;
 }
 
-/* Under the lock, which is released meanwhile. */
+/* Runs a callback.  Needs the lock, which is released during the call. */
 static void call(
     struct symc_callbacks *callbacks, struct symc_callback *callback)
 {
@@ -57,7 +58,7 @@ static void *run(void *arg)
 {
     struct symc_callbacks *callbacks = arg;
 
-    /* A callback may not end the thread, which belongs to all of them. */
+    /* A callback must not cancel the thread, which runs all of them. */
     symc_cancel_disable();
     pthread_mutex_lock(&callbacks->lock);
     for (;;) {
@@ -150,7 +151,8 @@ void symc_callbacks_run_queue(
     pthread_mutex_unlock(&callbacks->lock);
 }
 
-/* Under the lock: whether nothing of a queue (NULL: of any) is to be run. */
+/* Returns whether no callback of a queue (NULL: of any queue) is queued or
+ * running.  Needs the lock. */
 static bool is_idle(
     const struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {

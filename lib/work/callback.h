@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The callback thread: one for each world, started with the first callback.
+ * The callback thread: one per world, started with the first callback.
  */
 #ifndef SYMC_WORK_CALLBACK_H
 #define SYMC_WORK_CALLBACK_H
@@ -14,16 +14,16 @@ struct symc_queue;
 
 struct symc_callback {
     struct symc_callback *next;
-    /* Release it, after it has called what it is to call. */
+    /* Calls the user's function and releases the callback. */
     void (*run)(struct symc_callback *callback);
-    /* Of its work: only to compare, for the queue may be gone. */
+    /* The work's queue; only compared, since it may have been freed. */
     const struct symc_queue *queue;
 };
 
-/* A callback that runs, and the one that has called it; both are on the callback
- * thread's stack. */
+/* A running callback, and the one that it was called from, if any; both are on
+ * the callback thread's stack. */
 struct symc_calling {
-    const struct symc_queue *queue; /* of its work */
+    const struct symc_queue *queue; /* the work's queue */
     const struct symc_calling *outer;
 };
 
@@ -33,45 +33,47 @@ struct symc_callbacks {
     struct symc_callback *head, *tail;
     pthread_t thread;
     _Atomic bool running;
-    const struct symc_calling *calling; /* NULL: none; written by the thread
-                                           alone, under the lock */
+    /* NULL: none; written by the callback thread only, under the lock */
+    const struct symc_calling *calling;
     bool stopping;
-    bool over; /* nothing will be run any more */
+    bool over; /* no more callbacks will run */
 };
 
 void symc_callbacks_init(struct symc_callbacks *callbacks);
 
-/* Wait until nothing is queued or running, of that queue's works or of any
- * (NULL); false when the time has passed. */
+/* Waits until no callback of a queue's works, or of any work (NULL), is queued
+ * or running.  Returns false if the deadline has passed. */
 bool symc_callbacks_drain(struct symc_callbacks *callbacks,
     const struct symc_queue *queue, int64_t deadline_ns);
 
-/* Run what is queued, then stop the thread; what comes later is refused. */
+/* Runs the queued callbacks, then stops the thread; later callbacks are
+ * refused. */
 void symc_callbacks_stop(struct symc_callbacks *callbacks);
 
-/* Release, after symc_callbacks_stop(). */
+/* Releases the resources, after symc_callbacks_stop(). */
 void symc_callbacks_destroy(struct symc_callbacks *callbacks);
 
-/* Start the thread if need be, for that call.  Errors: ABORTED (it has been
- * stopped), SYSTEM. */
+/* Starts the thread if it is not running; `where` names the call in messages.
+ * Errors: ABORTED (the thread has been stopped), SYSTEM. */
 symmcoll_status_t symc_callbacks_start(
     struct symc_callbacks *callbacks, const char *where);
 
-/* Queue a callback, which is taken; the thread must have been started.  False
- * where it has been stopped: then the callback remains the caller's. */
+/* Queues a callback and takes ownership of it; the thread must have been
+ * started.  Returns false if the thread has been stopped: the callback remains
+ * the caller's. */
 bool symc_callbacks_push(
     struct symc_callbacks *callbacks, struct symc_callback *callback);
 
-/* Whether the caller is the callback thread. */
+/* Returns whether the caller runs on the callback thread. */
 bool symc_callbacks_inside(struct symc_callbacks *callbacks);
 
-/* Whether a callback of a work of this queue runs, for the callback thread or
- * under the lock. */
+/* Returns whether a callback of one of the queue's works is running.  For the
+ * callback thread, or under the lock. */
 bool symc_callbacks_is_calling(
     const struct symc_callbacks *callbacks, const struct symc_queue *queue);
 
-/* Whether the caller is a callback of a work of this queue: it must not wait
- * for what the queue has not ended yet. */
+/* Returns whether the caller is a callback of one of the queue's works.  Such a
+ * caller must not wait for works that the queue has not completed. */
 static inline bool symc_callbacks_inside_queue(
     struct symc_callbacks *callbacks, const struct symc_queue *queue)
 {
@@ -82,11 +84,11 @@ static inline bool symc_callbacks_inside_queue(
            symc_callbacks_is_calling(callbacks, queue);
 }
 
-/* INVALID: the caller is inside that queue, and the call blocks. */
+/* Returns INVALID for a blocking call inside a callback of the same queue. */
 symmcoll_status_t symc_callbacks_refuse(const char *where);
 
-/* In a callback: run what is queued of another queue's works now, since this
- * thread cannot wait for it. */
+/* Runs the queued callbacks of another queue's works from inside a callback, as
+ * this thread cannot wait for itself. */
 void symc_callbacks_run_queue(
     struct symc_callbacks *callbacks, const struct symc_queue *queue);
 

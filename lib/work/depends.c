@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether an operation reads what another one is still to write.
+ * Dependencies between an operation's input and the outputs of issued
+ * operations.
  */
 #include "work/queue.h"
 #include "work/work.h"
 
-/* From the lowest to the highest address of what an operation reads, or
- * writes. */
+/* The address range of all that an operation reads, or writes. */
 struct extent {
     uintptr_t lo, hi;
 };
@@ -19,7 +19,7 @@ static struct extent extent_of(const struct symc_op *op, int size, bool writes)
                                             : symc_op_in_nbytes(op, size))};
 }
 
-/* Of several buffers; the gaps between them count as well. */
+/* Returns the extent of several buffers, with the gaps between them. */
 static __attribute__((noinline)) struct extent extent_of_all(
     const struct symc_op *op, int size, bool writes)
 {
@@ -35,7 +35,7 @@ static __attribute__((noinline)) struct extent extent_of_all(
     return all;
 }
 
-/* Of parts that have counts, or buffers, of their own. */
+/* Returns the extent of parts with their own counts or buffers. */
 static __attribute__((noinline)) struct extent extent_of_parts(
     const struct symc_op *op, int size, bool writes)
 {
@@ -45,7 +45,7 @@ static __attribute__((noinline)) struct extent extent_of_parts(
     struct extent all = {UINTPTR_MAX, 0};
 
     if (op->memory != SYMC_MEMORY_HOST)
-        return all; /* of several buffers the lists have each */
+        return all; /* the lists hold several buffers for each rank */
     if (list == NULL) {
         uintptr_t at = (uintptr_t)(writes ? op->out : op->in);
         size_t total = writes ? lists->out_total : lists->in_total;
@@ -76,7 +76,7 @@ static inline struct extent find_extent(
                : extent_of(op, size, writes);
 }
 
-/* Memory of devices is not read. */
+/* Device memory is never read by issuing, so it never depends. */
 bool symc_queue_depends(
     const struct symc_queue *queue, const struct symc_op *op)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work handles: one asynchronous operation, held by its user and by the queue
- * that runs it; the last one to release it frees it.  How a work ends, too.
+ * Work handles.  The user and the queue hold an asynchronous operation's work;
+ * the last to release it frees it.  Completion of a work is here too.
  */
 #include "work/work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making and releasing ---- */
+/* ---- creating and releasing ---- */
 
-/* In place of a spare, once the world is closed. */
+/* Marks a spare's place once the queue is closed. */
 #define CLOSED ((struct symmcoll_work *)1)
 
 static struct symmcoll_work *take_spare(struct symc_queue *queue)
@@ -28,7 +28,8 @@ static struct symmcoll_work *take_spare(struct symc_queue *queue)
     return NULL;
 }
 
-/* Once kept, a spare may be taken or destroyed by others. */
+/* Keeps a work as a spare; another thread may take or free it from then on.
+ * Returns false if all places are taken. */
 static bool keep_spare(struct symc_queue *queue, struct symmcoll_work *work)
 {
     for (int i = 0; i < SYMC_SPARES; i++) {
@@ -93,7 +94,8 @@ struct symmcoll_work *symc_work_create(
     return work;
 }
 
-/* Copies n words to *at, and moves that to the end of the copy; NULL stays NULL. */
+/* Copies n words to *at and advances that past the copy.  Returns the copy, or
+ * NULL for NULL. */
 static void *copy_array(char **at, const void *array, size_t n)
 {
     size_t nbytes = n * sizeof(void *);
@@ -163,7 +165,7 @@ void symc_work_drop_spares(struct symc_queue *queue)
 
 void symc_work_release(struct symmcoll_work *work)
 {
-    /* The only holder is the last one, and need not count. */
+    /* A sole holder is the last one and needs no atomic decrement. */
     if (atomic_load(&work->holders) != 1 &&
         atomic_fetch_sub(&work->holders, 1) != 1)
         return;
@@ -175,9 +177,10 @@ void symc_work_release(struct symmcoll_work *work)
         destroy(work);
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
-/* Queue callbacks, of which the latest is given, the oldest first. */
+/* Queues the callbacks of a list that begins with the latest, the oldest
+ * first. */
 static void queue_callbacks(
     struct symmcoll_work *work, struct symc_callback *latest)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making and releasing what a group's queue and its works share.
+ * Creation and release of what a group's queue and its works share.
  */
 #include "work/origin.h"
 #include "work/queue.h"
@@ -35,7 +35,7 @@ void symc_queue_release(struct symc_queue *queue)
 {
     struct symc_origin *origin = queue->origin;
 
-    /* The last one must see what the others did with it. */
+    /* Acquire: the last holder must see the other holders' writes. */
     if (atomic_fetch_sub_explicit(&queue->holders, 1, memory_order_acq_rel) > 1)
         return;
     pthread_cond_destroy(&queue->changed);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Callbacks of works: what they are told, and adding them to a work that ends
- * meanwhile.
+ * Callbacks of works, also those added while the work completes.
  */
 #include "work/work.h"
 
@@ -9,11 +8,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* One function to be called at the end of a work. */
+/* One function to be called when a work completes. */
 struct notice {
     struct symc_callback callback;
-    struct symmcoll_work *work; /* held */
-    symmcoll_work_fn fn;        /* one of the two */
+    struct symmcoll_work *work; /* holds a reference */
+    symmcoll_work_fn fn;        /* exactly one of the two is set */
     symmcoll_work_ended_fn ended_fn;
     void *arg;
 };
@@ -24,14 +23,14 @@ static void release(struct notice *notice)
     free(notice);
 }
 
-/* On the callback thread. */
+/* Calls the user's function, on the callback thread. */
 static void run(struct symc_callback *callback)
 {
     struct notice *notice =
         (void *)((char *)callback - offsetof(struct notice, callback));
     struct symmcoll_work *work = notice->work;
 
-    /* What symmcoll_last_error() returns there. */
+    /* Sets the detail for symmcoll_last_error() in the callback. */
     if (work->status < 0)
         symc_fail(work->status, "%s", work->detail);
     if (notice->ended_fn != NULL)
@@ -41,7 +40,8 @@ static void run(struct symc_callback *callback)
     release(notice);
 }
 
-/* Add to a work's callbacks; false once they are all in the queue. */
+/* Adds a callback to a work.  Returns false if the work's callbacks have all
+ * been queued. */
 static bool add_callback(
     struct symmcoll_work *work, struct symc_callback *callback)
 {
@@ -89,7 +89,7 @@ static symmcoll_status_t add_notice(
     if (symc_callbacks_push(&work->origin->callbacks, &notice->callback))
         return SYMMCOLL_OK;
     release(notice);
-    /* Stopped meanwhile: starting it reports that. */
+    /* The thread was stopped concurrently: starting it reports that. */
     return symc_callbacks_start(&work->origin->callbacks, where);
 }
 

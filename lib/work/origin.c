@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making and releasing what a world and its works share.
+ * Creation and release of what a world and its works share.
  */
 #include "work/origin.h"
 
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A word in memory that the kernel clears in forked children. */
+/* Maps a word that the kernel clears in forked children. */
 static symmcoll_status_t make_mark(const uint32_t **alive)
 {
     size_t nbytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -53,7 +53,7 @@ symmcoll_status_t symc_origin_create(struct symc_origin **origin)
 
 void symc_origin_release(struct symc_origin *origin)
 {
-    /* The last one must see what the others did with it. */
+    /* Acquire: the last holder must see the other holders' writes. */
     if (atomic_fetch_sub_explicit(&origin->holders, 1, memory_order_acq_rel) >
         1)
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pool.  Of several idle threads the latest gets the next task, so that
- * those that are not needed stay idle, and end after a while.
+ * The thread pool.  The thread that became idle last takes the next task, so
+ * that surplus threads stay idle and end after a while.
  */
 #include "work/progress.h"
 
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define IDLE_NS SYMC_NS_PER_S /* before a thread ends */
-#define IDLE_KEPT 1           /* threads that stay */
+#define IDLE_NS SYMC_NS_PER_S /* idle time after which a thread ends */
+#define IDLE_KEPT 1           /* idle threads that stay */
 
 struct symc_pool_thread {
     struct symc_pool_thread *next;
@@ -73,7 +73,7 @@ static void remove_idle(struct symc_pool_thread *self)
     *at = self->next;
 }
 
-/* Under the lock: wait for a task; NULL: the thread ends. */
+/* Waits for a task.  Needs the lock.  Returns NULL if the thread is to end. */
 static struct symc_task *await_task(struct symc_pool_thread *self)
 {
     struct symc_pool *pool = self->pool;
@@ -123,7 +123,7 @@ static void release(struct symc_pool_thread *thread)
     free(thread);
 }
 
-/* Join threads that have ended, or are about to. */
+/* Joins threads that have ended or are about to. */
 static void join_all(struct symc_pool_thread *ended)
 {
     while (ended != NULL) {
@@ -135,7 +135,7 @@ static void join_all(struct symc_pool_thread *ended)
     }
 }
 
-/* Under the lock. */
+/* Starts a thread for a task.  Needs the lock. */
 static symmcoll_status_t start(struct symc_pool *pool, struct symc_task *task)
 {
     struct symc_pool_thread *made = symc_alloc(1, sizeof(*made));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tickets, the queue, and running what is queued.
+ * Tickets, the queue, and the execution of queued operations.
  */
 #include "work/queue.h"
 #include "work/work.h"
@@ -8,11 +8,13 @@
 #include <sched.h>
 #include <stddef.h>
 
-#define LOOK_NS (SYMC_NS_PER_S / 50) /* between two looks at the holder */
+/* between two checks of the ticket's holder */
+#define LOOK_NS (SYMC_NS_PER_S / 50)
 
 /* ---- tickets ---- */
 
-/* Whether the holder is not waited for any more. */
+/* Returns whether the wait for a ticket ends because its holder is stuck; the
+ * ticket has been given up then. */
 static bool is_in_vain(struct symc_queue *queue, const struct symc_op *op,
     int64_t began_ns, uint64_t ticket)
 {
@@ -22,12 +24,12 @@ static bool is_in_vain(struct symc_queue *queue, const struct symc_op *op,
         !queue->ops.stands(queue->ops.group, expired) ||
         !symc_queue_give_up(queue, ticket))
         return false;
-    symc_queue_ask(queue); /* the attendant passes it on */
+    symc_queue_ask(queue); /* the attendant passes the ticket on */
     return true;
 }
 
-/* An operation before this one ends by its own deadline, if its thread does not
- * stand in a backend. */
+/* An earlier operation ends by its own deadline, unless its thread is stuck in
+ * a backend. */
 bool symc_queue_wait(
     struct symc_queue *queue, const struct symc_op *op, uint64_t ticket)
 {
@@ -53,15 +55,15 @@ bool symc_queue_wait(
 
 /* ---- the queue ---- */
 
-/* What this thread has begun ends later: pass the ticket on, and have it looked
- * after.  The work may have gone with the ticket. */
+/* Passes the ticket on and has the attendant complete what this thread has
+ * begun.  The work may be freed once the ticket is passed on. */
 static void attend_to(struct symc_queue *queue, uint64_t ticket)
 {
     symc_queue_leave(queue, ticket);
     symc_queue_ask(queue);
 }
 
-/* Its ticket has been given up. */
+/* Ends a work with the refusal's error, after its ticket has been given up. */
 static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
 {
     symmcoll_status_t status =
@@ -75,7 +77,8 @@ static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
     symc_work_release(work);
 }
 
-/* Run the work at the head; only blocking calls can have earlier tickets. */
+/* Runs the work at the queue's head.  Only blocking calls can hold earlier
+ * tickets. */
 static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket = work->ticket;
@@ -102,14 +105,14 @@ static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
         attend_to(queue, ticket);
         return;
     }
-    /* First the end, then the next ticket: whoever finds all tickets served
-     * finds all callbacks queued. */
+    /* The work ends before the next ticket is served: a thread that finds all
+     * tickets served finds all callbacks queued. */
     symc_work_end(work, status);
     symc_queue_leave(queue, ticket);
     symc_work_release(work);
 }
 
-/* On a thread of the pool, until nothing is queued. */
+/* Runs queued works until none is left, on a thread of the pool. */
 static void serve(struct symc_task *task)
 {
     struct symc_queue *queue =
@@ -127,11 +130,12 @@ static void serve(struct symc_task *task)
     }
     queue->served = false;
     pthread_cond_broadcast(&queue->changed);
-    /* From here on the queue may be released. */
+    /* The queue may be released once the lock is. */
     pthread_mutex_unlock(&queue->lock);
 }
 
-/* Under the lock: have the world's threads serve the queue. */
+/* Starts the attendant and a thread of the pool for the queue if need be.
+ * Needs the lock. */
 static symmcoll_status_t find_threads(struct symc_queue *queue)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -149,7 +153,7 @@ static symmcoll_status_t find_threads(struct symc_queue *queue)
     return status;
 }
 
-/* Put a work in the queue.  Where that fails it is released. */
+/* Adds a work to the queue.  On failure the work is released. */
 static symmcoll_status_t enqueue(
     struct symc_queue *queue, struct symmcoll_work *made)
 {
@@ -168,7 +172,7 @@ static symmcoll_status_t enqueue(
         return status;
     }
     made->op.issued = symc_ticks();
-    /* Under the lock, so that the queue is in the order of tickets. */
+    /* Under the lock, so that the list is in the order of tickets. */
     made->ticket =
         atomic_fetch_add_explicit(&queue->next, 1, memory_order_acquire);
     if (queue->tail != NULL)
@@ -180,14 +184,14 @@ static symmcoll_status_t enqueue(
     return SYMMCOLL_OK;
 }
 
-/* Returns whether an operation has arrays that may end with the call. */
+/* Returns whether an operation has arrays that may not outlive the call. */
 static inline bool has_arrays(const struct symc_op *op)
 {
     return (op->listed || symc_kind_has(op->kind, SYMC_COALESCED)) && !op->kept;
 }
 
-/* Makes a work that outlives the call, with copies of the caller's arrays.  NULL: no
- * memory. */
+/* Creates a work that outlives the call, with copies of the caller's arrays.
+ * Returns NULL if no memory is left. */
 static inline struct symmcoll_work *create_lasting(
     struct symc_queue *queue, const struct symc_op *op)
 {
@@ -201,8 +205,8 @@ static inline struct symmcoll_work *create_lasting(
     return NULL;
 }
 
-/* Issues a work, if that can be done at once; the attendant is started for the
- * first one of a world. */
+/* Issues a work if that can be done at once.  Starts the attendant for the
+ * first work of a world. */
 static inline bool issue(struct symc_queue *queue, struct symmcoll_work *made)
 {
     return !queue->stopping && symc_queue_prepare(queue) == SYMMCOLL_OK &&
@@ -262,7 +266,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
     struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
     bool over = false;
 
-    do { /* what has ended is seen however little time there is */
+    do { /* checks at least once, even if no time is left */
         uint64_t ticket;
         int64_t until;
         bool settled;
@@ -317,8 +321,8 @@ void symc_queue_close(struct symc_queue *queue)
     uint64_t ticket;
 
     symc_work_drop_spares(queue);
-    /* Who looks after a work takes the ticket to reach the group, and finds it
-     * taken for good; who sleeps there leaves first. */
+    /* A thread that reaches the group through a work needs the ticket, which is
+     * never free again; threads that sleep in the group leave it first. */
     (void)symc_queue_enter(queue, NULL, &ticket);
     atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load(&queue->visitors) != 0)

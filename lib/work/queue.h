@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operation queue of a group: each operation takes a ticket, in the order
- * of calls, and runs when its ticket is served.  Blocking operations run on the
- * caller's thread; asynchronous ones on a thread of the world's pool, which
- * serves the queue until nothing is queued (progress.h).
+ * The operation queue of a group.  Each operation takes a ticket in the order
+ * of calls and runs when its ticket is served: blocking operations on the
+ * caller's thread, asynchronous ones on a thread of the world's pool, which
+ * serves the queue until it is empty (progress.h).
  *
- * Small operations are issued instead of queued, where nothing is queued ahead:
- * the call publishes what the peers need and passes the ticket on.  They end in
- * the order of issue, by whoever takes the ticket and finds that the peers'
- * contributions are there: a waiter, the next blocking operation, or, where
- * nobody asks for some milliseconds, the world's attendant (attend.c).  A small
- * one that runs is like those that are issued from the moment in which it would
- * sleep: only what runs to its end without a pause keeps its ticket.
+ * Small operations are issued instead of queued if none is queued before them:
+ * the call publishes what the peers need and passes the ticket on.  They
+ * complete in the order of issue, by any thread that takes the ticket and finds
+ * the peers' contributions: a waiter, the next blocking operation, or, after
+ * some milliseconds, the world's attendant (attend.c). A small blocking
+ * operation becomes an issued one when it would sleep; it keeps its ticket only
+ * if it completes without a pause.
  *
- * An operation on device memory is issued like those, of whatever size; once the
- * members have compared it, it is started, and is *running* then: out of the way
- * of what comes after it, in a list that has a lock of its own (running.c).
+ * An operation on device memory is issued likewise, whatever its size.  Once
+ * the members have compared it, it is started and is *running*: it no longer
+ * delays later operations and is in a list with its own lock (running.c).
  *
  * INVARIANT: no thread that holds the ticket waits for a work that was issued
  * after the oldest.
@@ -37,66 +37,72 @@
 struct symc_origin;
 struct symmcoll_work;
 
-#define SYMC_SPARES 8 /* works that are kept for use again */
+#define SYMC_SPARES 8 /* works kept for reuse */
 
-/* What a queue needs of its group. */
+/* The functions of a group that its queue calls. */
 struct symc_queue_ops {
-    /* Run one operation to its end; or IN_PROGRESS, as if it had been issued. */
+    /* Runs one operation to its end, or returns IN_PROGRESS as if it was
+     * issued. */
     symmcoll_status_t (*run)(void *group, struct symc_op *op);
-    /* A wait for work has expired in blocking-wait mode: fail the group. */
+    /* Fails the group: a wait for a work has expired in blocking-wait mode. */
     void (*expire)(void *group, const struct symc_op *op);
-    /* Whether the group has failed: then running ends at once. */
+    /* Returns whether the group has failed; operations end at once then. */
     bool (*has_failed)(void *group);
-    /* As of struct symc_coll_ops. */
+    /* See struct symc_coll_ops. */
     bool (*issue)(void *group, struct symc_op *op);
     symmcoll_status_t (*advance)(
         void *group, const struct symc_op *op, enum symc_advance how);
     void (*doze)(
         void *group, const struct symc_op *op, struct symc_wait_budget *budget);
-    /* Sends and receives, of which the queue knows nothing: wait for a word that
-     * the end of one writes, or look once (until_ns 0); and have a thread look
-     * after them. */
+    /* Sends and receives, which are not in the queue.  await_pairs() waits for
+     * a word that the end of one sets, or checks once (until_ns 0). ask_pairs()
+     * has a thread complete them. */
     void (*await_pairs)(
         void *group, const _Atomic uint64_t *word, int64_t until_ns);
     void (*ask_pairs)(void *group);
-    /* Works on device memory, for which run() and advance() return OK once the
-     * members have compared them.  Under the ticket: start one that they have
-     * compared with that status.  IN_PROGRESS: it runs; else it has ended. */
+    /* Starts a work on device memory that run() or advance() has compared with
+     * status `compared` (OK: the members agree). Needs the ticket.  Returns
+     * IN_PROGRESS if it runs now, else it has ended. */
     symmcoll_status_t (*begin)(
         void *group, struct symmcoll_work *work, symmcoll_status_t compared);
-    /* The same without the ticket and without comparing: what a rank does alone,
-     * access being the group's. */
+    /* Starts what this rank does alone on device memory, without comparing and
+     * without the ticket.  access is the group's. */
     symmcoll_status_t (*enqueue)(
         void *group, struct symmcoll_work *work, const void *access);
-    /* Under the lock of running ones: IN_PROGRESS, or the final status. */
+    /* Tests a running work: IN_PROGRESS or its final status.  Needs
+     * running_lock. */
     symmcoll_status_t (*test)(
         void *group, struct symmcoll_work *work, enum symc_advance how);
-    /* Without both, while it has a follower: order the caller's stream after it.
-     * IN_PROGRESS: there is no way to do so. */
+    /* Orders the caller's stream after a work that has a follower.  Needs
+     * neither the ticket nor running_lock.  IN_PROGRESS: not possible. */
     symmcoll_status_t (*follow)(void *group, struct symmcoll_work *work);
-    /* Without both: wait until ready(arg), which one that runs may cause. */
+    /* Waits until ready(arg), which a running work may cause.  Needs neither
+     * the ticket nor running_lock. */
     void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
         struct symc_wait_budget *budget);
-    /* Without both: whether the ticket's holder stands in a backend for longer than
-     * an operation may take, or for a moment where who asks has waited to his deadline
-     * (expired): then the group has failed of that.  NULL: that cannot be. */
+    /* Returns whether the ticket's holder is stuck in a backend: for longer
+     * than an operation may take, or at all if the caller's deadline has passed
+     * (expired). The group has failed then.  Needs neither the ticket nor
+     * running_lock.  NULL: cannot happen. */
     bool (*stands)(void *group, bool expired);
-    /* Then: the error of a call that does not wait any more; whether the backend has
-     * its memory all the same. */
+    /* Returns the error of a call that stops waiting for a stuck holder.
+     * owned: the backend may still use the call's memory. */
     symmcoll_status_t (*refuse)(
         void *group, const struct symc_op *op, bool owned);
-    /* Then, of one that has begun: it will not use the caller's memory, unless it is
-     * what the holder starts (work->owned, out).  False: the holder has come back, or
-     * starts this one by what is in the frame of its call. */
+    /* Gives up a work that has begun while the ticket's holder is stuck: the
+     * caller's memory is not used afterwards, unless the holder is starting the
+     * work (work->owned, out).  Returns false if the holder has come back, or
+     * is starting the work from data in the call's stack frame. */
     bool (*give_up)(void *group, struct symmcoll_work *work);
-    /* Without both, of the attendant: look at what was started without a call.
-     * Returns whether to do so again, now and then. */
+    /* Checks what was started without a call (graphs). For the attendant; needs
+     * neither the ticket nor running_lock.  Returns whether to check again
+     * later. */
     bool (*watch)(void *group);
     void *group;
-    int size; /* ranks of the group */
+    int size; /* number of ranks in the group */
 };
 
-/* A ticket that its owner has given up: it is passed on when it is served. */
+/* A ticket given up by its owner; it is passed on when it is served. */
 struct symc_given_up {
     struct symc_given_up *next;
     uint64_t ticket;
@@ -104,100 +110,105 @@ struct symc_given_up {
 
 struct symc_queue {
     _Atomic uint64_t next;         /* ticket of the next call */
-    _Atomic uint64_t serving;      /* the ticket that may run */
-    struct symc_doorbell doorbell; /* of threads that wait for their ticket */
+    _Atomic uint64_t serving;      /* ticket that may run */
+    struct symc_doorbell doorbell; /* for threads waiting for their ticket */
     struct symc_queue_ops ops;
-    struct symc_origin *origin; /* held */
+    struct symc_origin *origin; /* holds a reference */
 
-    /* Under the ticket: issued and not ended, the oldest first. */
+    /* Issued works that have not ended, oldest first.  Need the ticket. */
     struct symmcoll_work *issued, *issued_tail;
 
-    pthread_mutex_t lock; /* of what follows; flags are read without */
+    /* protects what follows; flags are also read without it */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     struct symmcoll_work *head, *tail;
     _Atomic(struct symc_given_up *) given_up;
-    struct symc_task task; /* to run them */
-    bool served;           /* a thread of the pool does */
-    /* Works on device memory from their start to their end, in the order of
-     * start. */
-    pthread_mutex_t running_lock; /* after the ticket, where both are taken */
+    struct symc_task task; /* runs the queued works */
+    bool served;           /* the task is running */
+    /* Running works on device memory, in the order of their start. */
+    /* taken after the ticket if both are needed */
+    pthread_mutex_t running_lock;
     struct symmcoll_work *running, *running_tail;
     _Atomic uint32_t nrunning;
-    _Atomic uint64_t begun; /* how many have ever run */
+    _Atomic uint64_t begun; /* works ever started */
     _Atomic bool ready;     /* the attendant has been started */
     _Atomic bool stopping;
 
-    /* Under the attendant's lock; the flag is read without. */
+    /* Protected by the attendant's lock; `attended` is also read without it. */
     struct symc_queue *next_listed;
-    bool listed;           /* with the attendant */
-    _Atomic bool attended; /* it checks issued works now and then */
-    bool asked;            /* it is to look at once */
-    bool left;             /* it will not be listed any more */
-    /* The attendant's own. */
-    bool watched;     /* it is listed, as there may be what is not issued */
-    int quiet;        /* times it has found nothing, in a row */
-    uint64_t stalled; /* the oldest that it found the last time; 0: none */
+    bool listed;           /* in the attendant's list */
+    _Atomic bool attended; /* the attendant checks issued works regularly */
+    bool asked;            /* to be checked at once */
+    bool left;             /* will not be listed any more */
+    /* Used by the attendant thread only. */
+    bool watched;     /* listed for captured calls, which are not issued */
+    int quiet;        /* consecutive checks that found nothing */
+    uint64_t stalled; /* oldest number in the last check; 0: none */
 
-    /* Not in a line that waiting threads read. */
+    /* On another cache line than those that waiting threads read. */
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t holders;
-    /* Threads in the group without the ticket, through a work: the group is not
-     * released before they have left. */
+    /* Threads in the group without the ticket, through a work.  The group is
+     * not released before they have left. */
     _Atomic uint32_t visitors;
     _Alignas(SYMC_LINE) _Atomic(struct symmcoll_work *) spares[SYMC_SPARES];
 };
 
-/* Make a queue, which its group and its works hold.  Errors: NO_MEMORY. */
+/* Creates a queue, which its group and its works hold.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
     struct symc_origin *origin, struct symc_queue **queue);
 
-/* Let queued work end and leave the world's threads: no work is accepted any
- * more.  What runs on a device may still do so, and no attendant looks at it. */
+/* Completes queued and issued works and detaches the queue from the world's
+ * threads; no work is accepted any more.  Works on a device may still run; the
+ * attendant no longer checks them. */
 void symc_queue_stop(struct symc_queue *queue);
 
-/* The group's release, after symc_queue_stop() and the end of callbacks: works
- * that hold the queue do not reach the group any more. */
+/* Detaches the group when it is released, after symc_queue_stop() and the end
+ * of callbacks: works that still hold the queue do not reach the group any
+ * more. */
 void symc_queue_close(struct symc_queue *queue);
 
-/* Wait until all tickets taken so far have been served; false when the time has
- * passed. */
+/* Waits until all tickets taken until now have been served and their works have
+ * ended.  Returns false if the deadline has passed. */
 bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns);
 
-/* Whether nothing is queued, issued or running. */
+/* Returns whether nothing is queued, issued or running; false while another
+ * thread holds the ticket. */
 bool symc_queue_is_over(struct symc_queue *queue);
 
-/* Issue or queue an operation, which is copied, with its arrays.  Errors: NO_MEMORY, SYSTEM. */
+/* Issues or queues an operation, which is copied with its arrays.  Errors:
+ * NO_MEMORY, SYSTEM, ABORTED (the world is being finalized). */
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
     const struct symc_op *op, struct symmcoll_work **work);
 
-/* The same for an operation on device memory, with what the backend has marked
- * for it, or NULL.  Where this fails, the mark is the caller's; else
- * symc_work_launch() comes next. */
+/* Submits an operation on device memory with the backend's mark, or NULL. On
+ * failure the mark stays the caller's; otherwise the caller calls
+ * symc_work_launch() next. */
 symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     const struct symc_op *op, void *mark, struct symmcoll_work **work);
 
-/* The same without a work: until it has been started, or where that is asked
- * for, until it has ended.  OK, or the status with which it has ended.  op has the
- * number that it has taken (out). */
+/* Runs an operation on device memory without a work handle, until it has been
+ * started or, if to_the_end, until it has ended.  Returns OK or its final
+ * status.  op gets its sequence number. */
 symmcoll_status_t symc_queue_run_device(
     struct symc_queue *queue, struct symc_op *op, bool to_the_end);
 
-/* Enqueue what this rank alone does on device memory, without the ticket: nobody
- * waits for it, and whoever looks at what runs ends it.  OK: it has been
- * enqueued.  Errors: NO_MEMORY, SYSTEM, and those of ops.enqueue(). */
+/* Starts what this rank does alone on device memory, without the ticket.  It
+ * has no waiter; any thread that tests running works ends it.  Returns OK once
+ * it is enqueued.  Errors: NO_MEMORY, SYSTEM, and those of ops.enqueue(). */
 symmcoll_status_t symc_queue_enqueue(
     struct symc_queue *queue, const struct symc_op *op, const void *access);
 
-/* Have the attendant there, before an operation runs that nobody waits for.
+/* Starts the attendant if it is not running, for an operation without a waiter.
  * Errors: SYSTEM. */
 symmcoll_status_t symc_queue_prepare(struct symc_queue *queue);
 
-/* Wait until a ticket is served.  False: its holder stands in a backend, and the
- * group has failed; the ticket has been given up, and ops.refuse() is the error.  op
- * NULL: never. */
+/* Waits until a ticket is served.  Returns false if its holder is stuck in a
+ * backend and the group has failed: the ticket has been given up, and
+ * ops.refuse() returns the error.  With op NULL it never gives up. */
 bool symc_queue_wait(
     struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
 
-/* Take a ticket and wait until it is served, likewise. */
+/* Takes a ticket and waits for it as symc_queue_wait(). */
 static inline bool symc_queue_enter(
     struct symc_queue *queue, const struct symc_op *op, uint64_t *ticket)
 {
@@ -215,7 +226,7 @@ static inline void symc_queue_leave(struct symc_queue *queue, uint64_t ticket)
     symc_doorbell_notify(&queue->doorbell);
 }
 
-/* Take the ticket where it is free. */
+/* Takes the next ticket if no operation holds one. */
 static inline bool symc_queue_try(struct symc_queue *queue, uint64_t *ticket)
 {
     *ticket = atomic_load_explicit(&queue->serving, memory_order_acquire);
@@ -227,120 +238,127 @@ static inline bool symc_queue_try(struct symc_queue *queue, uint64_t *ticket)
 
 /* ---- stuck.c ---- */
 
-/* Give a ticket up.  False: it is served, or there is no memory to remember it. */
+/* Gives up a ticket.  Returns false if it is being served or there is no memory
+ * to record it. */
 bool symc_queue_give_up(struct symc_queue *queue, uint64_t ticket);
 
-/* Pass those on that have been given up, as far as they are served. */
+/* Passes on the given-up tickets that are being served. */
 void symc_queue_skip(struct symc_queue *queue);
 
 /* ---- hold.c ---- */
 
-/* One holder more. */
+/* Adds a holder. */
 static inline void symc_queue_hold(struct symc_queue *queue)
 {
     atomic_fetch_add_explicit(&queue->holders, 1, memory_order_relaxed);
 }
 
-/* One holder less; the last one frees it. */
+/* Removes a holder; the last one frees the queue. */
 void symc_queue_release(struct symc_queue *queue);
 
 /* ---- depends.c ---- */
 
-/* Under the ticket: whether an operation reads what an issued one is still to
- * write; then it has to wait for that, for issuing reads. */
+/* Returns whether an operation reads what an issued one has not written yet.
+ * It must wait for that one then, because issuing reads the input.  Needs the
+ * ticket. */
 bool symc_queue_depends(
     const struct symc_queue *queue, const struct symc_op *op);
 
 /* ---- attend.c: issued works ---- */
 
-/* Issue a work, if it can be done at once, or end it where the group has
- * failed. */
+/* Issues a work if that can be done at once, or ends it if the group has
+ * failed.  Returns false if it must be queued. */
 bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work);
 
-/* Under the ticket: a work has begun, and is now the latest of those issued. */
+/* Appends a work that has begun to those issued.  Needs the ticket. */
 void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work);
 
-/* Under its ticket: issue a queued work, where others are issued and it need
- * not wait for them. */
+/* Issues a queued work, holding its ticket, if it need not wait for the issued
+ * ones.  Returns false if it must be run. */
 bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work);
 
-/* Under the ticket: end what can be ended.  Returns the deadline of the oldest
- * one that is left, 0 where it has none yet, SYMC_NEVER where none is left. */
+/* Completes the issued works that can be.  Needs the ticket.  Returns the
+ * deadline of the oldest one left, 0 if it has none yet, SYMC_NEVER if none is
+ * left. */
 int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
 
-/* Under the ticket: wait until all have ended. */
+/* Waits until all issued works have ended.  Needs the ticket. */
 void symc_queue_settle(struct symc_queue *queue);
 
-/* ---- running.c: works on device memory, from their start on ---- */
+/* ---- running.c: started works on device memory ---- */
 
-/* Whether an operation is one of those: sends and receives are not. */
+/* Returns whether an operation runs on device memory in this sense: sends and
+ * receives do not. */
 static inline bool symc_queue_runs(const struct symc_op *op)
 {
     return op->memory != SYMC_MEMORY_HOST &&
            !symc_kind_has(op->kind, SYMC_PAIR);
 }
 
-/* Under the ticket: the members have compared a work; it runs from now on, or
- * has ended.  The caller's hold of it is the queue's no more. */
+/* Starts a work that the members have compared: it runs from now on, or has
+ * ended.  Takes the caller's reference.  Needs the ticket. */
 void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
     symmcoll_status_t compared);
 
-/* One runs; the caller's hold of it is the queue's from now on. */
+/* Adds a work to the running ones.  Takes the caller's reference. */
 void symc_queue_add_running(
     struct symc_queue *queue, struct symmcoll_work *work);
 
-/* What a look at those that run has found. */
+/* The result of a test of all running works. */
 struct symc_running {
-    uint32_t count; /* that still run */
-    bool awaited;   /* some have callbacks */
-    int64_t until;  /* the first of their deadlines; SYMC_NEVER */
-    uint64_t
-        oldest; /* number of the one that was started first; 0: none runs */
+    uint32_t count;  /* works still running */
+    bool awaited;    /* some have callbacks */
+    int64_t until;   /* earliest deadline; SYMC_NEVER */
+    uint64_t oldest; /* number of the oldest; 0: none runs */
 };
 
-/* Look at all that run, and end what can be ended. */
+/* Tests all running works and ends those that have finished. */
 struct symc_running symc_queue_look(
     struct symc_queue *queue, enum symc_advance how);
 
-/* The same of one work, if it runs. */
+/* Tests one work, if it runs, and ends it if it has finished. */
 void symc_queue_look_at(struct symc_queue *queue, struct symmcoll_work *work,
     enum symc_advance how);
 
-/* Order the stream of a work's call after it, if it runs.  IN_PROGRESS: that
- * cannot be done, or it has ended. */
+/* Orders the stream of a work's call after the work, if it runs.  Returns
+ * IN_PROGRESS if that is not possible or the work has ended. */
 symmcoll_status_t symc_queue_order(
     struct symc_queue *queue, struct symmcoll_work *work);
 
-/* Wait until none runs, or until then; false when the time has passed. */
+/* Waits until no work runs.  Returns false if the deadline has passed. */
 bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns);
 
-/* Those that have been started so far have numbers up to this one.  The same wait
- * for those up to a number, whatever is started after them; and without waiting. */
+/* symc_queue_begun() returns the number of the work started last.
+ * await_begun() waits for all works up to a number, whatever starts after them;
+ * has_ended() checks that without waiting. */
 uint64_t symc_queue_begun(const struct symc_queue *queue);
 bool symc_queue_await_begun(
     struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
 bool symc_queue_has_ended(struct symc_queue *queue, uint64_t number);
 
-/* When those up to a number will have ended: by their deadlines; what has none, by
- * the timeout of its call from now on.  Now, where none runs; or SYMC_NEVER. */
+/* Returns when the works up to a number will have ended at the latest, by their
+ * deadlines; for works without one, by the call's timeout from now on.  Returns
+ * the present time if none runs. */
 int64_t symc_queue_running_until(struct symc_queue *queue, uint64_t number);
 
-/* "symm_put_data on stream 0x1234, and 2 more", of those up to a number. */
+/* Formats the running works up to a number: "symm_put_data on stream 0x1234,
+ * and 2 more". */
 const char *symc_queue_format_running(
     struct symc_queue *queue, uint64_t number, char *buffer, size_t nbytes);
 
 /* ---- attend.c ---- */
 
-/* Wake the attendant: nobody will wait. */
+/* Wakes the attendant for a queue with works that have no waiter. */
 void symc_queue_ask(struct symc_queue *queue);
 
-/* Nothing of the queue is attended to any more, once this returns. */
+/* Removes the queue from the attendant's list; the attendant does not use the
+ * queue any more when this returns. */
 void symc_queue_unlist(struct symc_queue *queue);
 
-/* Start the attendant, where it is not running.  Errors: SYSTEM. */
+/* Starts the attendant if it is not running.  Errors: SYSTEM. */
 symmcoll_status_t symc_attendant_start(struct symc_origin *origin);
 
-/* Stop it; no queue may be listed any more. */
+/* Stops the attendant; no queue may be listed. */
 void symc_attendant_stop(struct symc_origin *origin);
 
 #endif

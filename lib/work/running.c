@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Works on device memory, from the moment in which the members have compared
- * them.  Any number of them run at once, beside what is issued after them, and
- * end in the order in which the backend says that they have; whoever waits tests
- * his own, the attendant tests all of them every few milliseconds.
+ * Works on device memory from the moment the members have compared them.  Any
+ * number of them run concurrently with later operations, and end in the order
+ * in which the backend completes them.  A waiter tests its own work, the
+ * attendant tests all of them every few milliseconds.
  *
- * INVARIANT: what is in the list has a token of the backend, and nobody ends it
- * without the lock, nor while it has followers; so a token does not end while it is
- * used.  Under the lock nothing waits but for moments: those that test enter the
- * backend, so nobody who is in it takes the lock.
+ * INVARIANT: a work in the list has a token of the backend, and is ended only
+ * under the lock and without followers; so a token does not end while it is in
+ * use.  Threads hold the lock only for moments.  Tests enter the backend under
+ * the lock, so no thread inside the backend may take the lock.
  */
 #include "work/queue.h"
 #include "work/work.h"
@@ -18,7 +18,7 @@
 #define NAP_LEAST_NS (INT64_C(50) * 1000)
 #define NAP_MOST_NS (INT64_C(1000) * 1000)
 
-/* Under the lock, as its waiters may end it at once. */
+/* Under the lock, because waiters may end the work at once. */
 void symc_queue_add_running(
     struct symc_queue *queue, struct symmcoll_work *work)
 {
@@ -50,7 +50,8 @@ void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
     symc_work_release(work);
 }
 
-/* Under the lock: whether a work has ended. */
+/* Tests a work and ends it if it has finished.  Needs the lock.  Returns
+ * whether it has ended. */
 static bool test(
     struct symc_queue *queue, struct symmcoll_work *work, enum symc_advance how)
 {
@@ -61,26 +62,26 @@ static bool test(
     status = queue->ops.test(queue->ops.group, work, how);
     if (status == SYMMCOLL_IN_PROGRESS)
         return false;
-    /* First the end: whoever finds none that runs finds all callbacks
-     * queued. */
+    /* The work ends before the count drops: a thread that finds none running
+     * finds all callbacks queued. */
     symc_work_end(work, status);
     atomic_fetch_sub(&queue->nrunning, 1);
     return true;
 }
 
-/* ---- what comes later on its stream ---- */
+/* ---- skipping later works of a stream ---- */
 
-#define STREAMS 8 /* that a look remembers; what is on others is tested */
+#define STREAMS 8 /* streams remembered; works on others are all tested */
 
-/* Streams of which something has been found to run. */
+/* Streams with a work that was found running. */
 struct streams {
     const void *all[STREAMS];
     int count;
 };
 
-/* Whether a work need not be tested in this look: what a rank does alone ends in the
- * order of its stream, it has no deadline, and what runs before it there has been
- * tested.  In a group that has failed all are. */
+/* Returns whether a work need not be tested: what a rank does alone ends in
+ * stream order and has no deadline, and an earlier work on its stream was found
+ * running.  In a failed group all works are tested. */
 static bool comes_later(const struct symc_queue *queue,
     const struct streams *streams, const struct symmcoll_work *work)
 {
@@ -132,7 +133,7 @@ struct symc_running symc_queue_look(
         if (work->deadline_ns < found.until)
             found.until = work->deadline_ns;
         if (how == SYMC_ADVANCE_PEEK)
-            break; /* most end in the order of start */
+            break; /* most works end in the order of their start */
     }
     found.count = atomic_load(&queue->nrunning);
     pthread_mutex_unlock(&queue->running_lock);
@@ -170,7 +171,7 @@ symmcoll_status_t symc_queue_order(
     bool runs;
 
     pthread_mutex_lock(&queue->running_lock);
-    /* What is being cancelled has an error to wait for. */
+    /* A work being cancelled has an error to wait for. */
     runs = atomic_load(&work->ended) == 0 && work->cancel_ns == 0;
     work->followers += runs;
     pthread_mutex_unlock(&queue->running_lock);
@@ -205,7 +206,7 @@ static bool is_over(const struct symc_running *found, uint64_t number)
     return found->oldest == 0 || found->oldest > number;
 }
 
-/* What somebody waits for. */
+/* The condition of a wait for works up to a number. */
 struct wait {
     struct symc_queue *queue;
     uint64_t number;
@@ -250,7 +251,7 @@ bool symc_queue_await_running(struct symc_queue *queue, int64_t deadline_ns)
     return symc_queue_await_begun(queue, UINT64_MAX, deadline_ns);
 }
 
-/* ---- what is waited for ---- */
+/* ---- descriptions of running works ---- */
 
 int64_t symc_queue_running_until(struct symc_queue *queue, uint64_t number)
 {

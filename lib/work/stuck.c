@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue whose ticket is not passed on, for its holder stands in a backend:
- * tickets that are not waited for any more, and works likewise.
+ * A queue with a ticket that is not passed on because its holder is stuck in a
+ * backend: giving up tickets, and works.
  */
 #include "work/queue.h"
 #include "work/work.h"
@@ -32,7 +32,7 @@ void symc_queue_skip(struct symc_queue *queue)
             atomic_store(&queue->given_up, next);
         symc_queue_leave(queue, at->ticket);
         free(at);
-        /* Those before it may be served now. */
+        /* A given-up ticket earlier in the list may be served now. */
         before = NULL;
         at = atomic_load(&queue->given_up);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What users may ask of a work: to wait for it, whether it has ended, to be
- * called when it has.
+ * Public functions on works: wait, test, query, release.
  */
 #include "work/work.h"
 
@@ -10,14 +9,14 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* The longest wait before a waiter looks at everything again, and before it
- * tries for the ticket again. */
+/* Longest wait before a waiter checks everything again, and before it tries to
+ * take the ticket again. */
 #define LOOK_NS (INT64_C(100) * 1000 * 1000)
 #define TURN_NS (INT64_C(1000) * 1000)
 
-/* ---- looking after an issued work ---- */
+/* ---- completing an issued work ---- */
 
-/* A wait has expired in blocking-wait mode: fail the group. */
+/* Fails the group: a wait has expired in blocking-wait mode. */
 static void expire(struct symmcoll_work *work)
 {
     if (symc_work_is_mine(work) && symc_work_enter(work)) {
@@ -26,7 +25,7 @@ static void expire(struct symmcoll_work *work)
     }
 }
 
-/* Whether a word of a work has been set: its end, or its start. */
+/* Returns whether a work's `ended` or `started` word is set. */
 static bool is_set(const _Atomic uint64_t *word)
 {
     return atomic_load_explicit(word, memory_order_acquire) != 0;
@@ -37,8 +36,9 @@ static bool has_ended(const struct symmcoll_work *work)
     return is_set(&work->ended);
 }
 
-/* Take the ticket, where it is free, and end what can be ended.  Who has it may
- * use the group: the queue is closed by who takes the last one. */
+/* Takes the ticket if it is free, and completes what can be completed.  Returns
+ * whether it did.  A ticket holder may use the group: symc_queue_close() keeps
+ * the last ticket. */
 static bool advance(struct symmcoll_work *work, enum symc_advance how)
 {
     uint64_t ticket;
@@ -50,7 +50,7 @@ static bool advance(struct symmcoll_work *work, enum symc_advance how)
     return true;
 }
 
-/* Poll for a moment; with the ticket, until another thread wants it. */
+/* Polls for a moment; with the ticket, until another thread wants it. */
 static void poll(struct symmcoll_work *work, const _Atomic uint64_t *word)
 {
     struct symc_queue *queue = work->queue;
@@ -73,8 +73,9 @@ static void poll(struct symmcoll_work *work, const _Atomic uint64_t *word)
     }
 }
 
-/* Another thread has the ticket, most likely for a moment; else it runs an
- * operation, and has ended this work before or will not. */
+/* Waits while another thread holds the ticket, which is mostly for a moment;
+ * otherwise that thread is running an operation and has already completed this
+ * work or will not. */
 static void await_turn(struct symmcoll_work *work, const _Atomic uint64_t *word,
     int64_t deadline_ns)
 {
@@ -96,8 +97,8 @@ static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
     return deadline_ns - now < wait_ns ? deadline_ns : now + wait_ns;
 }
 
-/* Wait until a word of an issued work is set, or until then, and do what that
- * takes.  polled: polling has been in vain already. */
+/* Waits until a word of an issued work is set or the deadline has passed, and
+ * completes works with the ticket.  polled: polling has already failed. */
 static void await_issued(struct symmcoll_work *work,
     const _Atomic uint64_t *word, int64_t deadline_ns, bool polled)
 {
@@ -124,7 +125,8 @@ static void await_issued(struct symmcoll_work *work,
     }
 }
 
-/* The same of a queued work, which a thread of the pool runs; whether it is set. */
+/* Waits for a word of a queued work, which a thread of the pool runs.  Returns
+ * whether it is set. */
 static bool await_queued(struct symmcoll_work *work,
     const _Atomic uint64_t *word, int64_t deadline_ns)
 {
@@ -144,8 +146,8 @@ static bool await_queued(struct symmcoll_work *work,
 
 /* ---- works on device memory ---- */
 
-/* Wait until it runs, or has ended; false when the time has passed, or it is
- * stuck. */
+/* Waits until a work runs or has ended.  Returns false if the deadline has
+ * passed or the work is stuck. */
 static bool await_start(struct symmcoll_work *work, int64_t deadline_ns)
 {
     if (!work->issued)
@@ -162,7 +164,8 @@ static bool ends(void *arg)
     return has_ended(work);
 }
 
-/* Wait until it has ended; false when the time has passed. */
+/* Waits until a work has ended.  Returns false if the deadline has passed or
+ * the work is stuck. */
 static bool await_device(struct symmcoll_work *work, int64_t deadline_ns)
 {
     struct symc_wait_budget budget = {.polled = false};
@@ -260,19 +263,20 @@ symmcoll_status_t symc_queue_enqueue(
         return SYMMCOLL_ERR_NO_MEMORY;
     status = queue->ops.enqueue(queue->ops.group, work, access);
     if (status == SYMMCOLL_IN_PROGRESS) {
-        symc_queue_add_running(queue, work); /* with one of the two holds */
+        /* takes one of the two references */
+        symc_queue_add_running(queue, work);
         status = SYMMCOLL_OK;
     } else {
         symc_work_release(work);
     }
-    /* What is captured is watched. */
+    /* The attendant also watches captured calls. */
     if (status == SYMMCOLL_OK && !queue->attended)
         symc_queue_ask(queue);
     symc_work_release(work);
     return status;
 }
 
-/* A wait without a timeout: the stream of the call waits, not the host. */
+/* Waits without a timeout: the stream of the call waits, not the host. */
 static symmcoll_status_t order(struct symmcoll_work *work)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -292,7 +296,8 @@ static symmcoll_status_t order(struct symmcoll_work *work)
 
 /* ---- any work ---- */
 
-/* The same for sends and receives; 0: look once. */
+/* Waits for a send or receive; deadline 0: checks once.  Returns whether it has
+ * ended. */
 static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
 {
     if (symc_work_is_mine(work) && symc_work_enter(work)) {
@@ -303,7 +308,8 @@ static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
     return has_ended(work);
 }
 
-/* Wait until a work has ended; false when the time has passed, or it is stuck. */
+/* Waits until a work has ended.  Returns false if the deadline has passed or
+ * the work is stuck. */
 static bool await(struct symmcoll_work *work, int64_t deadline_ns)
 {
     if (work->paired)
@@ -317,7 +323,7 @@ static bool await(struct symmcoll_work *work, int64_t deadline_ns)
     return has_ended(work);
 }
 
-/* Look once, without waiting; returns whether a work has ended. */
+/* Checks once, without waiting.  Returns whether the work has ended. */
 static bool look_once(struct symmcoll_work *work)
 {
     if (work->paired)
@@ -341,10 +347,10 @@ void symc_work_entrust(struct symmcoll_work *work)
         symc_queue_ask(work->queue);
 }
 
-/* ---- what users may ask ---- */
+/* ---- public functions ---- */
 
-/* The clock is read only for a wait that can expire: it costs a fifth of a
- * small operation. */
+/* Reads the clock only for a wait that can expire: reading it costs a fifth of
+ * a small operation. */
 static int64_t deadline_after(int64_t timeout_ns)
 {
     return timeout_ns == SYMC_NEVER
@@ -352,8 +358,8 @@ static int64_t deadline_after(int64_t timeout_ns)
                : symc_deadline_ns(symc_now_ns(), timeout_ns);
 }
 
-/* Wait until it has ended; false when the time has passed, or it is stuck (out).
- * What was stuck a moment ago may go on. */
+/* Waits until a work has ended.  Returns false if the deadline has passed or
+ * the work is stuck (out). A work that was stuck a moment ago may go on. */
 static bool await_unless_stuck(
     struct symmcoll_work *work, int64_t deadline_ns, bool *stuck)
 {
@@ -407,7 +413,8 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
                : symc_work_refuse(work);
 }
 
-/* The same for an operation that no memory is left to note: with the ticket. */
+/* Waits for an operation with the ticket held, when no memory is left for a
+ * work. */
 static symmcoll_status_t await_here(
     struct symc_queue *queue, const struct symc_op *op)
 {
@@ -458,7 +465,8 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
             SYMMCOLL_ERR_INVALID, "work_test: expected a work, found NULL");
     if (look_once(work))
         return symc_work_result(work);
-    /* Who asks in a loop may keep the processor from those it waits for. */
+    /* A caller that polls in a loop may keep the processor from the ranks it
+     * waits for. */
     if (symc_wait_shares(&work->origin->waiting) &&
         symc_wait_polling_ns(&work->origin->waiting, symc_now_ns()) > 0)
         symc_wait_yield(&work->origin->waiting);

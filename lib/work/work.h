@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of a work handle.
+ * Internals of a work handle.
  */
 #ifndef SYMC_WORK_WORK_H
 #define SYMC_WORK_WORK_H
@@ -9,50 +9,54 @@
 #include "work/origin.h"
 #include "work/queue.h"
 
-/* In place of a work's callbacks: while they are queued, and afterwards. */
+/* Values of a work's callbacks while they are being queued, and afterwards. */
 #define SYMC_CALLING ((struct symc_callback *)1)
 #define SYMC_CALLED ((struct symc_callback *)2)
 
 struct symmcoll_work {
-    struct symmcoll_work *next; /* in its queue, or of those issued */
-    struct symc_queue *queue;   /* a hold of it, kept while a spare */
-    struct symc_origin *origin; /* the queue's */
-    /* The latest first; from the end on SYMC_CALLING, SYMC_CALLED. */
+    /* in the queue, or among issued or running works */
+    struct symmcoll_work *next;
+    struct symc_queue *queue;   /* holds a reference, also as a spare */
+    struct symc_origin *origin; /* the queue's origin */
+    /* Latest first; SYMC_CALLING, then SYMC_CALLED, once the work has ended. */
     _Atomic(struct symc_callback *) callbacks;
-    uint64_t ticket;          /* of a queued one */
-    int64_t deadline_ns;      /* of an issued one, 0: has not begun; of one
-                                 that runs, from its start */
+    uint64_t ticket; /* of a queued work */
+    /* issued: 0 until the first look; running: from its start */
+    int64_t deadline_ns;
     _Atomic uint64_t ended;   /* 1: status and detail are final */
-    _Atomic uint32_t holders; /* the user's handle, and the queue */
+    _Atomic uint32_t holders; /* the user's handle and the queue */
     symmcoll_status_t status;
-    bool issued; /* was not queued; does not change */
-    bool paired; /* sends and receives, which the queue knows nothing of */
-    int source; /* group rank that it has received from; -1: none, or not yet */
+    bool issued; /* was not queued; never changes */
+    bool paired; /* a send or receive, which is not in the queue */
+    int source;  /* group rank it received from; -1: none, or not yet */
     struct symc_op op;
-    struct symc_lists lists; /* of an op that has some */
-    void *arrays;            /* copies of the caller's arrays; or NULL */
-    struct symc_pair pair;   /* one send or receive, where it is that */
-    void *entry;             /* the recorder's, of that, or while it runs */
-    int *source_out;         /* or NULL */
+    struct symc_lists lists; /* copy of the op's lists, if any */
+    void *arrays;            /* copies of the caller's arrays, or NULL */
+    struct symc_pair pair;   /* a single send's or receive's state */
+    /* recorder entry of a send, receive or running work */
+    void *entry;
+    int *source_out; /* caller's pointer, or NULL */
 
-    /* On device memory. */
+    /* For operations on device memory. */
     void *mark;    /* the backend's, until the start */
     void *token;   /* the backend's, while it runs */
-    bool given_up; /* it is not to be started: its call has returned */
-    bool owned;    /* given up while it was being started: its buffers are the
-                          backend's */
-    int64_t cancel_ns; /* it is being cancelled until then; 0: it is not */
-    int followers;   /* threads that order a stream after it: its token does not
-                          end; under the lock of running ones */
-    uint64_t number; /* of all that have run, from its start */
-    _Atomic uint64_t started; /* 1: it runs, or has ended */
+    bool given_up; /* not to be started: its call has returned */
+    /* given up during its start: the backend keeps its buffers */
+    bool owned;
+    /* deadline of its cancellation; 0: not being cancelled */
+    int64_t cancel_ns;
+    /* threads ordering a stream after it, which keep its token; needs
+     * running_lock */
+    int followers;
+    uint64_t number;          /* position among all works ever started */
+    _Atomic uint64_t started; /* 1: it runs or has ended */
 
-    /* What a spare keeps. */
-    struct symc_doorbell doorbell; /* for those who wait */
+    /* Kept by a spare. */
+    struct symc_doorbell doorbell; /* wakes waiters */
     char detail[SYMC_DETAIL_MAX];
 };
 
-/* The final status, with its detail for the asking thread. */
+/* Returns the final status and sets its detail for the calling thread. */
 static inline symmcoll_status_t symc_work_result(
     const struct symmcoll_work *work)
 {
@@ -60,16 +64,16 @@ static inline symmcoll_status_t symc_work_result(
                             : work->status;
 }
 
-/* Whether this process may touch the work's queue: in a forked child it is a
- * copy. */
+/* Returns whether this process may use the work's queue; in a forked child the
+ * queue is a copy. */
 static inline bool symc_work_is_mine(const struct symmcoll_work *work)
 {
     return *work->origin->alive == 1;
 }
 
-/* Enter the group of a work without the ticket; false where the work has ended,
- * for then the group may be gone.  It is not released as long as somebody is
- * inside. */
+/* Enters the group of a work without the ticket.  Returns false if the work has
+ * ended, because the group may be freed then.  The group is not released while
+ * a thread is inside. */
 static inline bool symc_work_enter(struct symmcoll_work *work)
 {
     atomic_fetch_add(&work->queue->visitors, 1);
@@ -86,61 +90,62 @@ static inline void symc_work_leave(struct symmcoll_work *work)
 
 /* ---- stuck.c ---- */
 
-/* Whether what would go on with a work stands in a backend, in a group that has
- * failed: then it may not end.  And the error of a call that waits for it. */
+/* symc_work_is_stuck() returns whether the thread that would complete a work is
+ * stuck in a backend, in a failed group: the work may never end.
+ * symc_work_refuse() returns the error of a call that waited for it. */
 bool symc_work_is_stuck(struct symmcoll_work *work);
 symmcoll_status_t symc_work_refuse(struct symmcoll_work *work);
 
 /* ---- work.c ---- */
 
-/* Under the ticket, which is passed on: wait for an operation that has begun
- * and ends later. */
+/* Waits for an operation that has begun and ends later.  Needs the ticket, and
+ * passes it on. */
 symmcoll_status_t symc_work_await(
     struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
 
-/* A work on device memory that has just been submitted: if it has been issued,
- * start it if the members come within the time of polling, else have the
- * attendant do it as soon as they have. */
+/* Starts a work on device memory that was just submitted, if it was issued and
+ * the members arrive within the polling time; otherwise the attendant starts it
+ * when they have. */
 void symc_work_launch(struct symmcoll_work *work);
 
 /* ---- running.c ---- */
 
-/* Until when to sleep, between two looks at what runs: longer each time, from
- * *nap_ns of 0 on. */
+/* Returns the time until which to sleep between two tests of running works:
+ * longer each time.  *nap_ns begins with 0. */
 int64_t symc_running_nap(int64_t *nap_ns, int64_t deadline_ns);
 
 /* ---- handle.c ---- */
 
-/* Made by a queue, from a spare where there is one: one holder is the caller,
- * one the queue. */
+/* Creates a work, from a spare if there is one.  It has two holders, the caller
+ * and the queue. */
 struct symmcoll_work *symc_work_create(
     struct symc_queue *queue, const struct symc_op *op);
 
-/* The same for sends and receives: nobody else will end it. */
+/* Creates a work for a send or receive, which the queue does not complete. */
 struct symmcoll_work *symc_work_create_paired(
     struct symc_queue *queue, const struct symc_op *op);
 
-/* Copy the caller's arrays of an operation of a work, which has some, in a group of
- * so many ranks.  Errors: NO_MEMORY. */
+/* Copies the caller's arrays of a work's operation in a group of `size` ranks.
+ * Errors: NO_MEMORY. */
 symmcoll_status_t symc_work_copy_arrays(struct symmcoll_work *work, int size);
 
-/* The operation has ended: keep its result, wake, call back. */
+/* Completes a work: keeps its result, wakes waiters, queues callbacks. */
 void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status);
 
-/* One hold more. */
+/* Adds a reference. */
 static inline void symc_work_hold(struct symmcoll_work *work)
 {
     atomic_fetch_add_explicit(&work->holders, 1, memory_order_relaxed);
 }
 
-/* Release one hold. */
+/* Drops a reference. */
 void symc_work_release(struct symmcoll_work *work);
 
-/* Nobody will wait for a work: have the attendant end it. */
+/* Has the attendant complete a work without a waiter. */
 void symc_work_entrust(struct symmcoll_work *work);
 
-/* The queue is being closed: works are not kept any more, and its spares are
- * freed. */
+/* Frees the spares of a queue that is being closed; works are no longer
+ * kept. */
 void symc_work_drop_spares(struct symc_queue *queue);
 
 #endif
