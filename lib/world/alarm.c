@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What others ask of the monitor: to look now, and to write the recorder out
- * after a failure, which they wait for.
+ * Requests to the monitor: to check at once, and to write the recorder after a
+ * failure, which callers wait for.
  */
 #include "world/world.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that asks NCCL's RAS service what it says of the job, and writes this
- * rank's record once more, with that.  The monitor goes on meanwhile: another rank may
- * die.  One is asked at a time, and the monitor's thread alone starts and ends it.
+ * A thread that queries NCCL's RAS service about the job and writes this rank's
+ * record again with the answer.  The monitor goes on during the query, since
+ * another rank may die.  One query runs at a time; only the monitor's thread
+ * starts and ends it.
  */
 #include "base/thread.h"
 #include "devices/ras.h"
@@ -15,14 +16,14 @@
 struct symc_ras_question {
     struct symmcoll_world *world;
     pthread_t thread;
-    _Atomic uint32_t over; /* the thread needs nothing of this any more */
-    uint32_t flags;        /* of the record */
+    _Atomic uint32_t over; /* the thread does not use this struct any more */
+    uint32_t flags;        /* flags of the record */
     const char *reason;
     struct symc_trace_ras ras;
     char address[]; /* a copy: the program may change its environment */
 };
 
-/* Where this fails the record without it is still there. */
+/* On failure the record without the answer remains. */
 static void write_again(const struct symc_ras_question *question)
 {
     const struct symmcoll_world *world = question->world;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing out flight recorders: this rank's, or that of a peer that cannot.
+ * Writing flight recorders: this rank's, or that of a peer that cannot write
+ * it.
  */
 #include "base/cancel.h"
 #include "world/world.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What modules above keep for a world.
+ * Data that modules of higher layers keep per world.
  */
 #include "world/world.h"
 

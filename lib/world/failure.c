@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Raising, adopting and reporting the failure of a group.
+ * Raising, adopting and reporting a group's failure.
  */
 #include "world/failure.h"
 #include "world/world.h"
@@ -16,11 +16,11 @@ enum {
     VALID = SYMC_FAILURE_VALID
 };
 
-/* What is covered by the sum, and copied. */
+/* The part of a record that the checksum covers and that is copied. */
 #define CONTENT offsetof(struct symc_failure, status)
 #define CONTENT_NBYTES (sizeof(struct symc_failure) - CONTENT)
 
-/* FNV-1a: enough to tell a record from what a stray store has left. */
+/* FNV-1a: enough to detect damage by a stray store. */
 static uint32_t sum_content(const struct symc_failure *record)
 {
     const unsigned char *bytes = (const unsigned char *)record + CONTENT;
@@ -48,7 +48,8 @@ bool symc_failure_read(
     return sum_content(copy) == published->sum && copy->status < 0;
 }
 
-/* Claim the own record; false where somebody else has, and has finished. */
+/* Claims this rank's own record.  Returns false if another thread has claimed
+ * it, after that thread has finished. */
 static bool claim(struct symc_members *members)
 {
     struct symc_failure *record = &members->own;
@@ -61,7 +62,7 @@ static bool claim(struct symc_members *members)
     return false;
 }
 
-/* Those who wait in sends and receives. */
+/* Wakes members that wait in sends and receives. */
 static void wake_pairs(const struct symc_members *members)
 {
     for (int r = 0; r < members->size; r++) {
@@ -84,8 +85,8 @@ bool symc_failure_read_other(
     return published != NULL && symc_failure_read(find_other(published), other);
 }
 
-/* Keep the first failure of a group that is not that of all ranks where the
- * launcher finds it. */
+/* Publishes the first failure of a group other than the group of all ranks
+ * where the launcher finds it. */
 static void publish_other(const struct symc_members *members)
 {
     const struct symc_failure *first = symc_block_first(&members->world->own);
@@ -97,14 +98,15 @@ static void publish_other(const struct symc_members *members)
         !atomic_compare_exchange_strong(&other->raised, &none, WRITING))
         return;
     copy_content(&copy, &members->own);
-    /* Ranks of that group, which the launcher does not know. */
+    /* These are ranks of a group that the launcher does not know. */
     memset(copy.late, 0, sizeof(copy.late));
     copy_content(other, &copy);
     other->sum = sum_content(&copy);
     atomic_store(&other->raised, VALID);
 }
 
-/* The own record is complete: stop this rank's waits, wake everybody. */
+/* Publishes the complete own record: stops this rank's waits and wakes all
+ * members. */
 static void publish(struct symc_members *members)
 {
     struct symmcoll_world *world = members->world;
@@ -226,7 +228,7 @@ bool symc_failure_find_cause(
     return failed || found || symc_failure_read_note(first, cause);
 }
 
-/* Under the ticket of the group: one writer. */
+/* The group's ticket ensures a single writer. */
 void symc_members_note(struct symc_members *members, symmcoll_status_t status,
     const struct symc_op *op)
 {
@@ -262,7 +264,7 @@ bool symc_members_find_note(
     return false;
 }
 
-/* ---- what is told ---- */
+/* ---- reports of a failure ---- */
 
 bool symc_members_was_late(const struct symc_members *members)
 {
@@ -272,9 +274,10 @@ bool symc_members_was_late(const struct symc_members *members)
            (record->late[members->rank / 8] >> (members->rank % 8) & 1) != 0;
 }
 
-/* Whether a call is interrupted by the failure, or is the first after it.  A
- * rank that was late learns that the others went on without it, and an abort
- * has interrupted nothing that had not begun. */
+/* Returns whether a call gets the first reason rather than ABORTED: the call
+ * that was interrupted, or the first later one.  A rank that was late gets
+ * ABORTED, because the others went on without it, and an abort interrupts only
+ * operations that have begun. */
 static bool is_told_first(
     const struct symc_members *members, const struct symc_op *op)
 {
@@ -283,7 +286,8 @@ static bool is_told_first(
     return !symc_members_was_late(members);
 }
 
-/* Whether a text has words as a whole: "reduce" is not in "all_reduce". */
+/* Returns whether a text contains whole words: "reduce" is not in
+ * "all_reduce". */
 static bool has_words(const char *text, const char *words)
 {
     size_t length = strlen(words);
@@ -299,8 +303,8 @@ static bool has_words(const char *text, const char *words)
     return false;
 }
 
-/* "all_reduce seq 17: " before a reason, "" where the reason names the
- * operation: no sentence says it twice. */
+/* Formats "all_reduce seq 17: " as a prefix of a reason, or "" if the reason
+ * names the operation itself. */
 static const char *format_call(
     const struct symc_op *op, const char *reason, char *buffer, size_t nbytes)
 {
@@ -315,7 +319,7 @@ static const char *format_call(
     return buffer;
 }
 
-/* The reason as this rank reports it: it calls itself "this rank". */
+/* Formats the reason for this rank, which it calls "this rank". */
 static const char *format_reason(
     const struct symc_members *members, char *buffer, size_t nbytes)
 {
@@ -335,7 +339,7 @@ static const char *format_reason(
 symmcoll_status_t symc_members_interrupted(
     struct symc_members *members, const struct symc_op *op)
 {
-    /* An operation that the abort has interrupted too is told the same. */
+    /* An operation that the abort interrupted as well gets the same reason. */
     return members->own.status != SYMMCOLL_ERR_CANCELED
                ? symc_members_status(members, op)
                : symc_members_cut_short(members, op);

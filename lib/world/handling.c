@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What follows a failure, on the monitor's thread: flight recorders are written
- * out, and the process ends, where the settings say so.
+ * Handling of failures on the monitor's thread: writes flight recorders, then
+ * ends the process if the settings say so.
  */
 #include "world/world.h"
 
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define FAILED "a group failed" /* why a rank writes its own record */
+#define FAILED "a group failed" /* reason in a rank's own record */
 
-/* Which entries are in what is written after a failure. */
+/* Returns the dump flags for records written after a failure. */
 static uint32_t find_flags(const struct symmcoll_world *world)
 {
     return world->config->trace_only_active ? SYMMCOLL_TRACE_ONLY_ACTIVE : 0;
 }
 
-/* To the usual path (out, of PATH_MAX bytes). */
+/* Writes a rank's record to its usual path (out, PATH_MAX bytes). */
 static symmcoll_status_t write_for(
     const struct symmcoll_world *world, int rank, const char *why, char *path)
 {
@@ -29,7 +29,8 @@ static symmcoll_status_t write_for(
     return symc_world_dump(world, rank, path, find_flags(world), why, NULL);
 }
 
-/* Whether it has been written now. */
+/* Writes a rank's record unless that has been done.  Returns whether it was
+ * written now. */
 static bool dump_for(struct symmcoll_world *world, int rank, const char *why)
 {
     struct symc_block *block = world->peers[rank].view.block;
@@ -50,9 +51,9 @@ static bool wants_dumps(const struct symmcoll_world *world)
 }
 
 /*
- * Write what the dead cannot, unless a launcher does: whoever comes first, once
- * its own record is written.  All of the dead, for who meant to write for the
- * first may be among the last.
+ * Writes the records of dead ranks, unless a launcher does.  Any surviving rank
+ * writes them once its own is written, for all the dead, because the rank about
+ * to write for the first may be among the last.
  */
 void symc_world_dump_dead(struct symmcoll_world *world)
 {
@@ -64,7 +65,7 @@ void symc_world_dump_dead(struct symmcoll_world *world)
     }
 }
 
-/* List the ranks that a failed group of this rank's has waited for in vain. */
+/* Lists the ranks that this rank's failed groups were missing. */
 static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
 {
     pthread_mutex_lock(&world->lock);
@@ -83,8 +84,9 @@ static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* After a timeout, write the records of ranks that did not come and do not
- * write: a rank that came does, or the launcher when it ends them. */
+/* Writes the records of ranks that were missing in a timeout and do not write
+ * themselves; a rank that arrives writes its own, or the launcher does when it
+ * ends them. */
 void symc_world_dump_stuck(struct symmcoll_world *world)
 {
     bool *stuck;
@@ -116,7 +118,8 @@ static bool are_over(struct symmcoll_world *world)
     return over;
 }
 
-/* Let the works of failed groups end, and their callbacks. */
+/* Waits until the works of failed groups and their callbacks have ended, at
+ * most timeouts.finalize. */
 static void await_works(struct symmcoll_world *world)
 {
     int64_t until =
@@ -135,7 +138,7 @@ static void await_works(struct symmcoll_world *world)
     }
 }
 
-/* A group has failed: end the process, where the settings say so. */
+/* Ends the process after a failure if errors.async_handling says so. */
 static void end_process(struct symmcoll_world *world)
 {
     int64_t mode = world->config->errors_async_handling;
@@ -151,7 +154,7 @@ static void end_process(struct symmcoll_world *world)
     abort();
 }
 
-/* Failures have been raised: write the record out. */
+/* Writes the record after failures, and schedules those of missing ranks. */
 static void write_failures(struct symmcoll_world *world, int64_t *stuck_at)
 {
     struct symc_monitor *monitor = &world->monitor;
@@ -163,7 +166,7 @@ static void write_failures(struct symmcoll_world *world, int64_t *stuck_at)
         symc_world_ask_ras(world, find_flags(world), FAILED);
 }
 
-/* Then act as the settings say, once all has been written. */
+/* Writes what is due; when all is written, acts as the settings say. */
 void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
 {
     struct symc_monitor *monitor = &world->monitor;

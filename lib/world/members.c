@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of a world's groups, as far as a world knows groups: their members.
+ * The list of a world's groups; a world knows only their members.
  */
 #include "world/world.h"
 

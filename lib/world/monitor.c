@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor: it owns this rank's liveness word, looks at its peers' every few
- * milliseconds, fails the groups of the dead, and writes flight recorders out.
- * The heartbeat: it watches the monitor, and does nothing that could hang.
+ * The monitor thread holds this rank's liveness word, checks its peers' words
+ * every few milliseconds, fails the groups of dead ranks, and writes flight
+ * recorders.  The heartbeat thread watches the monitor and does nothing that
+ * could hang.
  */
 #include "base/thread.h"
 #include "world/world.h"
@@ -14,27 +15,27 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to wait for the exit status of a rank that died. */
+/* Wait for the exit status of a dead rank. */
 #define EXIT_STATUS_WAIT_NS (INT64_C(50) * 1000 * 1000)
 
-/* How long the monitor may take to tell of a death, that wait included. */
+/* Time for the monitor to report a death, including that wait. */
 #define DEATH_WAIT_NS (4 * EXIT_STATUS_WAIT_NS)
 
-/* A look at one peer takes about so long; see find_period(). */
+/* Approximate time to check one peer; see find_period(). */
 #define LOOK_NS INT64_C(150)
 #define SHARE 20
 
-#define PULSE_NS (INT64_C(200) * 1000 * 1000) /* of the heartbeat */
+#define PULSE_NS (INT64_C(200) * 1000 * 1000) /* period of the heartbeat */
 
-/* ---- the dead ---- */
+/* ---- deaths ---- */
 
-/* Look for peers who have died since the last time: by their words, which say
- * so early, and by their processes. */
+/* Finds peers that have died since the last check, by their liveness words,
+ * which show it first, and their processes. */
 static bool find_dead(struct symmcoll_world *world, bool *found)
 {
     bool any = false;
 
-    if (found == NULL) /* there was no memory for it */
+    if (found == NULL) /* the caller had no memory for the array */
         return false;
     symc_liveness_find_ended(
         world->peers, world->size, world->monitor.polled, found);
@@ -49,8 +50,8 @@ static bool find_dead(struct symmcoll_world *world, bool *found)
     return any;
 }
 
-/* "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0"; without
- * its place where it is known why it ended. */
+/* Formats "rank 2 (pid 123) killed by SIGKILL in all_reduce seq 17 of group 0".
+ * placed: with the position, which is omitted if the cause is known. */
 static void describe_dead(const struct symc_members *members, int member,
     bool placed, char *buffer, size_t nbytes)
 {
@@ -70,7 +71,8 @@ static void describe_dead(const struct symc_members *members, int member,
         end, placed ? " " : "", position);
 }
 
-/* Wait a moment for whoever reaps the dead ranks to store their exit status. */
+/* Waits a moment until the parents of dead ranks have stored their exit
+ * status. */
 static void await_exit_status(
     const struct symmcoll_world *world, const bool *dead, int64_t until)
 {
@@ -88,10 +90,10 @@ static void await_exit_status(
     }
 }
 
-/* Returns whether a rank has ended because an operation failed on all ranks of a
- * group, of which it has published the note, and copies that: not where it was
- * killed in a later operation.  Without a note a rank that has ended of its own
- * accord has done so because one of its groups has failed, if one has. */
+/* Returns whether a rank has ended because an operation failed on all ranks of
+ * a group, and copies its note; false if it was killed in a later operation.
+ * Without a note, a rank that exited by itself has most likely done so because
+ * one of its groups failed. */
 static bool find_reason(const struct symmcoll_world *world, int rank,
     const struct symc_failure *published, struct symc_failure *note)
 {
@@ -111,8 +113,8 @@ static bool find_reason(const struct symmcoll_world *world, int rank,
            symc_failure_find_cause(world, rank, note);
 }
 
-/* Fail a group where one of the dead is in it.  What a rank has found before
- * it died is the first reason: ranks end because an operation has failed. */
+/* Fails a group with dead members.  A failure that a dead rank has published is
+ * named as the reason, because ranks exit after a failed operation. */
 static void fail_group(struct symc_members *members, const bool *dead)
 {
     char text[SYMC_FAILURE_TEXT] = "", reason[SYMC_FAILURE_TEXT + 8] = "";
@@ -122,8 +124,8 @@ static void fail_group(struct symc_members *members, const bool *dead)
 
     if (symc_members_failed(members))
         return;
-    /* Those last who have ended after an operation that failed, which is said
-     * once. */
+    /* Two passes: ranks that exited after a failed operation come last, with
+     * one common reason. */
     for (int i = 0; i < 2 * members->size && used < sizeof(text) - 1; i++) {
         int r = i % members->size;
         char one[96 + SYMC_RANK_TEXT + SYMC_TRACE_POSITION];
@@ -197,7 +199,7 @@ bool symc_monitor_tells_death(struct symc_members *members)
     return true;
 }
 
-/* Fail the present groups; later ones are checked for dead members when
+/* Fails the present groups; groups listed later are checked when they are
  * listed. */
 static void fail_groups_of(struct symmcoll_world *world, const bool *dead)
 {
@@ -217,9 +219,8 @@ void symc_monitor_enlist(
 }
 
 /*
- * Returns whether a rank has ended as one that needs nothing more of the others:
- * with status 0, with no operation in flight, and without a failure.  It is then
- * missed only by an operation that needs it.
+ * Returns whether a rank has ended in order: with status 0, with no operation
+ * in flight, and without a failure.  Only an operation that needs it misses it.
  */
 static bool has_ended_in_order(const struct symmcoll_world *world, int rank)
 {
@@ -234,8 +235,8 @@ static bool has_ended_in_order(const struct symmcoll_world *world, int rank)
     return symc_trace_is_idle(ring, nbytes);
 }
 
-/* Takes those that have ended in order from the dead, and wakes those of this
- * rank's threads that may wait for them. */
+/* Removes ranks that have ended in order from the dead, and wakes this rank's
+ * threads that may be waiting for them. */
 static void set_ended(struct symmcoll_world *world, bool *dead)
 {
     bool any = false;
@@ -263,7 +264,7 @@ static void report_deaths(struct symmcoll_world *world, bool *dead)
     int64_t until = symc_now_ns() + EXIT_STATUS_WAIT_NS;
 
     await_exit_status(world, dead, until);
-    /* Others may have died with them: name them together. */
+    /* Other ranks may have died at the same time: report them together. */
     if (find_dead(world, later)) {
         for (int r = 0; r < world->size; r++)
             dead[r] = dead[r] || later[r];
@@ -274,10 +275,10 @@ static void report_deaths(struct symmcoll_world *world, bool *dead)
     fail_groups_of(world, dead);
 }
 
-/* ---- the living ---- */
+/* ---- failures of live ranks ---- */
 
-/* Whether any rank has failed a group since the last time: one load a rank,
- * however many groups there are. */
+/* Returns whether any rank has failed a group since the last check: one load
+ * per rank, whatever the number of groups. */
 static bool has_news(struct symmcoll_world *world)
 {
     bool news = false;
@@ -295,8 +296,8 @@ static bool has_news(struct symmcoll_world *world)
     return news;
 }
 
-/* Adopt what other ranks have found.  A group that is listed later is looked at
- * then. */
+/* Adopts failures of other ranks.  Groups listed later are checked when they
+ * are listed. */
 static void look_at_failures(struct symmcoll_world *world)
 {
     if (!has_news(world))
@@ -308,11 +309,11 @@ static void look_at_failures(struct symmcoll_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* ---- the threads ---- */
+/* ---- threads ---- */
 
-/* Finds the time between two looks at the peers: host.watch, or more where the
- * monitors of all ranks would take more than one SHARE-th of the processors, which
- * ranks that still join need. */
+/* Returns the time between two checks of the peers: host.watch, or more if the
+ * monitors of all ranks together would take more than 1/SHARE of the
+ * processors, which joining ranks need. */
 static int64_t find_period(const struct symmcoll_world *world)
 {
     int64_t processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -347,8 +348,8 @@ static void watch(struct symmcoll_world *world, bool *dead)
         }
         symc_word_sleep(&monitor->alarm, alarm, period);
     }
-    /* The last failure is still to be written, also for ranks that cannot
-     * write. */
+    /* Writes the record of the last failure, also for ranks that cannot write
+     * it. */
     (void)symc_world_asks_ras(world, true);
     symc_world_handle_failures(world, &stuck_at);
     if (stuck_at != 0)
@@ -377,7 +378,7 @@ static void *run_monitor(void *arg)
     return NULL;
 }
 
-/* The monitor has been stuck for too long. */
+/* Reports a monitor that has made no progress for timeouts.heartbeat. */
 static void report_stuck_monitor(struct symmcoll_world *world)
 {
     symc_logf(&world->log, SYMC_LOG_ERROR,
@@ -394,8 +395,9 @@ static void *run_heartbeat(void *arg)
     struct symc_monitor *monitor = &world->monitor;
     uint64_t beats = 0;
     int64_t moved = symc_now_ns();
-    bool late = false; /* twice in a row: a process that was stopped and
-                          continued finds both threads late */
+    /* reported at the second time: both threads are late after a stop and
+     * continue */
+    bool late = false;
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint64_t now_beats = atomic_load(&monitor->beats);

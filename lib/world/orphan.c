@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank whose launcher has died.  The kernel ends the launcher's own children
- * with it (PR_SET_PDEATHSIG), but where the launcher has started a wrapper,
- * such as a shell, that is the wrapper alone.  So the monitor of each rank
+ * Ends a rank when its launcher has died.  The kernel kills the launcher's own
+ * children with it (PR_SET_PDEATHSIG), but if the launcher has started a
+ * wrapper such as a shell, only the wrapper dies.  So each rank's monitor
  * watches the launcher too.
  */
 #include "segment/liveness.h"

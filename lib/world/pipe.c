@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps on request: a FIFO for each rank, of which the monitor reads; whatever
- * is written there has the rank's record written out.
+ * Dumps on request: the monitor reads one FIFO per rank; anything written to it
+ * requests a dump of the rank's record.
  */
 #include "base/descriptor.h"
 #include "world/world.h"
@@ -14,11 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READS 16               /* of 4 KiB in a round: what a pipe holds */
-#define PAUSE_NS SYMC_NS_PER_S /* between two dumps on request */
+/* reads of 4 KiB per round: the capacity of a pipe */
+#define READS 16
+#define PAUSE_NS SYMC_NS_PER_S /* least time between two requested dumps */
 
-/* Whether somebody reads a FIFO: 0, an error of opening it, or ENXIO where
- * nobody does. */
+/* Returns 0 if a process reads the FIFO, ENXIO if none does, or another error
+ * of open(). */
 static int find_reader(int folder, const char *name)
 {
     int fd = symc_descriptor_raise(
@@ -30,8 +31,9 @@ static int find_reader(int folder, const char *name)
     return 0;
 }
 
-/* Make it, in place of one that an earlier run left and nobody reads: EBUSY.
- * The folder has been checked: nobody else can put another file there. */
+/* Creates the FIFO. One left by an earlier run is replaced unless a process
+ * reads it (EBUSY). The folder has been checked: no other user can replace
+ * files there. */
 static int make_fifo(int folder, const char *name)
 {
     struct stat old;
@@ -49,7 +51,8 @@ static int make_fifo(int folder, const char *name)
     return mkfifoat(folder, name, 0600) == 0 ? 0 : errno;
 }
 
-/* Also for writing, so that it never ends when a writer closes it. */
+/* Creates and opens the FIFO for reading and writing, so that it never reaches
+ * end of file when a writer closes it. */
 static int open_fifo(int folder, const char *name, int *fd)
 {
     struct stat made;
@@ -70,7 +73,7 @@ static int open_fifo(int folder, const char *name, int *fd)
     if (S_ISFIFO(made.st_mode) && made.st_uid == geteuid())
         return 0;
     close(*fd);
-    return EEXIST; /* another's: it stays */
+    return EEXIST; /* another user's: it is kept */
 
 close_fifo:
     close(*fd);
@@ -129,9 +132,9 @@ void symc_world_open_pipe(struct symmcoll_world *world)
             symmcoll_last_error());
 }
 
-/* Whether anything was written.  Whoever writes without end must not keep the
- * monitor here: what is left after a bounded number of reads is for its next
- * round. */
+/* Reads what was written.  Returns whether there was anything.  The number of
+ * reads is bounded so that an endless writer cannot hold the monitor; the rest
+ * is left to the next round. */
 static bool drain(int fd)
 {
     char bytes[4096];
@@ -177,7 +180,7 @@ void symc_world_close_pipe(struct symmcoll_world *world)
 
     if (pipe->fd < 0)
         return;
-    /* A later world of this rank may have made its own. */
+    /* A later world of this rank may have created its own. */
     if (fstat(pipe->fd, &mine) == 0 &&
         fstatat(pipe->folder, pipe->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)

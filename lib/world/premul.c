@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PREMUL_SUM operations: numbers of a world, each with its factor.  A call looks
- * its factor up and keeps that, so that operations may be released while works
- * that use them are under way.  Numbers ascend, and begin anew only when all
- * have been used, so that a released one is refused for a long time.
+ * PREMUL_SUM operations: numbers of a world, each with its factor.  A call
+ * looks up the factor and keeps it, so that an operation may be released while
+ * works use it.  Numbers ascend and restart only when all have been used, so
+ * that a released one is refused for a long time.
  */
 #include "world/world.h"
 
@@ -15,7 +15,8 @@ struct symc_premul {
     double factor;
 };
 
-/* Under the world's lock: where a number is, or would be. */
+/* Returns the position of a number, or its position if it were inserted.  Needs
+ * the world's lock. */
 static size_t find(const struct symmcoll_world *world, symmcoll_op_t op)
 {
     size_t low = 0, high = world->premul_count;
@@ -52,7 +53,7 @@ static bool make_room(struct symmcoll_world *world)
     return true;
 }
 
-/* The next number that is free, and where it goes. */
+/* Returns the next free number and its position. */
 static symmcoll_op_t take_number(struct symmcoll_world *world, size_t *at)
 {
     symmcoll_op_t op;

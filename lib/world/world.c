@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Opening and closing a world: settings, rendezvous, block, peers, recorder,
- * monitor, in this order, and back.
+ * monitor, in this order, and in reverse.
  */
 #include "world/world.h"
 
@@ -21,7 +21,7 @@ struct warnings {
     size_t nbytes;
 };
 
-/* Warnings are raised before the log level is known: keep them. */
+/* Keeps a warning: warnings are raised before the log level is known. */
 static void keep_warning(const char *line, void *arg)
 {
     struct warnings *kept = arg;
@@ -50,7 +50,7 @@ static symmcoll_status_t load_settings(struct symmcoll_world *world)
     return status;
 }
 
-/* The call's timeout overrides the settings'. */
+/* Applies the call's name and timeout, which override the settings. */
 static symmcoll_status_t apply_args(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
@@ -71,10 +71,10 @@ static symmcoll_status_t apply_args(
         &world->config->timeouts_collective);
 }
 
-/* ---- the block and its peers ---- */
+/* ---- the block and the peers ---- */
 
-/* Staging for a group: as much as is left of the budget, and what is needed in
- * any case, so that no group fails for lack of it. */
+/* Takes staging for a group from the budget: what is left of it, but at least
+ * what the group needs, so that no group fails for lack of staging. */
 static size_t take_staging(struct symmcoll_world *world,
     const struct symc_backend_layout *layout, size_t most)
 {
@@ -114,8 +114,8 @@ void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes)
     atomic_fetch_add(&world->staging_left, (int64_t)nbytes);
 }
 
-/* The part of the group of all ranks is offered in the block's head: nothing
- * else has to be exchanged. */
+/* Offers the part of the group of all ranks in the block's header, so that
+ * nothing else needs to be exchanged. */
 static symmcoll_status_t offer_first(struct symmcoll_world *world)
 {
     const struct symc_group_part *part = &world->first;
@@ -182,7 +182,8 @@ static void close_launcher(struct symmcoll_world *world)
         close(world->launcher);
 }
 
-/* Threads that are ranks stop their store where one of them fails. */
+/* Returns whether a rank thread has stopped its store, which it does when it
+ * fails. */
 static bool has_ended(void *arg)
 {
     const struct symmcoll_world *world = arg;
@@ -234,7 +235,7 @@ static symmcoll_status_t join_ranks(
     return status;
 }
 
-/* The rendezvous of a rank whose peers are not there. */
+/* Makes the rendezvous of a fake world. */
 static symmcoll_status_t find_nobody(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
@@ -246,8 +247,8 @@ static symmcoll_status_t find_nobody(
     return symmcoll_store_create_fake(&world->rendezvous.store);
 }
 
-/* Everything up to the peers' blocks; what was made is left for
- * symc_world_close(). */
+/* Does everything up to the peers' blocks.  On success symc_world_close()
+ * releases it. */
 static symmcoll_status_t join_world(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
@@ -298,13 +299,13 @@ static symmcoll_status_t join_world(
     }
     free(world->peers);
     close_launcher(world);
-    /* Closing may fail too, and would overwrite the detail. */
+    /* Closing may also fail and would overwrite the detail. */
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_rendezvous_close(&world->rendezvous);
     return symc_fail(status, "%s", detail);
 }
 
-/* "node-a" in quotes, or that the rank's settings do not name its machine. */
+/* Formats a quoted host.node, or "a machine without host.node". */
 static const char *format_node(
     const struct symc_peer *peer, char *buffer, size_t nbytes)
 {
@@ -320,8 +321,7 @@ static const char *format_node(
     return buffer;
 }
 
-/* Ranks whose host.node differs are on several machines, as far as anybody
- * says. */
+/* Checks that all ranks have the same host.node. */
 static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
 {
     char mine[96], other[96];
@@ -329,7 +329,7 @@ static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
     format_node(&world->peers[world->rank], mine, sizeof(mine));
     for (int r = 0; r < world->size; r++) {
         if (world->peers[r].view.block == NULL)
-            continue; /* whether that can be served is the backend's */
+            continue; /* the backend decides whether it serves other machines */
         if (strcmp(format_node(&world->peers[r], other, sizeof(other)), mine) !=
             0)
             return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
@@ -341,8 +341,8 @@ static symmcoll_status_t check_nodes(const struct symmcoll_world *world)
     return SYMMCOLL_OK;
 }
 
-/* Returns whether the ranks outnumber the processors that they are allowed to use,
- * all together: one that is bound to a processor of its own sees no others. */
+/* Returns whether there are more ranks than processors allowed to all of them
+ * together.  A rank bound to one processor sees only that one. */
 static bool is_oversubscribed(const struct symmcoll_world *world)
 {
     cpu_set_t all, one;
@@ -351,12 +351,12 @@ static bool is_oversubscribed(const struct symmcoll_world *world)
     for (int r = 0; r < world->size; r++) {
         pid_t pid = r == world->rank ? getpid() : world->peers[r].pid;
 
-        /* A rank of another PID namespace may have no number here. */
+        /* A rank in another PID namespace may have no PID here. */
         if (pid <= 0)
             return world->size > sysconf(_SC_NPROCESSORS_ONLN);
         if (sched_getaffinity(pid, sizeof(one), &one) == 0)
             CPU_OR(&all, &all, &one);
-        else if (errno != ESRCH) /* that one has ended: it needs none */
+        else if (errno != ESRCH) /* a rank that has ended needs none */
             return world->size > sysconf(_SC_NPROCESSORS_ONLN);
     }
     return world->size > CPU_COUNT(&all);
@@ -478,7 +478,7 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     free(world);
 }
 
-/* ---- what it is asked ---- */
+/* ---- queries ---- */
 
 int symmcoll_world_rank(const struct symmcoll_world *world)
 {
