@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/progress.h"
 #include "rendezvous/launcher.h"
+#include "store/hash.h"
 #include "store/ops.h"
 
 #include <errno.h>
@@ -19,6 +20,32 @@
 #include <sys/random.h>
 
 #define NODE_MAX 256
+
+#define SHARED_NAME "process" /* of all ranks of a store in memory */
+
+/* Names this process.  The ranks of a store in memory are threads of one process, so
+ * that no name has to be read from /proc, which may not be there. */
+static symmcoll_status_t name_process(
+    const struct symc_rendezvous *rendezvous, char name[SYMC_PROCESS_NAME])
+{
+    if (!symc_store_is_hash(rendezvous->store))
+        return symc_process_name(name);
+    snprintf(name, SYMC_PROCESS_NAME, "%s", SHARED_NAME);
+    return SYMMCOLL_OK;
+}
+
+/* Names this machine, likewise. */
+static symmcoll_status_t name_node(const struct symc_rendezvous *rendezvous,
+    const struct symc_config *config, char name[NODE_MAX])
+{
+    bool named = config != NULL && config->host_node != NULL &&
+                 config->host_node[0] != '\0';
+
+    if (named || !symc_store_is_hash(rendezvous->store))
+        return symc_rendezvous_node(config, name, NODE_MAX);
+    snprintf(name, NODE_MAX, "%s", SHARED_NAME);
+    return SYMMCOLL_OK;
+}
 
 /*
  * Claims the rank for this process, unless a process that still runs has
@@ -33,7 +60,7 @@ static symmcoll_status_t claim_rank(
     void *holder = NULL;
     size_t nbytes = 0;
     enum symmcoll_store_outcome outcome = SYMMCOLL_STORE_DIFFERS;
-    symmcoll_status_t status = symc_process_name(own);
+    symmcoll_status_t status = name_process(out, own);
 
     snprintf(key, sizeof key, "symmcoll/%s/rank/%d", world, out->rank);
     while (status == SYMMCOLL_OK && outcome == SYMMCOLL_STORE_DIFFERS) {
@@ -173,7 +200,7 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     struct symc_bytes text = {NULL, 0};
     int64_t generation = 0;
     bool absent = false;
-    symmcoll_status_t status = symc_rendezvous_node(config, node, sizeof node);
+    symmcoll_status_t status = name_node(out, config, node);
 
     if (status == SYMMCOLL_OK)
         status = claim_rank(out, world);
@@ -206,7 +233,7 @@ void symc_rendezvous_release(const struct symc_rendezvous *rendezvous)
     char own[SYMC_PROCESS_NAME];
 
     /* If this fails, the next claim finds that this process is dead. */
-    if (symc_process_name(own) == SYMMCOLL_OK &&
+    if (name_process(rendezvous, own) == SYMMCOLL_OK &&
         symmcoll_store_compare_set(rendezvous->store, rendezvous->claim, own,
             strlen(own), free_text, strlen(free_text), NULL, NULL,
             NULL) != SYMMCOLL_OK)

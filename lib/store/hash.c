@@ -304,16 +304,26 @@ void symc_store_stop_hash(struct symmcoll_store *store)
     pthread_mutex_unlock(&hash->lock);
 }
 
-bool symc_store_is_stopped(struct symmcoll_store *store)
+/* Returns the table of a hash store, or of that under a view; NULL: another kind. */
+static struct hash *find_table(const struct symmcoll_store *store)
 {
-    struct hash *hash;
-    bool stopped;
-
     while (store != NULL && store->ops->underlying != NULL)
         store = store->ops->underlying(store->table);
-    if (store == NULL || store->ops != &hash_ops)
+    return store != NULL && store->ops == &hash_ops ? store->table : NULL;
+}
+
+bool symc_store_is_hash(const struct symmcoll_store *store)
+{
+    return find_table(store) != NULL;
+}
+
+bool symc_store_is_stopped(struct symmcoll_store *store)
+{
+    struct hash *hash = find_table(store);
+    bool stopped;
+
+    if (hash == NULL)
         return false;
-    hash = store->table;
     pthread_mutex_lock(&hash->lock);
     stopped = hash->stopped;
     pthread_mutex_unlock(&hash->lock);

@@ -7,6 +7,10 @@
 
 struct symmcoll_store;
 
+/* Returns whether a store, or the store under a view with a prefix, is one of
+ * symmcoll_store_create_hash(), which this process alone has. */
+bool symc_store_is_hash(const struct symmcoll_store *store);
+
 /* Ends all waits on a store of symmcoll_store_create_hash(), through any
  * handle, now and later, with CANCELED. */
 void symc_store_stop_hash(struct symmcoll_store *store);

@@ -11,11 +11,15 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SIZE 4
 
@@ -380,9 +384,44 @@ static int runs_follow(void)
            store_waits_end() && each_has_a_world();
 }
 
+/* Hides /proc from this process. */
+static bool hide_proc(void)
+{
+    return unshare(CLONE_NEWNS | (geteuid() != 0 ? CLONE_NEWUSER : 0)) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/proc", "tmpfs", 0, NULL) == 0;
+}
+
+static symmcoll_status_t gather_once(struct symmcoll_world *world, void *arg)
+{
+    (void)arg;
+    return gather(world);
+}
+
+/* A leak checker could not look at the process as it ends. */
+static int runs_without_proc(void)
+{
+    struct plan plan = {.failing = 0};
+
+    _exit(hide_proc() && run(&plan, gather_once) == SYMMCOLL_OK ? 0 : 1);
+}
+
+static void check_without_proc(void)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(hide_proc() ? 0 : 1);
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        skip(1, "/proc cannot be hidden");
+    else
+        ok(process_run(runs_without_proc), "no file of /proc is needed");
+}
+
 int main(void)
 {
-    plan(15);
+    plan(16);
     ok(process_run(each_has_a_world),
         "each thread is a rank with a world of its own (L1)");
     ok(process_run(rank_zero_fails),
@@ -408,6 +447,7 @@ int main(void)
         "a rank that fails while others join leaves them its block (L4)");
     ok(process_run(deadlines_end_worlds),
         "a rank whose deadline passes while others join leaves them its block");
+    check_without_proc();
     ok(process_run(arguments_are_checked), "wrong arguments are refused");
     ok(process_run(timeouts_are_passed),
         "the timeout of a run is that of its ranks' operations");
