@@ -14,8 +14,8 @@ struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
         symc_alloc((size_t)reducer->nparams, sizeof(*items));
 
     for (int i = 0; items != NULL && i < reducer->nparams; i++)
-        items[i] = (struct symc_bucket_item){reducer->params[i].tensor.dtype,
-            reducer->params[i].tensor.device, reducer->params[i].nbytes};
+        items[i] = (struct symc_bucket_item){reducer->params[i].grad_dtype,
+            reducer->params[i].tensor.device, reducer->params[i].grad_nbytes};
     return items;
 }
 
@@ -30,9 +30,9 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
     bucket->params = params;
     bucket->numbers = numbers;
     bucket->ngrads = ngrads;
-    bucket->dtype = reducer->params[params[0]].tensor.dtype;
+    bucket->dtype = reducer->params[params[0]].grad_dtype;
     for (int i = 0; i < ngrads; i++)
-        if (!symc_add(nbytes, reducer->params[params[i]].nbytes, &nbytes))
+        if (!symc_add(nbytes, reducer->params[params[i]].grad_nbytes, &nbytes))
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
                 "reducer: a bucket of %d gradients has no size", ngrads);
     bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
@@ -109,8 +109,8 @@ symmcoll_status_t symc_layout_fill(
 
             if (param->view != NULL)
                 reducer->pieces[views.n++] = (struct symc_local_piece){
-                    param->view, offset, param->nbytes};
-            offset += param->nbytes;
+                    param->view, offset, param->grad_nbytes};
+            offset += param->grad_nbytes;
         }
         status = symc_site_move_pieces(reducer->site, &views);
     }
@@ -129,7 +129,7 @@ void symc_layout_adopt(
 
             param->bucket = b;
             param->view = view;
-            view += param->nbytes;
+            view += param->grad_nbytes;
         }
     }
     symc_layout_free(reducer, &reducer->layout);

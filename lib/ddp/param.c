@@ -78,10 +78,12 @@ static symmcoll_status_t check_shape(
                 param->count, (size_t)tensor->shape[d], &param->count))
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "reducer: %s: shape %s has no size", text, dims);
+    param->grad_dtype = tensor->dtype;
     if (!symc_multiply(param->count, elem, &param->nbytes) ||
         param->nbytes > SIZE_MAX / 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: shape %s has no size", text, dims);
+    param->grad_nbytes = param->nbytes;
     param->dense = true;
     if (param->count > 0 && !measure_extent(param, (int64_t)elem))
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -82,12 +82,19 @@ static symmcoll_status_t check_ready(
 static symmcoll_status_t write_view(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, const void *grad, double factor)
 {
-    struct symc_local_sum sum = {.dtype = param->tensor.dtype,
-        .elem = symmcoll_dtype_size(param->tensor.dtype),
+    struct symc_local_sum sum = {.dtype = param->grad_dtype,
+        .elem = symmcoll_dtype_size(param->grad_dtype),
         .out = param->view,
         .count = param->count,
         .factor = factor};
 
+    if (grad != NULL && symc_is_wide(param)) {
+        symmcoll_status_t status =
+            symc_widen(reducer, param, grad, factor, &grad);
+
+        if (status != SYMMCOLL_OK || grad == NULL)
+            return status;
+    }
     if (param->has_accumulated || grad == NULL)
         sum.in[sum.n++] = param->view;
     if (grad != NULL)
@@ -119,7 +126,7 @@ static symmcoll_status_t take_nothing(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
     if (reducer->write_back && param->origin == NULL)
-        return symc_site_clear(reducer->site, param->view, param->nbytes);
+        return symc_site_clear(reducer->site, param->view, param->grad_nbytes);
     return write_view(reducer, param, param->origin, reducer->factor);
 }
 

@@ -101,6 +101,8 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         status = take_device(reducer);
     if (status == SYMMCOLL_OK)
         status = symc_take_homes(reducer, args->grads);
+    if (status == SYMMCOLL_OK)
+        status = symc_widen_open(reducer, args->reduce_dtype);
     if (status == SYMMCOLL_OK && (args->find_unused || args->static_graph))
         status = symc_used_open(reducer);
     return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
@@ -159,6 +161,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
      * ends does not matter any more. */
     symc_abandon_buckets(reducer);
     symc_used_close(reducer);
+    symc_widen_close(reducer);
     symc_layout_free(reducer, &reducer->layout);
     if (reducer->timing != NULL)
         symc_times_drop(reducer);
@@ -197,6 +200,7 @@ symmcoll_status_t symmcoll_reducer_grad(
     param = symc_number_param(reducer, number);
     view = param->tensor;
     view.data = param->view;
+    view.dtype = param->grad_dtype;
     if (!param->dense)
         set_row_major(&view);
     return symc_sized_write(&symc_tensor_kind, "reducer_grad", &view, grad);

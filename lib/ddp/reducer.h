@@ -5,7 +5,7 @@
  * (failure.c), errors of a backward (outcome.c), the buckets' memory (layout.c),
  * rebuilding them once (rebuild.c), buckets from their start to their end (flight.c), and
  * in 16 bits (pack.c), times (times.c), streams (stream.c), gradients in the caller's
- * memory (write_back.c), parameters that are not used (used.c), graphs that do not change
+ * memory (write_back.c), and in float32 (widen.c), parameters that are not used (used.c), graphs that do not change
  * (static_graph.c), one gradient (ready.c), a backward pass (step.c).  Hooks
  * (hook.c, hook_compress.c) have a part of it.
  */
@@ -37,6 +37,8 @@ struct symc_param {
     int number; /* the caller's, the lowest where it has more */
     size_t count;
     size_t nbytes;
+    enum symmcoll_dtype grad_dtype; /* of the gradient in the bucket */
+    size_t grad_nbytes;
     size_t extent; /* bytes from the first to the end of the last element */
     bool dense;    /* elements fill their memory in some order */
     int bucket;    /* which holds its gradient */
@@ -142,6 +144,8 @@ struct symmcoll_reducer {
     bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
     void *hook_arg;
+    enum symmcoll_dtype reduce_dtype; /* 0: as the parameters */
+    void *wide; /* scratch: a gradient in it; NULL: none is added */
     bool find_unused;
     enum symc_graph graph;
     struct symc_used *used; /* NULL: nothing is asked about it */
@@ -302,6 +306,27 @@ struct symmcoll_bucket symc_describe_bucket(
 /* Completes a parameter of which no gradient, or no other one, comes in this backward. */
 symmcoll_status_t symc_complete_param(
     struct symmcoll_reducer *reducer, struct symc_param *param);
+
+/* ---- widen.c ---- */
+
+/* Has gradients of 16-bit parameters in float32, where that is dtype; 0: as they are.
+ * Errors: UNSUPPORTED, those of symc_site_alloc(). */
+symmcoll_status_t symc_widen_open(
+    struct symmcoll_reducer *reducer, enum symmcoll_dtype dtype);
+void symc_widen_close(struct symmcoll_reducer *reducer);
+
+/* Returns whether the gradient in the bucket has another type than the parameter. */
+bool symc_is_wide(const struct symc_param *param);
+
+/* Converts a gradient, to be added to the view (added, out), or, where nothing has
+ * accumulated, into the view, multiplied; then added is NULL. */
+symmcoll_status_t symc_widen(const struct symmcoll_reducer *reducer,
+    const struct symc_param *param, const void *grad, double factor,
+    const void **added);
+
+/* Converts a view to the parameter's type. */
+symmcoll_status_t symc_narrow(const struct symmcoll_reducer *reducer,
+    const struct symc_param *param, void *to);
 
 /* ---- used.c ---- */
 

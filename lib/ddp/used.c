@@ -41,7 +41,7 @@ symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer)
     if (reducer->write_back)
         return SYMMCOLL_OK;
     for (int i = 0; i < reducer->nparams; i++)
-        if (!symc_add(nbytes, reducer->params[i].nbytes, &nbytes))
+        if (!symc_add(nbytes, reducer->params[i].grad_nbytes, &nbytes))
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
                 "reducer: %d gradients have no size", reducer->nparams);
     status = symc_site_alloc(
@@ -51,7 +51,7 @@ symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer)
     used->kept = kept;
     for (int i = 0; i < reducer->nparams; i++) {
         reducer->params[i].kept = kept;
-        kept = (char *)kept + reducer->params[i].nbytes;
+        kept = (char *)kept + reducer->params[i].grad_nbytes;
     }
     return SYMMCOLL_OK;
 }
@@ -107,7 +107,7 @@ symmcoll_status_t symc_used_keep(
     if (param->used || param->kept == NULL)
         return SYMMCOLL_OK;
     return symc_site_move(
-        reducer->site, param->kept, param->view, param->nbytes);
+        reducer->site, param->kept, param->view, param->grad_nbytes);
 }
 
 symmcoll_status_t symc_used_start(struct symmcoll_reducer *reducer)
@@ -187,7 +187,7 @@ symmcoll_status_t symc_used_restore(struct symmcoll_reducer *reducer)
         if (!symc_used_nowhere(reducer, param) || param->kept == NULL)
             continue;
         status = symc_site_move(
-            reducer->site, param->view, param->kept, param->nbytes);
+            reducer->site, param->view, param->kept, param->grad_nbytes);
         if (status != SYMMCOLL_OK)
             return symc_keep_failure(
                 reducer, -1, status, symmcoll_last_error());

@@ -17,13 +17,14 @@
 enum option {
     OPTION_FIND_UNUSED,
     OPTION_STATIC_GRAPH,
+    OPTION_REDUCE_DTYPE,
     OPTION_FIRST_BUCKET_CAP,
     OPTION_BUCKET_CAP,
     OPTIONS
 };
 
-static const char *const option_names[OPTIONS] = {
-    "find_unused", "static_graph", "first_bucket_cap", "bucket_cap"};
+static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
+    "reduce_dtype", "first_bucket_cap", "bucket_cap"};
 
 /* What the ranks exchange first. */
 struct summary {
@@ -94,6 +95,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
         .options = {
             [OPTION_FIND_UNUSED] = reducer->find_unused,
             [OPTION_STATIC_GRAPH] = reducer->graph != SYMC_GRAPH_DYNAMIC,
+            [OPTION_REDUCE_DTYPE] = reducer->reduce_dtype,
             [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
             [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
         }};

@@ -172,12 +172,16 @@ void symc_return_averages(struct symmcoll_reducer *reducer, int index)
 
         void *to = param->origin != NULL ? param->origin : param->home;
 
-        if (to != NULL && !symc_used_nowhere(reducer, param))
+        param->origin = NULL;
+        if (to == NULL || symc_used_nowhere(reducer, param))
+            continue;
+        if (!symc_is_wide(param))
             reducer->pieces[averages.n++] = (struct symc_local_piece){
                 to, (size_t)(param->view - bucket->buffer), param->nbytes};
-        param->origin = NULL;
+        else if (status == SYMMCOLL_OK && reducer->failure == SYMMCOLL_OK)
+            status = symc_narrow(reducer, param, to);
     }
-    if (reducer->failure == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK && reducer->failure == SYMMCOLL_OK)
         status = symc_site_move_pieces(reducer->site, &averages);
     if (status != SYMMCOLL_OK)
         symc_keep_failure(reducer, index, status, symmcoll_last_error());

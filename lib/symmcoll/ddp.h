@@ -78,11 +78,15 @@ struct symmcoll_reducer_args {
                            keep theirs where no rank has one */
     int static_graph;   /* not 0: every pass that synchronises has the same
                            gradients, as often as the first one */
+    enum symmcoll_dtype
+        reduce_dtype; /* SYMMCOLL_FLOAT32: gradients of float16 and bfloat16
+                           parameters are added, reduced and averaged in it;
+                           0: in their type */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0                                                         \
+            NULL, 0, 0, SYMMCOLL_UINT8                                         \
     }
 
 /*
@@ -137,8 +141,8 @@ symmcoll_status_t symmcoll_reducer_begin(
  *
  * param  the parameter's number; each once in a pass, also where it has two; with
  *        static_graph as often as in the first pass, then the gradient is their sum
- * grad   the gradient's elements without gaps, in the order of the parameter's
- *        strides; borrowed for the call
+ * grad   the gradient's elements, of the parameter's type, without gaps, in the order
+ *        of the parameter's strides; borrowed for the call
  *
  * With gradient_as_bucket_view grad has to be the data of
  * symmcoll_reducer_grad(), to which backward has added; it is the reducer's
@@ -206,7 +210,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);
 
 /*
  * The gradient of a parameter, in the memory of its bucket, with the
- * parameter's shape and strides.  grad begins as SYMMCOLL_TENSOR_INIT.
+ * parameter's shape and strides, and its type or reduce_dtype.  grad begins as SYMMCOLL_TENSOR_INIT.
  * Borrowed; the memory may move at the first begin after the first reduction,
  * when buckets are rebuilt in the order in which gradients became complete.
  */

@@ -21,6 +21,8 @@ int main(void)
     on_both(3, reducer_unused,
         "D24: so have gradients of which some come on no rank");
     on_both(2, reducer_static_graph, "D25: so have those of a static graph");
+    on_both(2, reducer_wide,
+        "D44: so have averages in float32 of 16-bit parameters");
     on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
     on_both(2, reducer_compress_hooks,
         "D64 D66 D68: so have the hooks that compress");

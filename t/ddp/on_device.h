@@ -16,6 +16,8 @@ int reducer_written_back_by_name(struct symmcoll_group *group, int rank);
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
 /* Parameters without a gradient keep theirs, in each mode. */
 int reducer_unused(struct symmcoll_group *group, int rank);
+/* Averages in float32, in each mode, and where some gradients do not come. */
+int reducer_wide(struct symmcoll_group *group, int rank);
 int reducer_static_graph(struct symmcoll_group *group, int rank);
 /* Buckets of float32 in 16 bits. */
 int reducer_compress_hooks(struct symmcoll_group *group, int rank);

@@ -166,8 +166,11 @@ static const void *write_gradient(
     char *to = twin->grads[p] + shift;
     struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
 
-    if (views && symmcoll_reducer_grad(twin->reducer, p, &view) == SYMMCOLL_OK)
+    if (views &&
+        symmcoll_reducer_grad(twin->reducer, p, &view) == SYMMCOLL_OK) {
         to = view.data;
+        nbytes = twins_nbytes(&view);
+    }
     if (!twin->on_device)
         memcpy(to, value, nbytes);
     else if (nbytes > 0)
@@ -178,17 +181,20 @@ static const void *write_gradient(
 
 static int pass_gradient(struct twins *twins, struct twin *twin, int p)
 {
-    const struct symmcoll_tensor *tensor = &twin->params[p];
-    size_t elem = symmcoll_dtype_size(tensor->dtype);
+    struct symmcoll_tensor tensor = twin->params[p], view = tensor;
+    size_t elem = symmcoll_dtype_size(tensor.dtype);
     size_t shift = twins->named ? 0 : elem * draw(twins, PLACES);
     char *value = malloc(ROOM);
-    int right;
+    int right = 1;
 
-    fill(tensor->dtype, value, twins_nbytes(tensor) / elem, draw(twins, 1000));
-    right = say(
-        symmcoll_reducer_ready(twin->reducer, p,
-            write_gradient(twin, p, value, twins->views, shift)) == SYMMCOLL_OK,
-        "ready");
+    if (twins->views)
+        right = symmcoll_reducer_grad(twin->reducer, p, &view) == SYMMCOLL_OK;
+    elem = symmcoll_dtype_size(view.dtype);
+    fill(view.dtype, value, twins_nbytes(&view) / elem, draw(twins, 1000));
+    right = right && say(symmcoll_reducer_ready(twin->reducer, p,
+                             write_gradient(twin, p, value, twins->views,
+                                 shift)) == SYMMCOLL_OK,
+                         "ready");
     twin->passed[p] = true;
     if (twin->on_device)
         device_wait(twin->stream); /* value goes */
@@ -285,8 +291,8 @@ int twins_agree(struct twins *twins)
             same(host.data, there.data, twins_nbytes(&host), "averages", p) &&
             same(twins->host.params[p].data, twins->device.params[p].data, ROOM,
                 "values", p) &&
-            same(twins->host.grads[p], twins->device.grads[p], grad_room(&host),
-                "gradients", p);
+            same(twins->host.grads[p], twins->device.grads[p],
+                grad_room(&twins->host.params[p]), "gradients", p);
     }
     return right;
 }
