@@ -167,16 +167,14 @@ symmcoll_status_t symc_complete_param(
                : symc_keep_failure(reducer, -1, status, symmcoll_last_error());
 }
 
-symmcoll_status_t symmcoll_reducer_ready(
+/* With the lock. */
+static symmcoll_status_t pass_gradient(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
     struct symc_param *param;
     symmcoll_status_t status;
     bool last;
 
-    if (reducer == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_ready: expected a reducer, found NULL");
     status = check_ready(reducer, number, &grad);
     if (status != SYMMCOLL_OK)
         return symc_keep_refusal(reducer, status, "a gradient was refused: %s",
@@ -201,6 +199,20 @@ symmcoll_status_t symmcoll_reducer_ready(
         return SYMMCOLL_OK;
     status = symc_launch_buckets(reducer);
     symc_poll_buckets(reducer);
+    return status;
+}
+
+symmcoll_status_t symmcoll_reducer_ready(
+    struct symmcoll_reducer *reducer, int number, const void *grad)
+{
+    symmcoll_status_t status;
+
+    if (reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_ready: expected a reducer, found NULL");
+    pthread_mutex_lock(&reducer->lock);
+    status = pass_gradient(reducer, number, grad);
+    pthread_mutex_unlock(&reducer->lock);
     return status;
 }
 
@@ -233,17 +245,12 @@ static symmcoll_status_t check_skip(
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_reducer_skip(
+/* With the lock. */
+static symmcoll_status_t skip_params(
     struct symmcoll_reducer *reducer, const int *params, int n)
 {
-    symmcoll_status_t status;
+    symmcoll_status_t status = check_skip(reducer, params, n);
 
-    if (reducer == NULL || n < 0 || (params == NULL && n > 0))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_skip: expected a reducer and numbers of parameters, found "
-            "NULL or %d of them",
-            n);
-    status = check_skip(reducer, params, n);
     if (status != SYMMCOLL_OK)
         return symc_keep_refusal(reducer, status,
             "a parameter was not skipped: %s", symmcoll_last_error());
@@ -270,5 +277,21 @@ symmcoll_status_t symmcoll_reducer_skip(
     }
     status = symc_launch_buckets(reducer);
     symc_poll_buckets(reducer);
+    return status;
+}
+
+symmcoll_status_t symmcoll_reducer_skip(
+    struct symmcoll_reducer *reducer, const int *params, int n)
+{
+    symmcoll_status_t status;
+
+    if (reducer == NULL || n < 0 || (params == NULL && n > 0))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_skip: expected a reducer and numbers of parameters, found "
+            "NULL or %d of them",
+            n);
+    pthread_mutex_lock(&reducer->lock);
+    status = skip_params(reducer, params, n);
+    pthread_mutex_unlock(&reducer->lock);
     return status;
 }

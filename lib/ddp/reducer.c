@@ -129,6 +129,7 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made = symc_alloc(1, sizeof(*made));
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_init(&made->lock, NULL);
     made->group = group;
     made->size = symmcoll_group_size(group);
     made->views = args.gradient_as_bucket_view != 0;
@@ -168,6 +169,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     free(reducer->timing);
     symc_site_close(reducer->site);
     symc_numbers_free(reducer);
+    pthread_mutex_destroy(&reducer->lock);
     free(reducer);
 }
 

@@ -18,6 +18,8 @@
 
 #include <symmcoll/ddp.h>
 
+#include <pthread.h>
+
 #define SYMC_SHAPE_TEXT 192 /* bytes of a shape as text */
 #define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
 #define SYMC_BUCKET_TEXT 24 /* bytes of "bucket 3" */
@@ -128,6 +130,7 @@ struct symc_timing {
 };
 
 struct symmcoll_reducer {
+    pthread_mutex_t lock; /* of one gradient after another */
     struct symmcoll_group *group;
     struct symc_site *site; /* of parameters, gradients and buckets; on the
                                group's stream as of the latest call */

@@ -4,8 +4,9 @@
  * buckets and averaged over the ranks while backward still runs.
  *
  * One step: symmcoll_reducer_begin(), then for each gradient as it is produced
- * symmcoll_reducer_ready(), then symmcoll_reducer_finish().  All calls of one
- * reducer come from one thread at a time.
+ * symmcoll_reducer_ready(), then symmcoll_reducer_finish().  Any threads of the rank
+ * call ready, and symmcoll_reducer_skip(), at any time between begin and finish; other
+ * calls of one reducer come from one thread at a time.
  * Source: torch.nn.parallel.DistributedDataParallel.
  * Manual: symmcoll_reducer_create(3).
  */
