@@ -60,8 +60,8 @@ void symc_tcp_name(
     const struct symc_tcp *tcp, const char *key, struct symc_tcp_key *name);
 struct symc_arg symc_tcp_arg(const struct symc_tcp_key *name);
 
-/* Returns the deadline of a reply for a call's deadline: slightly later if that
- * has passed, so that the server can reply, and never unlimited. */
+/* Returns the deadline of a reply for a call's deadline: later if that has passed or
+ * is near, so that the server can reply, and never unlimited. */
 int64_t symc_tcp_grace(int64_t deadline_ns);
 
 /* Takes a connection for one call.  It must be returned with symc_tcp_give(),

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The time for a reply to a call with a deadline in the past, as that of a call
- * that must not wait for a key. */
+/* The least time for a reply: the deadline of a call may have passed, as that of a call
+ * that must not wait for a key, or may be near. */
 #define ANSWER_OVER_NS (SYMC_NS_PER_S / 2)
 /* Limits the wait for a server that is stopped. */
 #define ANSWER_MAX_NS (60 * SYMC_NS_PER_S)
@@ -32,7 +32,7 @@ int64_t symc_tcp_grace(int64_t deadline_ns)
 {
     int64_t now = symc_now_ns();
 
-    if (deadline_ns <= now)
+    if (deadline_ns < now + ANSWER_OVER_NS)
         return now + ANSWER_OVER_NS;
     return deadline_ns - now > ANSWER_MAX_NS ? now + ANSWER_MAX_NS
                                              : deadline_ns;

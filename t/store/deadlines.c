@@ -4,6 +4,7 @@
  * that nobody makes.
  */
 #include "store/ops.h"
+#include "store/tcp.h"
 #include "t/store/helpers.h"
 #include "t/tap.h"
 
@@ -52,6 +53,14 @@ static int opens_in_time(int serve)
     return 0;
 }
 
+/* So long before the deadline of a call, or after it. */
+static int leaves_time(int64_t before_ns)
+{
+    int64_t at = symc_now_ns();
+
+    return symc_tcp_grace(at + before_ns) - at >= SYMC_NS_PER_S / 2;
+}
+
 int main(void)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
@@ -61,7 +70,7 @@ int main(void)
     int right = 1;
 
     alarm(600);
-    plan(4);
+    plan(5);
     ok(opens_in_time(0), "a name without an address is a timeout for a client");
     ok(opens_in_time(1), "and for who serves at it");
     args.init_method = "file:///no/such/folder/file";
@@ -80,5 +89,8 @@ int main(void)
            SYMMCOLL_ERR_SYSTEM, "No such file") &&
             now() - began >= 1.9,
         "a folder may be made while a store waits for it");
+    ok(leaves_time(0) && leaves_time(-1) && leaves_time(1000000) &&
+            leaves_time(SYMC_NS_PER_S),
+        "a server has as long for a reply just before a deadline as after it");
     return done_testing();
 }
