@@ -53,18 +53,22 @@ arrows()
 # of the library takes from another one.
 calls()
 {
-    find lib/*/ -name '*.c' | LC_ALL=C sort | while read -r source; do
-        name=$(basename "$source" .c)
-        for object in "$builddir/${source%/*}/.libs/$name.o" \
-            "$builddir/${source%/*}/.libs/libsymc_cuda_la-$name.o" \
-            "$builddir/${source%.c}.o"; do
-            [ -e "$object" ] || continue
-            # shellcheck disable=SC2086
-            $nm -g "$object" | sed "s|^|$source |"
-            break
+    find lib/*/ -name '*.c' | LC_ALL=C sort >"$scratch/sources"
+    cd "$builddir" || exit 1
+    while read -r source; do
+        name=${source##*/}
+        name=${name%.c}
+        for object in "${source%/*}/.libs/$name.o" \
+            "${source%/*}/.libs/libsymc_cuda_la-$name.o" "${source%.c}.o"; do
+            [ ! -e "$object" ] || break
         done
-    done | awk '
+        [ ! -e "$object" ] || echo "$object $source"
+    done <"$scratch/sources" >"$scratch/objects"
+    # shellcheck disable=SC2086
+    cut -d ' ' -f 1 "$scratch/objects" | xargs $nm -gA | sed 's/:/ /' | awk '
+        NR == FNR { source[$1] = $2; next }
         $NF !~ /^(symc|symmcoll)_/ { next }
+        { $1 = source[$1] }
         $2 == "U" { from[++n] = $1; wants[n] = $3; next }
         { home[$4] = $1 }
         END {
@@ -77,7 +81,8 @@ calls()
         function module(path,    part) {
             split(path, part, "/")
             return part[2]
-        }'
+        }' "$scratch/objects" -
+    cd "$srcdir" || exit 1
 }
 
 # The lines of arrows() or calls() that break a rule, with the rule.
