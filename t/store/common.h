@@ -286,7 +286,7 @@ static inline void check_barrier(struct symmcoll_store *s)
            "\"b4\": ranks 0, 2 and 3 did not call it within 0.3 s: 1 of 4"),
         "a barrier names who did not come");
     ok(failed_with(symmcoll_store_barrier(s, "b4", 0, 3, 60),
-           SYMMCOLL_ERR_MISMATCH, "this rank passed 3, another one 4"),
+           SYMMCOLL_ERR_MISMATCH, "this rank passed 3, another rank 4"),
         "ranks of a barrier pass the same number of ranks");
     ok(failed_with(symmcoll_store_barrier(s, "b", 4, 4, 0),
            SYMMCOLL_ERR_INVALID, "rank: expected 0 to 3, found 4") &&
