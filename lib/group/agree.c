@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making groups of some ranks, which all members of a parent agree on in rounds
- * of the parent.  In the first each tells what it was asked for, as a digest,
- * and what it offers for the group that it is to be in; in the second, whether
- * it could open that.  Nobody has the group before all have opened it, and where
- * one cannot nobody has it: then each says why in a third round.
+ * Creation of groups by all members of a parent, in rounds of the parent.  In
+ * the first round each member sends a digest of its request and its offer for
+ * the group that it will be in; in the second, whether it could open that
+ * group.  The groups exist only if all members have opened them; otherwise none
+ * exists, and a third round exchanges the reasons.
  */
 #include "group/call.h"
 #include "group/making.h"
@@ -15,7 +15,7 @@
 
 /* ---- before the first round ---- */
 
-/* Find the group that this rank is in. */
+/* Finds the group that this rank will be in. */
 static void find_own(struct symc_making *making)
 {
     const struct symc_partition *partition = making->partition;
@@ -34,7 +34,7 @@ static void find_own(struct symc_making *making)
     }
 }
 
-/* What a rank may find out before it tells the others. */
+/* Checks and offers what this rank can before the first round. */
 static symmcoll_status_t prepare(struct symc_making *making)
 {
     struct symmcoll_world *world = making->parent->world;
@@ -70,7 +70,8 @@ static symmcoll_status_t prepare(struct symc_making *making)
     return status;
 }
 
-/* Take the offer back: nobody has accepted it, or it is not known who has. */
+/* Withdraws the offer: no member has accepted it, or (known false) it is not
+ * known whether one has. */
 static void take_back(struct symc_making *making, bool known)
 {
     struct symmcoll_world *world = making->parent->world;
@@ -88,7 +89,7 @@ static void take_back(struct symc_making *making, bool known)
 
 /* ---- opening ---- */
 
-/* Undo what open_all() has done. */
+/* Undoes open_all(). */
 static void close_all(struct symc_making *making)
 {
     for (int i = 0; i < making->partition->count; i++) {
@@ -111,7 +112,7 @@ static symmcoll_status_t open_one(
     if (index != making->own) {
         status = symc_group_open_outside(world, &plan, &making->groups[index]);
     } else {
-        making->offered = false; /* the group's */
+        making->offered = false; /* the group owns the offer from here on */
         status = symc_group_open(world, &plan, &making->part, making->offers,
             &making->groups[index]);
     }
@@ -134,8 +135,8 @@ static symmcoll_status_t open_all(struct symc_making *making)
 
 /* ---- the rounds ---- */
 
-/* Whether all ranks ask for the same and can go on; keep the offers of the
- * members. */
+/* Checks that all members made the same request and can go on, and keeps the
+ * offers for this rank's group. */
 static bool read_entries(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
@@ -154,7 +155,8 @@ static bool read_entries(struct symc_making *making)
     return true;
 }
 
-/* All have offered: open the groups, and learn whether all could. */
+/* Opens the groups once all members have offered, and exchanges whether all
+ * could. */
 static symmcoll_status_t open_everywhere(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
@@ -181,7 +183,8 @@ static symmcoll_status_t open_everywhere(struct symc_making *making)
     return symc_making_explain(making, mine);
 }
 
-/* A round of its own, in which ranks tell whether they have such a group. */
+/* Holds a round in which members exchange whether they have such a group, and
+ * returns the existing group if all have it. */
 static symmcoll_status_t reuse(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
@@ -209,7 +212,7 @@ static symmcoll_status_t reuse(struct symc_making *making)
     return SYMMCOLL_OK;
 }
 
-/* The ticket is served: the call begins, and is recorded. */
+/* Begins and records the call, whose ticket is served. */
 static symmcoll_status_t begin(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
@@ -229,7 +232,7 @@ static symmcoll_status_t begin(struct symc_making *making)
     return SYMMCOLL_OK;
 }
 
-/* Whether a call makes groups of the whole parent. */
+/* Returns whether a call makes several groups of the parent. */
 static bool splits(enum symc_kind kind)
 {
     return kind == SYMC_SPLIT_GROUP || kind == SYMC_SPLIT_GROUP_LISTS ||
@@ -276,7 +279,7 @@ static symmcoll_status_t make_all(struct symc_making *making)
     return status;
 }
 
-/* One round of colors, which travel where offers do. */
+/* Holds one round that exchanges colors, in place of the offers. */
 static symmcoll_status_t gather(
     struct symc_making *making, struct symc_color mine, struct symc_color *all)
 {
@@ -322,7 +325,8 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
     return status;
 }
 
-/* A round in which this rank says that it cannot, and one in which it says why. */
+/* Holds a round that reports this rank's failure, and one with the
+ * reason. */
 static symmcoll_status_t refuse(
     struct symc_making *making, symmcoll_status_t own)
 {

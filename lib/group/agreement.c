@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rounds of an agreement: see agreement.h.
+ * Rounds of an agreement: see agreement.h.
  *
- * A rank that is in round k + 1 has read all proposals of round k, so a rank
- * keeps those of two rounds.  Whether a rank has said something in a round is the
- * same for all others, for what it has said stays: they ask first whether it has
- * died, then what it has said.
+ * A rank in round k + 1 has read all proposals of round k, so each rank keeps
+ * its proposals of two rounds.  All others agree on whether a rank has proposed
+ * in a round, because a proposal stays: they check first whether the rank has
+ * died, then for its proposal.
  */
 #include "group/agreement.h"
 
@@ -50,7 +50,7 @@ static const char *format_member(
         peer_of(agreement, member)->pid, buffer);
 }
 
-/* Whether a member may still say something in this round that this rank needs. */
+/* Returns whether this rank still needs a member's proposal in this round. */
 static bool is_awaited(const struct symc_agreement *agreement, int member)
 {
     return member != agreement->rank && !agreement->excluded[member] &&
@@ -58,8 +58,8 @@ static bool is_awaited(const struct symc_agreement *agreement, int member)
            !agreement->gone[member];
 }
 
-/* A member has spoken: whom it excludes is not waited for, since this rank will
- * exclude it, too, in the next round. */
+/* Notes a member's proposal.  Members that it excludes are not waited for,
+ * since this rank excludes them too in the next round. */
 static void hear(struct symc_agreement *agreement, int member)
 {
     const uint64_t *excluded = agreement->all[member].excluded;
@@ -97,7 +97,7 @@ static symmcoll_status_t fail_given_up(
         format_member(agreement, member, who), text);
 }
 
-/* Who has not come, and what each of them is making. */
+/* Reports the missing members, and which group each of them is creating. */
 static symmcoll_status_t fail_late(const struct symc_agreement *agreement)
 {
     char others[320] = "", who[SYMC_RANK_TEXT];
@@ -159,7 +159,8 @@ static symmcoll_status_t take_slot(struct symc_agreement *agreement, int *slot)
     return SYMMCOLL_OK;
 }
 
-/* Look at a member once; IN_PROGRESS: it has said nothing yet. */
+/* Checks for a member's proposal once.  Returns IN_PROGRESS if there is none
+ * yet. */
 static symmcoll_status_t look(struct symc_agreement *agreement, int member)
 {
     const struct symc_peer *peer = peer_of(agreement, member);
@@ -174,7 +175,7 @@ static symmcoll_status_t look(struct symc_agreement *agreement, int member)
         hear(agreement, member);
         return SYMMCOLL_OK;
     case SYMC_PROPOSAL_FAILED:
-        /* Who has given up and died since is dead. */
+        /* A member that gave up and has died since counts as dead. */
         if (state != SYMC_LIVENESS_ALIVE && agreement->outlives)
             break;
         return fail_given_up(agreement, member);
@@ -239,10 +240,10 @@ symmcoll_status_t symc_agreement_round(struct symc_agreement *agreement)
     return status;
 }
 
-/* Tell the others that this rank has failed, also where that is the first that
- * they hear of it: they would wait for it until their timeout.  Beside what it has
- * said in this round, which some may have read and all shall find, if there is
- * room. */
+/* Publishes this rank's failure, also if it has proposed nothing before, since
+ * others would wait for it until their timeout.  If a slot is free, this does
+ * not replace its proposal of this round, which all members must find if some
+ * have read it. */
 static void tell_failure(
     struct symc_agreement *agreement, symmcoll_status_t status)
 {

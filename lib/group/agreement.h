@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Agreement of some ranks of a world, through proposals in their blocks and in
- * rounds: no operation of a group, so it works where others have died.  Private
- * to this directory.
+ * Agreement among ranks of a world, in rounds and through proposals in their
+ * blocks.  It uses no operation of a group, so that it works after ranks have
+ * died.  Private to this directory.
  */
 #ifndef SYMC_GROUP_AGREEMENT_H
 #define SYMC_GROUP_AGREEMENT_H
@@ -12,38 +12,38 @@
 
 struct symc_agreement {
     struct symmcoll_world *world;
-    const char *where; /* the call, for messages */
-    uint64_t base;     /* what all ask for */
-    const int *global; /* ranks in the world of all that may take part */
+    const char *where; /* name of the call, for messages */
+    uint64_t base;     /* digest of the request */
+    const int *global; /* world ranks of all possible members */
     int size;
-    int rank; /* this rank's place among them */
+    int rank; /* this rank's index in global */
     int64_t deadline_ns;
-    double seconds; /* the same, for messages */
-    bool outlives;  /* goes on where one has died */
-    bool *excluded; /* of each: not waited for */
-    bool *gone;     /* died in this round, before it said anything */
-    bool *heard;    /* of each, in this round */
-    bool *unwanted; /* excluded by one of those heard in this round */
+    double seconds; /* the timeout, for messages */
+    bool outlives;  /* goes on when a member has died */
+    bool *excluded; /* per member: not waited for */
+    bool *gone;     /* per member: died in this round without a proposal */
+    bool *heard;    /* per member: has proposed in this round */
+    bool *unwanted; /* excluded by a proposal of this round */
     struct symc_proposal mine;
-    struct symc_proposal *all; /* of those heard */
+    struct symc_proposal *all; /* the proposals of this round */
     uint64_t round;
-    int slot; /* of the latest round; -1: none, as before the first */
+    int slot; /* of the latest round's proposal; -1: none yet */
 };
 
-/* Errors: NO_MEMORY. */
+/* Allocates the agreement's arrays.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_agreement_begin(struct symc_agreement *agreement);
 
 /*
- * Say mine, and wait until all that are not excluded have said theirs, or have
- * died.
- * Errors: PEER (one has died, where the agreement does not outlive that),
- * TIMEOUT (names who has not come, and what they wait for), that of another rank
- * that has given up, ABORTED (the others go on without this rank).
+ * Publishes `mine` and waits until each member that is not excluded has
+ * proposed or died.  Errors: PEER (a member has died and the agreement does not
+ * outlive that), TIMEOUT (names the missing members and what they wait for),
+ * the error of a member that gave up, ABORTED (the others go on without this
+ * rank).
  */
 symmcoll_status_t symc_agreement_round(struct symc_agreement *agreement);
 
-/* The end; status is this rank's.  Where it is an error the others are told, with
- * the detail. */
+/* Ends the agreement with this rank's status.  An error is published with its
+ * detail. */
 void symc_agreement_end(
     struct symc_agreement *agreement, symmcoll_status_t status);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options of a call.
+ * Options of a call.
  */
 #include "group/call.h"
 
@@ -14,8 +14,9 @@ const struct symc_sized symc_call_kind = {.name = "call",
     .nbytes = sizeof(default_call),
     .least = sizeof(default_call.size)};
 
-/* Whether an operation's buffers have no byte, wherever they are.  The library's
- * own, and those that move data by themselves, have no such buffers. */
+/* Returns whether an operation's buffers are empty, wherever they are.  The
+ * library's own operations and those that move data without such buffers are
+ * never empty. */
 static bool is_empty(const struct symc_op *op)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
@@ -27,14 +28,15 @@ static bool is_empty(const struct symc_op *op)
            (!op->listed || op->lists->out_total == 0);
 }
 
-/* Whether it is done by the host, also of memory on devices, before it returns. */
+/* Returns whether the host completes the operation before the call returns, on
+ * device memory too. */
 static bool is_round(enum symc_kind kind)
 {
     return kind == SYMC_SYMM_RENDEZVOUS || kind == SYMC_SYMM_WORKSPACE;
 }
 
-/* A stream orders what runs on a device.  Nothing runs there for no byte: that is
- * compared alone, as every operation of a device is before it is enqueued. */
+/* Reads a call's stream, which orders work on a device.  An operation without
+ * bytes enqueues nothing: it is only compared. */
 static symmcoll_status_t read_stream(struct symc_op *op, void *stream)
 {
     if (op->memory != SYMC_MEMORY_HOST)
@@ -94,7 +96,7 @@ void symc_group_put_sequence(const struct symmcoll_call *call,
     const size_t end =
         offsetof(struct symmcoll_call, sequence) + sizeof(call->sequence);
 
-    /* One of an older program ends before it. */
+    /* An older program's struct ends before this member. */
     if (call == NULL || call->size < end || call->sequence == NULL)
         return;
     *call->sequence = work != NULL ? symmcoll_work_sequence(work) : op->seq;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every module does that calls an operation of a group: apply the options
- * of the call, and run it on the caller's thread.
+ * Functions for all modules that call an operation of a group: reading the
+ * options of a call, and running it on the caller's thread.
  */
 #ifndef SYMC_GROUP_CALL_H
 #define SYMC_GROUP_CALL_H
@@ -9,25 +9,26 @@
 #include "group/group.h"
 #include "work/work.h"
 
-/* struct symmcoll_call. */
+/* Description of struct symmcoll_call. */
 extern const struct symc_sized symc_call_kind;
 
-/* Apply the options of a call, which is not NULL, to an operation that has the
- * defaults; its memory is known.  Errors: INVALID, UNSUPPORTED (a stream). */
+/* Applies the options of a call, which is not NULL, to an operation with
+ * default options and known memory.  Errors: INVALID, UNSUPPORTED (a
+ * stream). */
 symmcoll_status_t symc_group_read_call(
     const struct symmcoll_call *call, struct symc_op *op);
 
-/* Store the number of what a call has started where the call asks for it: that of
- * the work, or of an operation without one.  call may be NULL. */
+/* Stores the sequence number of a call's work or operation in call->sequence.
+ * call may be NULL. */
 void symc_group_put_sequence(const struct symmcoll_call *call,
     const struct symc_op *op, const struct symmcoll_work *work);
 
-/* Take the group's ticket, for the rounds of a call.  Errors: those of a group that
- * has failed while its holder stood in a backend. */
+/* Takes the group's ticket for the rounds of a call.  Errors: those of a group
+ * that has failed while the ticket's holder was stuck in a backend. */
 symmcoll_status_t symc_group_take_ticket(
     struct symmcoll_group *group, enum symc_kind kind, uint64_t *ticket);
 
-/* Run a checked operation in its turn, and wait for its end. */
+/* Runs a checked operation when its ticket is served, and waits for its end. */
 static inline symmcoll_status_t symc_group_call(
     struct symmcoll_group *group, struct symc_op *op)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How ranks, processors or devices are connected, as a matrix.
+ * Detection of how ranks, processors or devices are connected, as a matrix.
  */
 #include "base/topology.h"
 #include "devices/nvml.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define WHERE "connectivity_detect"
-#define WORDS 16 /* processors that ranks tell each other, by 64 */
+#define WORDS 16 /* processors that ranks exchange, by 64 */
 
 enum {
     KIND_HOST,
@@ -36,23 +36,23 @@ static const struct symc_sized connectivity_kind = {.name = "connectivity",
     .nbytes = sizeof(none),
     .least = sizeof(none)};
 
-/* What a rank tells the others. */
+/* Data that a rank sends to the others. */
 struct place {
     uint64_t kind;
     uint64_t processors[WORDS];
 };
 
-/* What is asked, of whom. */
+/* A request for a matrix, and its sources. */
 struct detection {
     int kind;
-    struct symmcoll_world *world; /* NULL: processors */
+    struct symmcoll_world *world; /* NULL: rows are processors */
     struct symc_topology topology;
     struct symc_nvml nvml;
-    struct place *places; /* of each rank */
+    struct place *places; /* per rank */
     int count;
 };
 
-/* ---- two of them ---- */
+/* ---- one value of the matrix ---- */
 
 static int compare(const struct detection *detection,
     const struct symc_processor *a, const struct symc_processor *b)
@@ -68,7 +68,8 @@ static bool is_on(const struct place *place, int processor)
            (place->processors[processor / 64] >> processor % 64 & 1) != 0;
 }
 
-/* The farther of two values: of caches a higher level, or none. */
+/* Returns the farther of two values: for caches the higher level, or 0 for none
+ * shared. */
 static int farther(const struct detection *detection, int a, int b)
 {
     if (detection->kind == KIND_CACHE && (a == 0 || b == 0))
@@ -76,7 +77,8 @@ static int farther(const struct detection *detection, int a, int b)
     return a > b ? a : b;
 }
 
-/* Of all processors of the one to all of the other. */
+/* Returns the farthest value between a processor of one rank and one of the
+ * other. */
 static int compare_places(
     const struct detection *detection, int rank, int other)
 {
@@ -122,13 +124,13 @@ static int find_value(const struct detection *detection, int row, int column)
     return here ? compare_places(detection, row, column) : 0;
 }
 
-/* ---- where the ranks are ---- */
+/* ---- processors of the ranks ---- */
 
 static void find_own(struct place *place)
 {
     size_t nbytes = sizeof(place->processors);
 
-    /* Without a list the rank is nowhere, and shares nothing. */
+    /* A rank without a list shares nothing. */
     if (sched_getaffinity(0, nbytes, (cpu_set_t *)(void *)place->processors) !=
         0)
         memset(place->processors, 0, nbytes);

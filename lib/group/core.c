@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The core that a backend is given: each function looks up what it needs
- * through the group and passes it on.
+ * The core passed to a backend: functions that look up their data through the
+ * group.
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -85,13 +85,13 @@ static void record(void *context, const struct symc_op *op)
     struct symc_flight *flight = symc_group_flight(group, op);
 
     if (op->seq == 0)
-        return; /* the group's own */
+        return; /* an operation of the group's own */
     if (flight->entry == NULL && group->trace >= 0)
         flight->entry =
             symc_trace_start(&group->world->trace, group->trace, op);
 }
 
-/* Under the ticket, as all rounds. */
+/* Needs the ticket, like all rounds. */
 static uint64_t take_number(void *context)
 {
     struct symmcoll_group *group = context;
@@ -138,14 +138,16 @@ static symmcoll_status_t find_failure(
     struct symc_failure note;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
-    /* All lines were there, this rank's too, and it ended so for everybody;
-     * who has exited since has done it because of that. */
+    /* All members, this rank included, had compared the operation, and it
+     * failed for all of them; a member that has exited since has done so
+     * because of that. */
     if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
         symc_members_find_note(members, op->seq, &note))
         return symc_fail(note.status, "%s", note.text);
     if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
-        /* The group of all ranks is left by nothing else, and earlier. */
+        /* Only finalize leaves the group of all ranks, before the liveness
+         * word shows it. */
         bool finalized =
             group == group->world->all || has_finalized(group, member);
 
@@ -195,7 +197,7 @@ static symmcoll_status_t raise_error(
     return status;
 }
 
-/* Where a rank is: "is after all_reduce seq 16"; or how it ended. */
+/* Formats a rank's position, "is after all_reduce seq 16", or how it ended. */
 static void describe_rank(
     const struct symmcoll_group *group, int member, char *buffer, size_t nbytes)
 {
@@ -223,8 +225,8 @@ static void describe_rank(
     }
 }
 
-/* The positions of the ranks that have not come: one clause for each, as far as
- * they fit. */
+/* Formats the positions of the missing ranks, one clause each, as many as
+ * fit. */
 static void describe_missing(const struct symmcoll_group *group,
     const bool *missing, char *buffer, size_t nbytes)
 {
@@ -244,14 +246,15 @@ static void describe_missing(const struct symmcoll_group *group,
     }
 }
 
-/* found: what came instead, NULL: nothing. */
+/* Fails the group with a timeout.  found: what was received instead; NULL:
+ * nothing. */
 static symmcoll_status_t raise_timeout(struct symmcoll_group *group,
     const struct symc_op *op, const bool *missing, const char *found)
 {
     char ranks[192], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
-    /* What another rank has found is the earlier reason, and a rank that is
-     * late because it has died is not late. */
+    /* Another rank's failure is the earlier reason, and a rank that has died is
+     * not merely late. */
     if (symc_monitor_tells_death(&group->members))
         return symc_members_status(&group->members, op);
     symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
@@ -297,7 +300,8 @@ static bool gone(void *context, int member)
     return found;
 }
 
-/* Where the missing ranks are, or how they ended. */
+/* Returns the error of an operation with missing ranks that does not fail the
+ * group: their positions, or how they ended. */
 static symmcoll_status_t find_absent(
     struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
 {
@@ -333,7 +337,7 @@ static symmcoll_status_t absent(
 
 /* ---- waiting ---- */
 
-/* Whom a thread waits for. */
+/* The group and the member that a thread waits for. */
 struct awaited {
     struct symmcoll_group *group;
     int member;
@@ -346,7 +350,7 @@ static bool look(void *arg)
     return failed(awaited->group, awaited->member);
 }
 
-/* What else the rank has to do. */
+/* Makes progress on the rank's sends and receives during a wait. */
 static void pass(void *arg, bool sleeps)
 {
     const struct awaited *awaited = arg;

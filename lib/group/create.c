@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program asks for when it makes groups, checked on this rank; and
+ * Checks of a program's request for new groups on this rank;
  * symmcoll_group_create().
  */
 #include "base/cancel.h"
@@ -19,7 +19,8 @@ static const struct symc_sized args_kind = {.name = "args",
 
 /* ---- arguments ---- */
 
-/* In UTF-8, whose bytes of other characters are no control characters. */
+/* Checks that a UTF-8 text has no control characters; bytes of other characters
+ * are never in their range. */
 static bool is_printable(const char *text)
 {
     while ((unsigned char)*text >= ' ' && *text != 0x7f)
@@ -47,7 +48,8 @@ static symmcoll_status_t check_name(const char *where, const char *name)
     return SYMMCOLL_OK;
 }
 
-/* Prefixes are those of what symmcoll_group_get_info() returns. */
+/* Checks a tag; "user:" and "ptd:" are prefixes in
+ * symmcoll_group_get_info(). */
 static symmcoll_status_t check_tag(const char *where, const char *tag)
 {
     char shown[2 * SYMC_GROUP_TAG];
@@ -87,7 +89,7 @@ static symmcoll_status_t check_flags(
     return SYMMCOLL_OK;
 }
 
-/* The parent, and the thread. */
+/* Checks the parent and the calling thread. */
 static symmcoll_status_t check_call(
     enum symc_kind kind, struct symmcoll_group *parent)
 {
@@ -165,7 +167,7 @@ symmcoll_status_t symc_group_check_ranks(
 
 /* ---- one group ---- */
 
-/* The members: in the order of the world, or as they are given. */
+/* Stores the members: ascending, or in the given order if unsorted. */
 static void order_ranks(
     const struct symmcoll_group_args *args, int count, int size, int *ranks)
 {
@@ -203,8 +205,8 @@ symmcoll_status_t symc_group_create_by_members(struct symmcoll_world *world,
                                       world, partition, options, wait_ns, made);
 }
 
-/* There is no memory for the call on this rank: the others are to know.  Local
- * ones have to be told of which group, so its ranks are on the stack. */
+/* Reports to the other members that this rank has no memory for the call.
+ * Local calls must name the group, so its ranks are on the stack. */
 static __attribute__((noinline)) symmcoll_status_t refuse(
     struct symmcoll_world *world, const struct symmcoll_group_args *args,
     const struct symc_group_options *options, int size)
@@ -285,7 +287,7 @@ static symmcoll_status_t create(struct symmcoll_world *world,
         status = symc_groups_create(world->all, &partition, options, &made);
     free(ranks);
     if (status == SYMMCOLL_OK || status == SYMMCOLL_NOT_MEMBER)
-        *group = made; /* of local synchronisation: NULL */
+        *group = made; /* NULL for a rank that is not in a local group */
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What may stand for a group: lists of ranks, a group, a mesh.
+ * Expansion of designators of a group: lists of ranks, a group, or a mesh.
  */
 #include "group/group.h"
 
@@ -22,7 +22,7 @@ static const struct symc_sized mesh_kind = {.name = "mesh",
 
 static const char where[] = "designator_expand";
 
-/* What a designator stands for. */
+/* The ranks and tag that a designator stands for. */
 struct expansion {
     const char *tag;
     int *ranks;
@@ -66,7 +66,7 @@ static void expand_group(
         (size_t)group->size * sizeof(*group->global));
 }
 
-/* How many ranks a mesh has, with this rank among them at `own`. */
+/* Checks a mesh and finds the index of this rank in it. */
 static symmcoll_status_t measure_mesh(const struct symmcoll_world *world,
     const struct symmcoll_mesh *mesh, int *own)
 {
@@ -122,7 +122,8 @@ static symmcoll_status_t expand_mesh(const struct symmcoll_world *world,
         dim = 0;
     for (int d = mesh.ndim - 1; d > dim; d--)
         step *= mesh.shape[d];
-    own -= own / step % mesh.shape[dim] * step; /* the first of that line */
+    /* the first rank of this rank's line */
+    own -= own / step % mesh.shape[dim] * step;
     expansion->nranks = expansion->nrun = mesh.shape[dim];
     for (int i = 0; i < mesh.shape[dim]; i++)
         expansion->ranks[i] = mesh.ranks[own + i * step];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory: their calls, and what the queue asks of those that
- * the members have compared.  Sends and receives are in run.c.
+ * Operations on device memory: their calls, and the queue's functions for
+ * compared operations.  Sends and receives are in run.c.
  */
 #include "group/device.h"
 #include "group/call.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- for the queue ---- */
+/* ---- functions for the queue ---- */
 
-/* One that runs has ended, and took its device so long, if that is known.  No
- * ticket is held: what others write is atomic. */
+/* Ends a running operation; took_ns is its time on the device, 0 if unknown.
+ * The ticket is not held, so shared fields are written atomically. */
 static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
     symmcoll_status_t status, int64_t took_ns)
 {
@@ -34,14 +34,14 @@ static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
     work->entry = NULL;
     if (symc_kinds[op->kind].counter != SYMC_COUNT_COLLECTIVE)
         return;
-    /* The latest that has succeeded, the first that has not. */
+    /* Keeps the highest number that succeeded and the lowest that failed. */
     while ((right ? found < op->seq : found == 0 || found > op->seq) &&
            !atomic_compare_exchange_weak(word, &found, op->seq))
         ;
 }
 
-/* The members have compared a barrier: whether there is a device that has more to
- * do for it.  All members find the same, for it is open on all or on none. */
+/* Returns whether a compared barrier is complete without a device.  All members
+ * find the same, as the slot is open on all or on none. */
 static bool is_host_barrier(
     const struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -85,8 +85,8 @@ static symmcoll_status_t begin(
     return status;
 }
 
-/* The entry of an access, with what is particular to its kind as its label: it has
- * no number but that of the collective before it. */
+/* Records an access, with details of its kind as the label.  It has no sequence
+ * number but that of the collective before it. */
 static struct symc_trace_entry *record_access(
     struct symmcoll_group *group, const struct symc_access *access)
 {
@@ -115,7 +115,7 @@ static struct symc_trace_entry *record_access(
     return symc_trace_start_beside(&group->world->trace, group->trace, &op);
 }
 
-/* The same of an access, which no member compares. */
+/* Enqueues an access, which the members do not compare. */
 static symmcoll_status_t enqueue(
     void *context, struct symmcoll_work *work, const void *access)
 {
@@ -123,7 +123,7 @@ static symmcoll_status_t enqueue(
     struct symc_trace_entry *entry = record_access(group, access);
     symmcoll_status_t status = symc_slot_access(group, access, &work->token);
 
-    /* Its timeout begins when the stream has come to it, and is the kernel's. */
+    /* The kernel has the timeout, which begins when the stream reaches it. */
     work->deadline_ns = SYMC_NEVER;
     work->entry = status == SYMMCOLL_IN_PROGRESS ? entry : NULL;
     if (status != SYMMCOLL_IN_PROGRESS)
@@ -132,7 +132,7 @@ static symmcoll_status_t enqueue(
     return status;
 }
 
-/* It is to end with an error, once its bytes change no more. */
+/* Ends a work with an error, after its buffers no longer change. */
 static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
 {
     work->status = status;
@@ -140,8 +140,8 @@ static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
     work->cancel_ns = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
 }
 
-/* IN_PROGRESS, or the error: its bytes change no more, or it says whose they
- * are. */
+/* Cancels a given-up work.  Returns IN_PROGRESS, or its error: its buffers no
+ * longer change, or the detail says that the backend still owns them. */
 static symmcoll_status_t cancel(
     struct symmcoll_group *group, struct symmcoll_work *work)
 {
@@ -187,7 +187,7 @@ static void nap(void *context, bool (*ready)(void *arg), void *arg,
 {
     struct timespec pause = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
-    /* In a group that has failed a backend may take a while to stop. */
+    /* In a failed group a backend may take a while to stop. */
     if (symc_group_wait_until(context, -1, ready, arg, budget) ==
         SYMC_WAIT_STOPPED)
         nanosleep(&pause, NULL);
@@ -215,14 +215,15 @@ static symmcoll_status_t refuse(
     return symc_slot_fail_owned(context, op, status, detail);
 }
 
-/* The device's operation, in this slot. */
+/* An operation on device memory, and its slot. */
 struct begun {
     const struct symc_slot *slot;
     struct symmcoll_work *work;
 };
 
-/* With slot->noted.  What is being started moves by what is in its caller's frame, so
- * the call waits for that as long as one that starts it itself. */
+/* Marks a begun work as given up.  Needs slot->noted.  A work that is being
+ * started and moves data described in its caller's stack frame is not given up:
+ * the call waits for it like the thread that starts it. */
 static bool mark_given_up(void *arg)
 {
     const struct begun *begun = arg;
@@ -236,7 +237,7 @@ static bool mark_given_up(void *arg)
     return true;
 }
 
-/* The host's operation, which has been issued. */
+/* An issued operation on host memory, and its slot. */
 struct issued {
     const struct symc_slot *host;
     const struct symc_op *op;
@@ -285,7 +286,7 @@ bool symc_group_is_on_device(
     return taken == 0 || taken == device + 1;
 }
 
-/* A group is on one device of each rank: that of its first call. */
+/* A group uses one device per rank, that of its first call. */
 symmcoll_status_t symc_group_take_device(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -294,7 +295,8 @@ symmcoll_status_t symc_group_take_device(
 
     if (symc_slot_take_device(group, op->device, &found, &first))
         return SYMMCOLL_OK;
-    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+    /* out belongs to the call, not the caller */
+    if (symc_kind_has(op->kind, SYMC_MOVES))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected memory of device %d, as in earlier operations of "
             "group %s, found device %d",

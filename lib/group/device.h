@@ -7,32 +7,32 @@
 
 #include "group/group.h"
 
-/* Call an operation on device memory that has been checked: with a work, or until
- * it has been enqueued on the stream of the call. */
+/* Calls a checked operation on device memory: with a work, or until it is
+ * enqueued on the call's stream. */
 symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work);
 
-/* Whether the group is on this device of this rank, or on none so far; false: the
- * number of the one that it is on is found (out). */
+/* Returns whether the group uses this device on this rank, or none yet.  If it
+ * returns false, *found is the device in use. */
 bool symc_group_is_on_device(
     struct symmcoll_group *group, int device, int *found);
 
-/* Have the group on the device of an operation of this rank; INVALID: it is on another
- * one. */
+/* Binds the group to an operation's device.  Errors: INVALID (it uses another
+ * one). */
 symmcoll_status_t symc_group_take_device(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* Enqueue what this rank does alone with joined memory, in the backend that has
- * joined it; op is access->op.  OK: it has been enqueued.  Errors: those of the
- * backend, and of a group that has failed. */
+/* Enqueues what this rank does alone with joined memory, in the backend that
+ * has joined it; op is access->op.  Returns OK once it is enqueued.  Errors:
+ * the backend's, and those of a failed group. */
 symmcoll_status_t symc_group_access(
     struct symmcoll_group *group, const struct symc_access *access);
 
-/* Under the ticket, as symc_group_finish() (run.c): an operation has been captured, so
- * for this rank it has ended well. */
+/* Ends an operation that was captured, successfully for this rank.  Needs the
+ * ticket.  See symc_group_finish(). */
 void symc_group_capture(struct symmcoll_group *group, const struct symc_op *op);
 
-/* Add what the queue may ask of them. */
+/* Adds the queue's functions for device memory. */
 void symc_device_add_ops(struct symc_queue_ops *ops);
 
 #endif

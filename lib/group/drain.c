@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a group, or of all of a world's: what is queued runs to its end,
- * for some time.
+ * The end of a group, or of all groups of a world: queued operations are given
+ * time to complete.
  */
 #include "base/cancel.h"
 #include "group/release.h"
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define WATCH_NS (SYMC_NS_PER_S / 20) /* between two looks at who has left */
+/* between two checks of running operations */
+#define WATCH_NS (SYMC_NS_PER_S / 20)
 
 symmcoll_status_t symc_group_stop(
     struct symmcoll_group *group, const char *where, int64_t deadline_ns)
@@ -33,7 +34,7 @@ symmcoll_status_t symc_group_stop(
                : SYMMCOLL_OK;
 }
 
-/* The group's ticket can be had, and no call is in it. */
+/* Returns whether the group's ticket is free and no call uses the group. */
 static bool is_free(struct symmcoll_group *group)
 {
     uint64_t ticket;
@@ -64,7 +65,7 @@ symmcoll_status_t symc_group_check_inside(
         where, inside, group->name);
 }
 
-/* The next group of a world after one; NULL: the first. */
+/* Returns the group after one in a world; NULL: the first. */
 static struct symmcoll_group *next_group(
     struct symmcoll_world *world, const struct symmcoll_group *after)
 {
@@ -74,7 +75,8 @@ static struct symmcoll_group *next_group(
     return members == NULL ? NULL : members->group;
 }
 
-/* One round over all groups; the first that is not done by then, or NULL. */
+/* Drains all groups once.  Returns the first that did not end in time, or
+ * NULL. */
 static struct symmcoll_group *drain_queues(
     struct symmcoll_world *world, int64_t deadline_ns)
 {
@@ -104,7 +106,8 @@ static bool are_over(struct symmcoll_world *world)
     return true;
 }
 
-/* Where the ranks are that are not where this one is: it waits for them. */
+/* Formats the positions of this rank and of the ranks that are elsewhere: it
+ * waits for those. */
 static void describe_others(
     const struct symmcoll_group *group, char *buffer, size_t nbytes)
 {
@@ -133,7 +136,7 @@ static void describe_others(
     }
 }
 
-/* The time is over: abort what is not done, and say so. */
+/* Aborts the groups that have not ended in time, and returns TIMEOUT. */
 static symmcoll_status_t give_up(
     struct symmcoll_world *world, const struct symmcoll_group *stuck)
 {
@@ -157,7 +160,8 @@ static symmcoll_status_t give_up(
         seconds, stuck->name, where);
 }
 
-/* Operations have not ended: whether a thread stands in a driver for one. */
+/* Checks whether a thread is stuck in a driver for an operation that has not
+ * ended. */
 static symmcoll_status_t check_inside(struct symmcoll_world *world)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -176,7 +180,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
     symmcoll_status_t status = SYMMCOLL_OK;
     char detail[SYMC_DETAIL_MAX];
 
-    do { /* a callback may start work, of any group */
+    do { /* a callback may start work in any group */
         struct symmcoll_group *stuck = drain_queues(world, deadline);
 
         if (stuck != NULL ||
@@ -203,8 +207,9 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
-/* Waits until operations of a group have ended and callbacks have run, with what
- * these start.  Returns NULL, or what has not ended in time. */
+/* Waits until the operations of a group have ended and their callbacks have
+ * run, with all that these start.  Returns NULL, or the name of what has not
+ * ended in time. */
 static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
 {
     struct symc_callbacks *callbacks = &group->world->origin->callbacks;
@@ -221,7 +226,7 @@ static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
             return "callbacks";
         if (is_over(group))
             return NULL;
-        /* Callbacks may start operations without end. */
+        /* Callbacks may start operations endlessly. */
         if (symc_now_ns() >= deadline_ns)
             return "operations";
     }
@@ -247,7 +252,7 @@ symmcoll_status_t symc_group_drain(struct symmcoll_group *group)
         (double)wait / (double)SYMC_NS_PER_S, group->name, where);
 }
 
-/* ---- for programs ---- */
+/* ---- public functions ---- */
 
 static symmcoll_status_t check_drain(struct symmcoll_group *group)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_notify(): functions of the program that are called for every
- * operation of a group that has ended, on the callback thread.
+ * symmcoll_group_notify(): functions of the program that the callback thread
+ * calls for each operation of a group that has ended.
  */
 #include "group/group.h"
 
@@ -10,33 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One function with its arg. */
+/* One function and its argument. */
 struct listener {
     struct listener *next;
     symmcoll_operation_fn fn;
     void *arg;
     struct symc_tick_rate rate;
-    _Atomic uint32_t holders; /* the group's list, and notices */
+    _Atomic uint32_t holders; /* the group's list and notices */
     pthread_mutex_t
-        calling;  /* held during a call; recursive, for a function may
-                                 remove itself */
-    bool removed; /* under it */
+        /* held during a call; recursive, as a function may remove itself */
+        calling;
+    bool removed; /* needs `calling` */
 };
 
-/* Those of a group, which it keeps from the first one on. */
+/* The functions of a group.  The group keeps the list from the first one on. */
 struct symc_listeners {
     pthread_mutex_t lock;
-    struct listener *head; /* the first that was added */
+    struct listener *head; /* in the order of addition */
 };
 
-/* A call of one function for an operation that has ended.  It refers to nothing of
- * the group, which may be released before. */
+/* A call of one function for an ended operation.  It has no reference to the
+ * group, which may be released before. */
 struct notice {
     struct symc_callback callback;
-    struct listener *listener; /* held */
+    struct listener *listener; /* holds a reference */
     struct symmcoll_operation operation;
     char label[SYMC_LABEL_MAX];
-    char detail[]; /* where it has failed */
+    char detail[]; /* only for failed operations */
 };
 
 static void release(struct listener *listener)
@@ -53,7 +53,7 @@ static void drop(struct notice *notice)
     free(notice);
 }
 
-/* On the callback thread. */
+/* Calls the function, on the callback thread. */
 static void run(struct symc_callback *callback)
 {
     struct notice *notice =
@@ -69,7 +69,7 @@ static void run(struct symc_callback *callback)
     drop(notice);
 }
 
-/* One moment by both clocks. */
+/* Converts ticks to wall-clock and monotonic time. */
 static void put_moment(const struct symc_tick_rate *rate, uint64_t ticks,
     uint64_t now_ticks, int64_t now_ns, double *wall, double *monotonic)
 {
@@ -79,7 +79,7 @@ static void put_moment(const struct symc_tick_rate *rate, uint64_t ticks,
     *monotonic = ((double)now_ns - ago) / 1e9;
 }
 
-/* From when to when, by both clocks; and how long, never 0. */
+/* Sets the times of an operation by both clocks, and its duration, never 0. */
 static void put_times(struct symmcoll_operation *operation,
     const struct symc_tick_rate *rate, const struct symc_trace_entry *entry)
 {
@@ -91,7 +91,7 @@ static void put_times(struct symmcoll_operation *operation,
         uint64_t completed =
             atomic_load_explicit(&entry->completed, memory_order_relaxed);
 
-        if (completed != 0) /* with its duration */
+        if (completed != 0) /* set with a measured duration */
             ended = completed;
         created = __atomic_load_n(&entry->created, __ATOMIC_RELAXED);
         started = __atomic_load_n(&entry->started, __ATOMIC_RELAXED);
@@ -106,12 +106,12 @@ static void put_times(struct symmcoll_operation *operation,
     operation->duration = (ns > 1 ? ns : 1) / 1e9;
 }
 
-/* Queues a call of one function; its detail is the last error. */
+/* Queues a call of one function; the detail is symmcoll_last_error(). */
 static void notify(struct symmcoll_group *group, struct listener *listener,
     const struct symc_op *op, const struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
-    size_t nbytes = status < 0 ? SYMC_DETAIL_MAX : 0; /* of the detail */
+    size_t nbytes = status < 0 ? SYMC_DETAIL_MAX : 0; /* bytes of the detail */
     struct notice *notice = malloc(sizeof(*notice) + nbytes);
 
     if (notice == NULL) {
@@ -169,7 +169,7 @@ void symc_group_free_listeners(struct symmcoll_group *group)
     free(listeners);
 }
 
-/* Checks what both calls are passed. */
+/* Checks the arguments of both calls. */
 static symmcoll_status_t check(
     const char *where, struct symmcoll_group *group, symmcoll_operation_fn fn)
 {
@@ -188,7 +188,7 @@ static symmcoll_status_t check(
     return SYMMCOLL_OK;
 }
 
-/* Returns the group's list, made where there is none yet; NULL: no memory. */
+/* Returns the group's list and creates it if there is none; NULL: no memory. */
 static struct symc_listeners *open_list(struct symmcoll_group *group)
 {
     struct symc_listeners *made, *found = atomic_load(&group->listeners);
@@ -224,7 +224,8 @@ static struct listener *make_listener(symmcoll_operation_fn fn, void *arg)
     return made;
 }
 
-/* Under the list's lock: where a function is, or the end. */
+/* Returns the position of a function in the list, or its end.  Needs the list's
+ * lock. */
 static struct listener **find(
     struct symc_listeners *listeners, symmcoll_operation_fn fn, const void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of descriptors within a group, for its backend.  It ends as an
- * operation does: when the group fails, which a member's death makes it, or
- * when a member has finalized.
+ * Exchange of descriptors within a group, for its backend.  It ends like an
+ * operation when the group fails, as it does after a member's death, or when a
+ * member has finalized.
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* An exchange under way, and the member that has finalized before it has sent;
- * -1: none has. */
+/* An exchange in progress.  left: a member that finalized before it sent; -1:
+ * none. */
 struct waiting {
     struct symmcoll_group *group;
     int left;
-    bool deserted; /* it has ended, and others wait for this rank */
+    bool deserted; /* ended here while other members wait for this rank */
 };
 
 static int find_gone(void *arg, const bool *arrived)
@@ -36,8 +36,8 @@ static int find_gone(void *arg, const bool *arrived)
     return waiting->left;
 }
 
-/* Why an exchange has failed: the group's reason, which an error becomes that
- * the others would wait for. */
+/* Returns the error of a failed exchange: the group's failure.  An error that
+ * would leave the others waiting fails the group. */
 static symmcoll_status_t find_reason(
     const struct waiting *waiting, symmcoll_status_t status)
 {
@@ -46,7 +46,7 @@ static symmcoll_status_t find_reason(
     char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
     int left = waiting->left;
 
-    /* Others are errors of this rank's own. */
+    /* Any other error is this rank's alone. */
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED &&
         !waiting->deserted)
         return status;

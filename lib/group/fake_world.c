@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Worlds of ranks that are not there.  They are here beside symmcoll_init(),
- * which makes those of ranks that are.
+ * Worlds with absent ranks, beside symmcoll_init() for real ones.
  */
 #include "base/cancel.h"
 #include "fake/fake.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that are found by tag and members, and made where there are none.
+ * Groups found by tag and members, or created if there is none.
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ranks that a call passes; all for NULL, in memory to be freed. */
+/* A copy of a call's ranks, all ranks for NULL; to be freed. */
 struct listed {
     int *ranks;
     int count;
@@ -48,7 +48,7 @@ struct symmcoll_group *symmcoll_group_find(
     return found;
 }
 
-/* Where this rank's run begins; -1: it is in none. */
+/* Returns the start of this rank's run, or -1 if it is in none. */
 static int find_run(
     const struct symmcoll_world *world, const struct listed *listed, int nrun)
 {
@@ -59,7 +59,8 @@ static int find_run(
     return -1;
 }
 
-/* In a fake world, where nobody else is there to agree. */
+/* Creates the groups in a fake world, which has no other ranks to agree
+ * with. */
 static symmcoll_status_t create_runs(struct symmcoll_world *world,
     const struct symmcoll_group_args *args, const struct listed *listed,
     int nrun, struct symmcoll_group **group)
@@ -85,7 +86,7 @@ static int compare_ranks(const void *a, const void *b)
     return (*first > *second) - (*first < *second);
 }
 
-/* Its members alone make a run's group. */
+/* Creates a run's group by a call of its members alone. */
 static symmcoll_status_t create_run(struct symmcoll_world *world,
     const char *tag, const struct listed *listed, int run, int nrun,
     struct symmcoll_group **group)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_free(), and what it shares with symmcoll_finalize().
+ * symmcoll_group_free(), and its part shared with symmcoll_finalize().
  */
 #include "base/cancel.h"
 #include "group/release.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups: opening one from a plan and what its members have offered, and
- * closing it.
+ * Opening of groups from a plan and the members' offers, and closing.
  */
 #include "group/group.h"
 #include "group/device.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For what was asked for SYMC_SLOT_CANCEL_NS before, of all groups together. */
+/* For all groups together: each was given SYMC_SLOT_CANCEL_NS before. */
 #define LEFT_NS (SYMC_SLOT_CANCEL_NS / 10)
 
 /* ---- opening ---- */
@@ -47,13 +46,13 @@ static symmcoll_status_t make_tables(
     return SYMMCOLL_OK;
 }
 
-/* Find what is where in the group's segment. */
+/* Sets the pointers into the group's segment. */
 static void lay_out(
     struct symmcoll_group *group, const struct symc_group_part *part)
 {
     size_t offered = part->nbytes - part->staging;
 
-    /* What others have less of is not used. */
+    /* Staging beyond the smallest member's is not used. */
     group->staging_at = part->staging;
     if (group->segment->nbytes > group->staging_at)
         group->staging_nbytes = group->segment->nbytes - group->staging_at;
@@ -62,7 +61,7 @@ static void lay_out(
         char *at = group->segment->at[r];
 
         if (at == NULL)
-            continue; /* on another machine: NULL everywhere */
+            continue; /* on another machine: NULL in all tables */
         group->members.failures[r] = (struct symc_failure *)(void *)at;
         group->doorbells[r] =
             (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);
@@ -91,7 +90,7 @@ static void make_members(struct symmcoll_group *group)
     members->doorbells = group->doorbells;
 }
 
-/* A group without its segment; NULL without memory. */
+/* Creates a group without its segment.  Returns NULL without memory. */
 static struct symmcoll_group *make_group(
     struct symmcoll_world *world, const struct symc_group_plan *plan)
 {
@@ -126,7 +125,8 @@ static struct symmcoll_group *make_group(
     return made;
 }
 
-/* Before it waits for the others: they may have opened it and send in it. */
+/* Joins the world's sends and receives before waiting for other members, which
+ * may already send. */
 static void join_pairs(struct symmcoll_group *made)
 {
     struct symc_pairs *pairs = made->world->pairs;
@@ -146,14 +146,14 @@ static void leave_pairs(struct symmcoll_group *made)
     symc_pairs_leave(pairs);
 }
 
-/* Backend and queue of a group that has its segment. */
+/* Starts the backend and queue of a group that has its segment. */
 static symmcoll_status_t start_group(struct symmcoll_group *made)
 {
     struct symmcoll_world *world = made->world;
     struct symc_queue_ops ops;
     symmcoll_status_t status;
 
-    /* Before the backend, which may wait for the others. */
+    /* Before the backend, which may wait for other members. */
     symc_world_add(world, &made->members);
     symc_group_make_core(made);
     status = symc_slot_open_host(made);
@@ -253,7 +253,7 @@ struct symc_group_extension *symc_group_extension(struct symmcoll_group *group,
     return found;
 }
 
-/* New ones are put before those that there are. */
+/* New extensions are added at the head, before those visited here. */
 void symc_group_cut(struct symmcoll_group *group)
 {
     struct symc_group_extension *at;
@@ -299,7 +299,7 @@ static void free_struct(struct symmcoll_group *group)
     symc_group_drop_bytes(group);
 }
 
-/* What a backend asks of its group is there until then. */
+/* The backend's context in the group must exist until it is closed. */
 static void close_member(struct symmcoll_group *group)
 {
     symc_group_drop_inherited(group);
@@ -319,10 +319,10 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
         free_struct(group);
         return SYMMCOLL_OK;
     }
-    /* First: the monitor asks the queue as long as the group is listed. */
+    /* First, because the monitor checks the queue of listed groups. */
     symc_world_remove(world, &group->members);
     symc_queue_close(group->queue);
-    /* Before extensions keep what it uses. */
+    /* Before the extensions release memory that a backend still uses. */
     status = symc_slots_reclaim(group, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
     end_extensions(group);
     symc_trace_remove_group(&world->trace, group->trace);
@@ -356,7 +356,7 @@ symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world)
     return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
 }
 
-/* Log once that an operation is called by a rank that is no member. */
+/* Refuses a call of a non-member, and logs it once per kind. */
 static symmcoll_status_t refuse_outsider(
     struct symmcoll_group *group, enum symc_kind kind)
 {

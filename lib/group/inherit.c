@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What groups have of the one that they were made of: a backend of devices may
- * split what the members of that have made together.
+ * Inheritance of a group from its parent: a backend of devices may split what
+ * the parent's members have created together.
  */
 #include "group/group.h"
 
@@ -32,7 +32,7 @@ static bool has_several(const struct symc_partition *partition)
     return false;
 }
 
-/* The lowest rank of a group is in no other one. */
+/* The lowest rank of a group is in no other group and serves as its color. */
 static struct symc_heir make_heir(
     const struct symmcoll_group *own, int64_t timeout_ns)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * symmcoll_init() and symmcoll_finalize(): a world and its first group.  They
- * are here because a world, one layer below, does not depend on groups.
+ * are in this module because a world, one layer below, does not depend on
+ * groups.
  */
 #include "base/cancel.h"
 #include "group/release.h"
@@ -18,8 +19,7 @@ static const struct symc_sized args_kind = {.name = "args",
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
 
-/* The group of all ranks, from what they have offered in the heads of their
- * blocks. */
+/* Opens the group of all ranks from the offers in their blocks' headers. */
 static symmcoll_status_t open_all(struct symmcoll_world *world)
 {
     struct symc_group_plan plan = {.size = world->size,
@@ -57,7 +57,7 @@ symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
     if (status != SYMMCOLL_OK) {
         char detail[SYMC_DETAIL_MAX];
 
-        /* Closing may fail too, and would overwrite the detail. */
+        /* Closing may also fail and would overwrite the detail. */
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         symc_world_close(made, false);
         return symc_fail(status, "%s", detail);
@@ -127,7 +127,9 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_callbacks_stop(&world->origin->callbacks);
     symc_world_end_extensions(world);
-    do { /* the newest first, the world's last, then what they have left */
+    /* the newest first, the world's last, then groups still in use by a
+     * backend */
+    do {
         closed = world->groups != NULL ? symc_group_end(world->groups)
                                        : symc_groups_close_left(world);
         if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that use a group without its ticket: waits for signals, and what fused
- * operations do between collectives.  The group's release waits for them.
+ * Calls that use a group without its ticket: waits for signals, and the parts
+ * of fused operations between collectives.  The group's release waits for them.
  */
 #include "group/group.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The groups of a world that this rank knows, those that it is no member of
- * among them.
+ * The groups of a world known to this rank, with those it is not a member of.
  */
 #include "group/group.h"
 
@@ -57,8 +56,9 @@ static bool has_members(
     return true;
 }
 
-/* "user:TAG" and "ptd:NAME" are whole; another text is a program's tag; none is
- * that of all groups without one. */
+/* Returns whether a group has a tag.  "user:TAG" and "ptd:NAME" are complete;
+ * any other text is a program's tag, and no text matches all groups without a
+ * tag. */
 static bool has_tag(const struct symmcoll_group *group, const char *tag)
 {
     if (tag == NULL || tag[0] == '\0')
@@ -69,7 +69,7 @@ static bool has_tag(const struct symmcoll_group *group, const char *tag)
            strcmp(group->tag + 5, tag) == 0;
 }
 
-/* Under the world's lock. */
+/* Needs the world's lock. */
 static struct symmcoll_group *find_tag(struct symmcoll_world *world,
     const char *tag, const int *ranks, int nranks, bool use)
 {
@@ -77,7 +77,7 @@ static struct symmcoll_group *find_tag(struct symmcoll_world *world,
 
     for (struct symmcoll_group *at = world->groups; at != NULL; at = at->next) {
         if (has_tag(at, tag) && has_members(at, ranks, nranks))
-            found = at; /* the last one is the oldest */
+            found = at; /* the last one in the list is the oldest */
     }
     if (found != NULL && use)
         found->users++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making a group with local synchronisation: its members alone call, and agree in
- * two rounds.  In the first each offers its part; in the second it says that it
- * could open the group.
+ * Creation of a group with local synchronisation: only its members call, and
+ * agree in two rounds.  In the first each member offers its part; in the second
+ * it confirms that it could open the group.
  */
 #include "base/digest.h"
 #include "group/agreement.h"
@@ -25,8 +25,9 @@ static void describe(const struct symc_partition *partition,
         tag != NULL ? " with tag " : "", tag != NULL ? tag : "");
 }
 
-/* What the members ask for: ranks, name and tag, and how often these were asked for
- * before.  Errors: NO_MEMORY, with what the others look for this rank by. */
+/* Makes the digest of the request: ranks, name and tag, and how often they were
+ * requested before.  On NO_MEMORY it is still what the others look this rank up
+ * by. */
 static symmcoll_status_t make_base(struct symmcoll_world *world,
     const struct symc_partition *partition,
     const struct symc_group_options *options, struct symc_digest *digest)
@@ -63,12 +64,11 @@ static void make_plan(const struct symc_agreement *agreement,
     snprintf(name, sizeof(name), "%016" PRIx64, agreement->base);
     symc_group_plan_name(world, world->all, plan, 0,
         options->name != NULL ? options->name : name);
-    /* No number that other groups have. */
+    /* The number is unlike those of other groups. */
     snprintf(plan->id, sizeof(plan->id), "%.*s", SYMC_GROUP_ID - 1, name);
 }
 
-/* A group that is made, and what of it is to be taken back where it is not to
- * be. */
+/* A group being created, with what must be undone on failure. */
 struct local {
     struct symc_agreement *agreement;
     struct symc_group_plan plan;
@@ -103,7 +103,7 @@ static symmcoll_status_t offer(
     return status;
 }
 
-/* Offer, open, and tell. */
+/* Offers, opens, and confirms. */
 static symmcoll_status_t agree(
     struct local *local, const struct symc_group_options *options)
 {
@@ -116,13 +116,13 @@ static symmcoll_status_t agree(
         return status;
     for (int m = 0; m < agreement->size; m++)
         local->offers[m] = agreement->all[m].offer;
-    local->offered = false; /* the group's */
+    local->offered = false; /* the group owns the offer from here on */
     status = symc_group_open(agreement->world, &local->plan, &local->part,
         local->offers, &local->made);
     return status == SYMMCOLL_OK ? symc_agreement_round(agreement) : status;
 }
 
-/* It is not to be: the detail remains. */
+/* Undoes a failed creation; the error detail is kept. */
 static void take_back(struct local *local, int64_t trace)
 {
     struct symc_agreement *agreement = local->agreement;
@@ -142,8 +142,8 @@ static void take_back(struct local *local, int64_t trace)
     symc_fail(SYMMCOLL_OK, "%s", detail);
 }
 
-/* Make it; the record is in the new group's name, for no other rank knows of
- * it. */
+/* Creates the group.  The call is recorded in the new group's name, as no other
+ * rank knows of it. */
 static symmcoll_status_t make(struct symc_agreement *agreement,
     const struct symc_group_options *options, int64_t wait_ns,
     struct symmcoll_group **group)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the members of a parent are asked for when they make groups, as a digest,
- * in words and as plans; and, where these groups cannot be, why.
+ * The request of a call that creates groups, as a digest, as text and as plans;
+ * and the reason if the groups cannot be created.
  */
 #include "group/making.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static int count_ranks(const struct symc_partition *partition)
 {
@@ -62,7 +62,7 @@ const char *symc_group_format_ranks(
     return buffer;
 }
 
-/* The same in words: "ranks 0, 2-3 and name dp". */
+/* Formats the request: "ranks 0, 2-3 with name dp". */
 static void describe(
     const struct symc_making *making, char *buffer, size_t nbytes)
 {
@@ -118,9 +118,9 @@ void symc_making_plan(const struct symc_making *making, int index,
         options->name != NULL ? name : NULL);
 }
 
-/* ---- why there are none ---- */
+/* ---- the reason of a failure ---- */
 
-/* Who passed what, each once. */
+/* Reports the differing requests, each once, with its ranks. */
 static symmcoll_status_t fail_mismatch(
     const struct symmcoll_group *parent, const char *where)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What groups are called.
+ * Names of groups.
  */
 #include "base/digest.h"
 #include "group/group.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name with that of its world, for a process may have several.  Those of the
- * default world are as torch.distributed's. */
+/* Formats a name with its world's, as a process may have several worlds.  Names
+ * in the default world are torch.distributed's. */
 static void format_name(const struct symmcoll_world *world, const char *name,
     char *buffer, size_t nbytes)
 {
@@ -19,7 +19,8 @@ static void format_name(const struct symmcoll_world *world, const char *name,
         usual ? "" : "/", name);
 }
 
-/* A text that has no room is replaced by a digest of it. */
+/* Formats a group's number; a text that does not fit is replaced by its
+ * digest. */
 static void format_id(
     const struct symmcoll_group *parent, unsigned int number, char *id)
 {

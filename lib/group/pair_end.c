@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What waits for the sends and receives of a group: works, the group's release.
+ * Waits for the sends and receives of a group: by works, and by its release.
  */
 #include "group/group.h"
 
-/* ---- for the queue ---- */
+/* ---- functions for the queue ---- */
 
 void symc_group_await_pairs(
     void *context, const _Atomic uint64_t *word, int64_t until_ns)
@@ -25,7 +25,7 @@ void symc_group_ask_pairs(void *context)
     symc_pairs_ask(group->world->pairs);
 }
 
-/* ---- the end ---- */
+/* ---- release ---- */
 
 bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Questions to a group, its timeout, and how a program fails it.
+ * Queries of a group, its timeout, and its abort by a program.
  */
 #include "group/group.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that make groups, in the flight recorder and in the note that tells
- * others why a rank has ended: one entry for a call, whatever rounds it has.
+ * Calls that create groups, in the flight recorder and in the note that
+ * explains a rank's exit: one entry per call, however many rounds it has.
  */
 #include "group/group.h"
 

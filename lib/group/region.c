@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of regions: see region.h.  One that is not in use any more is used
- * again, so that a program which coalesces in every step allocates in the
- * first.
+ * Memory of regions: see region.h.  A region that is no longer used is reused,
+ * so that a program that coalesces in every step allocates only in the first.
  */
 #include "group/region.h"
 #include "base/base.h"
@@ -13,8 +12,8 @@
 
 #define ROOM_FIRST 16
 
-/* Whether what has failed may still read the arrays: a thread that enqueues for a call
- * which has given it up. */
+/* Returns whether a thread may still read the arrays after a failure: one that
+ * enqueues for a call which has given up. */
 static bool is_lost(
     const struct symmcoll_group *group, const struct symc_region *region)
 {
@@ -22,7 +21,7 @@ static bool is_lost(
            atomic_load(&group->members.stopped) != 0;
 }
 
-/* Under the world's lock: whether a region can be used again. */
+/* Returns whether a region can be reused.  Needs the world's lock. */
 static bool is_free(
     const struct symmcoll_group *group, struct symc_region *region)
 {
@@ -35,7 +34,7 @@ static bool is_free(
     return !region->taken && !is_lost(group, region);
 }
 
-/* Under the world's lock: one that is not in use; NULL: no memory. */
+/* Returns an unused region, or NULL without memory.  Needs the world's lock. */
 static struct symc_region *take(struct symmcoll_group *group)
 {
     struct symc_region *region = group->regions;
@@ -103,7 +102,7 @@ void symc_region_leave(struct symmcoll_group *group, struct symc_region *region,
     pthread_mutex_unlock(&group->world->lock);
 }
 
-/* Room for as many of one array. */
+/* Grows an array to `room` elements. */
 static bool grow(void *array, size_t room, size_t each)
 {
     void **at = array;
@@ -130,7 +129,7 @@ symmcoll_status_t symc_region_add(
                 symc_kind_name(op->kind), room);
         region->room = room;
     }
-    /* Where buffers are is known of those that have elements. */
+    /* The kind of memory is known only for buffers with elements. */
     if (region->n == 0 || region->first.count == 0)
         region->first = *op;
     region->outs[region->n] = op->out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rounds, in which the members of a group agree on what the library does: an
- * operation of their own, which nobody has called and which is not recorded.
+ * Rounds, in which the members of a group exchange data for the library itself:
+ * operations that no program has called and that are not recorded.
  */
 #include "group/group.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The running of operations: numbers, recorder, and which backend has which
- * part.  All members compare what they pass in the backend of host memory,
- * which also moves the data where that is the memory; else all start the
- * operation in the backend of its memory (slot.c) once they agree.
+ * Execution of operations: numbers, recorder, and the choice of backends.  All
+ * members compare their arguments in the backend of host memory, which also
+ * moves data in host memory.  For other memory all members start the operation
+ * in its backend (slot.c) once they agree.
  */
 #include "base/cancel.h"
 #include "group/device.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-/* An operation has ended with an error that all ranks have come to: those who
- * end for it are to be understood.  The first that succeeds after it takes the
- * note back: then the rank has gone on. */
+/* Publishes the note of an error that all ranks have got, so that a rank's exit
+ * because of it can be explained.  The first success after it withdraws the
+ * note: the rank has gone on. */
 static void note_end(struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
 {
@@ -34,7 +34,7 @@ static void note_end(struct symmcoll_group *group, const struct symc_op *op,
     }
 }
 
-/* What few operations need at their end. */
+/* The rarely needed part of an operation's end. */
 static __attribute__((noinline)) void end_with_more(
     struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
@@ -43,7 +43,7 @@ static __attribute__((noinline)) void end_with_more(
     note_end(group, op, status);
 }
 
-/* An operation has ended: the one place where that is recorded. */
+/* Ends an operation; the only place where that is recorded. */
 static inline void end(struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
 {
@@ -87,8 +87,8 @@ void symc_group_go_on(struct symmcoll_group *group)
     note_end(group, NULL, SYMMCOLL_OK);
 }
 
-/* The numbers of the next operation, and that it has them.  Under the group's
- * ticket: no other thread writes them. */
+/* Take and store the numbers of the next operation.  Need the group's ticket,
+ * so no other thread writes them. */
 static inline void take_numbers(
     const struct symmcoll_group *group, struct symc_op *op)
 {
@@ -109,8 +109,8 @@ static inline void keep_numbers(
     group->wire = op->wire;
 }
 
-/* What is not to go on has ended, or will not: its bytes change no more, or the
- * error says whose they are. */
+/* Cancels an operation and returns its error: its buffers no longer change, or
+ * the detail says that the backend still owns them. */
 static symmcoll_status_t give_up(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status)
 {
@@ -128,7 +128,8 @@ static symmcoll_status_t give_up(struct symmcoll_group *group,
     return symc_fail(status, "%s", detail);
 }
 
-/* What a backend has begun, with the ticket: to the end. */
+/* Waits for the end of an operation that a backend has begun, with the
+ * ticket. */
 static __attribute__((noinline)) symmcoll_status_t go_on(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -157,11 +158,10 @@ static __attribute__((noinline)) symmcoll_status_t go_on(
     return status;
 }
 
-/* An operation of this rank and a peer, which the other members do not know of:
- * nothing is compared or opened for it by all.  In host memory these are not
- * here (pair.c).  In that of a device it holds the ticket until it has ended, so
- * a collective of this rank waits for it: this is for backends to come, which
- * then move it to a queue of their own. */
+/* Runs a point-to-point operation on device memory; the other members take no
+ * part, so nothing is compared or opened.  (In host memory these are in
+ * pair.c.) It holds the ticket until it has ended, so a collective of this rank
+ * waits for it. */
 static __attribute__((noinline)) symmcoll_status_t run_pair(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -187,8 +187,8 @@ static __attribute__((noinline)) symmcoll_status_t run_pair(
     return status;
 }
 
-/* The members have compared an operation on device memory, with that status: the
- * first of them opens the backend.  The rest is the queue's to begin. */
+/* Prepares a compared operation on device memory.  The first one opens the
+ * backend.  The queue starts the operation afterwards. */
 static __attribute__((noinline)) symmcoll_status_t prepare_device(
     struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
@@ -202,8 +202,8 @@ static __attribute__((noinline)) symmcoll_status_t prepare_device(
     return status;
 }
 
-/* Whether an operation goes on in a group that has failed: a monitored barrier
- * that names all who are missing, where one has died. */
+/* Returns whether an operation continues in a failed group: a monitored barrier
+ * that reports all missing ranks, when one has died. */
 static bool goes_on(
     const struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -213,8 +213,8 @@ static bool goes_on(
            group->members.own.status == SYMMCOLL_ERR_PEER;
 }
 
-/* An operation has met a monitored barrier that the others have given up: the
- * number is that barrier's, and the record of this attempt ends. */
+/* Ends the record of an attempt whose number belongs to a monitored barrier
+ * that the other members have given up. */
 static void pass_missed(struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_flight *flight = symc_group_flight(group, op);
@@ -224,8 +224,8 @@ static void pass_missed(struct symmcoll_group *group, const struct symc_op *op)
     flight->entry = NULL;
 }
 
-/* Begins an operation with the next number that is not that of a monitored barrier
- * which the others have given up without this rank. */
+/* Begins an operation with the next number, skipping those of monitored
+ * barriers that the other members have given up without this rank. */
 static inline symmcoll_status_t start_next(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -254,7 +254,8 @@ symmcoll_status_t symc_group_run(
                              memory_order_acquire) != 0,
             0) &&
         !goes_on(group, op)) {
-        symc_op_set_seq(op, 0); /* that of an attempt to issue it */
+        /* an attempt to issue it may have set the number */
+        symc_op_set_seq(op, 0);
         return symc_members_status(&group->members, op);
     }
     if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
@@ -273,7 +274,7 @@ symmcoll_status_t symc_group_run(
     return status;
 }
 
-/* ---- for the queue ---- */
+/* ---- functions for the queue ---- */
 
 static bool has_failed(void *context)
 {
@@ -283,8 +284,8 @@ static bool has_failed(void *context)
                &group->members.stopped, memory_order_acquire) != 0;
 }
 
-/* Begin without waiting; false where that cannot be, or the group has failed:
- * then running it says so. */
+/* Begins an operation without waiting.  Returns false if that is not possible,
+ * or the group has failed and running it returns the error. */
 static bool issue_in_queue(void *context, struct symc_op *op)
 {
     struct symmcoll_group *group = context;
@@ -308,7 +309,7 @@ static symmcoll_status_t advance_in_queue(
     symmcoll_status_t status =
         host->backend->coll->advance(host->state, op, how);
 
-    /* On device memory it is only compared. */
+    /* On device memory the operation has only been compared. */
     if (status < 0 || (status == SYMMCOLL_OK && op->memory == SYMC_MEMORY_HOST))
         end(group, op, status);
     return status;
@@ -331,7 +332,7 @@ static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
 static void expire_in_queue(void *context, const struct symc_op *op)
 {
     struct symmcoll_group *group = context;
-    /* Not its number: a progress thread may be about to write that. */
+    /* Without the number, which a progress thread may be about to write. */
     struct symc_op known = {.kind = op->kind};
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group of those that are left of one that has failed.
+ * A group of the survivors of a failed one.
  *
- * In each round a rank says whom it excludes, what it has completed, and its part
- * of the new group.  It excludes those that it was asked to, the dead, and whom
- * any other excludes.  When all that are left exclude the same, each opens the
- * group, and says so in one round more; a rank that dies meanwhile is excluded,
- * and the group is made anew.  What has been said in a round is the same for all,
- * so all that are left end in the same round.
+ * In each round a rank proposes the members it excludes, the last collective it
+ * has completed, and its part of the new group.  It excludes those in the
+ * call's arguments, dead ranks, and those excluded by others.  When all
+ * survivors exclude the same members, each opens the group and confirms in one
+ * more round; if a rank dies before that, it is excluded and the group is
+ * opened anew.  A round's proposals are the same for all, so all survivors end
+ * in the same round.
  */
 #include "base/cancel.h"
 #include "base/digest.h"
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAP_US 100 /* between looks at operations that go on */
+#define NAP_US 100 /* between checks of operations in flight */
 
 static const struct symmcoll_shrink_args default_args =
     SYMMCOLL_SHRINK_ARGS_INIT;
@@ -36,11 +37,11 @@ struct shrinking {
     struct symc_group_part part;
     bool offered;
     struct symmcoll_group *made;
-    int *global; /* the survivors, of whom there is one offer each */
+    int *global; /* the survivors, with one offer each */
     struct symc_offer *offers;
 };
 
-/* ---- whom to exclude ---- */
+/* ---- exclusion ---- */
 
 static bool is_excluded(const uint64_t *set, int member)
 {
@@ -55,7 +56,8 @@ static void exclude(struct shrinking *shrinking, int member)
     agreement->excluded[member] = true;
 }
 
-/* The dead and those that have finalized. */
+/* Excludes ranks that have died or finalized.  Returns whether there were
+ * any. */
 static bool exclude_dead(struct shrinking *shrinking)
 {
     struct symc_agreement *agreement = &shrinking->agreement;
@@ -74,8 +76,8 @@ static bool exclude_dead(struct shrinking *shrinking)
     return any;
 }
 
-/* Whom others exclude, and who has died in this round; whether that is the same
- * for all. */
+/* Excludes ranks excluded by others or found dead in this round.  Returns
+ * whether all proposals exclude the same members. */
 static bool merge(struct shrinking *shrinking)
 {
     struct symc_agreement *agreement = &shrinking->agreement;
@@ -117,7 +119,7 @@ static symmcoll_status_t offer(struct shrinking *shrinking)
     return status;
 }
 
-/* It is not to be, or not with these members. */
+/* Drops the new group: it will not exist, or not with these members. */
 static void drop(struct shrinking *shrinking)
 {
     struct symmcoll_world *world = shrinking->agreement.world;
@@ -175,7 +177,7 @@ static symmcoll_status_t open_new(struct shrinking *shrinking)
     symmcoll_status_t status;
 
     make_plan(shrinking, &plan);
-    shrinking->offered = false; /* the group's */
+    shrinking->offered = false; /* the group owns the offer from here on */
     status = symc_group_open(shrinking->agreement.world, &plan,
         &shrinking->part, shrinking->offers, &shrinking->made);
     shrinking->agreement.mine.ready = 1;
@@ -217,7 +219,7 @@ static symmcoll_status_t agree(struct shrinking *shrinking)
     }
 }
 
-/* The last number that all that are left have completed. */
+/* Returns the last collective that all survivors have completed. */
 static uint64_t find_last(const struct symc_agreement *agreement)
 {
     uint64_t last = agreement->mine.last;
@@ -231,14 +233,15 @@ static uint64_t find_last(const struct symc_agreement *agreement)
 
 /* ---- the call ---- */
 
-/* How often a member has made a group of what was left of this one.  That stays
- * when it has released the group, as long as this rank has it. */
+/* Returns the word that counts how often a member has shrunk this group.  It
+ * stays readable after that member has released the group, as long as this rank
+ * has it. */
 static _Atomic uint64_t *shrunk_by(const struct symmcoll_group *old, int member)
 {
     return (void *)((char *)old->members.failures[member] + SYMC_SHRUNK_AT);
 }
 
-/* Whether others have shrunk the group without this rank, however long ago. */
+/* Returns whether others have ever shrunk the group without this rank. */
 static bool is_left_out(const struct symmcoll_group *old, int *by)
 {
     uint64_t own = atomic_load(shrunk_by(old, old->rank));
@@ -261,7 +264,8 @@ static symmcoll_status_t fail_left_out(const struct symmcoll_group *old, int by)
         old->name, symc_format_rank(&old->members.ranks, by, SYMC_NO_PID, who));
 }
 
-/* The same on all members of this very group, also where there is an error. */
+/* Makes a digest that is equal on all members of this very group, also on
+ * error. */
 static symmcoll_status_t make_base(
     struct symmcoll_group *old, struct symc_digest *digest)
 {
@@ -280,9 +284,9 @@ static symmcoll_status_t make_base(
 }
 
 /*
- * Waits for the end of operations that all members have begun, so that no member
- * leaves what another one completes.  An operation that a member has not begun is
- * not waited for.
+ * Waits for operations that all members have begun, so that no member leaves
+ * before another has completed them.  Operations that a member has not begun
+ * are not waited for.
  */
 static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
 {
@@ -296,7 +300,7 @@ static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
         usleep(NAP_US);
 }
 
-/* End what runs in the old group, which fails where it has not. */
+/* Ends the operations of the old group, which fails if it has not already. */
 static void stop_old(struct symmcoll_group *old, int64_t wait_ns)
 {
     char who[SYMC_RANK_TEXT];
@@ -310,7 +314,8 @@ static void stop_old(struct symmcoll_group *old, int64_t wait_ns)
             "%s shrinks group %s",
             symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),
             old->name);
-    /* Else its holder stands in a backend, and ends what there is later. */
+    /* If the ticket is not served, its holder is stuck in a backend and ends
+     * the operations later. */
     if (symc_group_take_ticket(old, SYMC_SHRINK_GROUP, &ticket) ==
         SYMMCOLL_OK) {
         symc_queue_settle(old->queue);
@@ -319,8 +324,8 @@ static void stop_old(struct symmcoll_group *old, int64_t wait_ns)
     (void)symc_queue_await_running(old->queue, SYMC_NEVER);
 }
 
-/* The last collective before the first that this rank has not completed: those on
- * device memory end in any order. */
+/* Returns the last collective before the first that this rank has not
+ * completed: those on device memory may end in any order. */
 static uint64_t find_completed(struct symmcoll_group *old)
 {
     uint64_t completed = atomic_load(&old->completed);
@@ -405,8 +410,8 @@ static symmcoll_status_t run_recorded(struct shrinking *shrinking,
     struct symc_trace_entry *record = symc_group_record(old->world, &call);
     symmcoll_status_t status;
 
-    /* Announced before the members agree, which may take longer than the
-     * launcher's grace. */
+    /* Before the members agree, which may take longer than the launcher's
+     * grace. */
     atomic_fetch_add(&block->resumed, 1);
     status = run(shrinking, args);
     if (status != SYMMCOLL_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where one rank has its tensors: in host memory, or on a device, where memory and
- * copies are in the order of a stream.
+ * The place of one rank's tensors: host memory, or a device and a stream that
+ * orders memory and copies there.
  */
 #include "group/site.h"
 #include "base/reduce.h"
@@ -17,11 +17,11 @@ struct symc_site {
     const struct symc_local_ops *ops;
     void *local;
     void *stream;
-    struct symc_site *of; /* whose device it is; NULL: its own */
+    struct symc_site *of; /* the site that opened the device; NULL: this one */
     _Atomic int uses;
 };
 
-/* ---- which one ---- */
+/* ---- choice ---- */
 
 const char *symc_site_format(
     const struct symmcoll_tensor *tensor, char buffer[SYMC_MEMORY_TEXT])
@@ -31,8 +31,8 @@ const char *symc_site_format(
         tensor->device_index, buffer);
 }
 
-/* One byte of a tensor, which is on that device of that memory; what: "" for the first
- * one. */
+/* Checks the memory and device found for one byte of a tensor.  what: the byte
+ * in messages; "" for the first. */
 static symmcoll_status_t judge_byte(const char *where,
     const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
     const char *what, const void *at, enum symc_memory memory, int16_t device)
@@ -66,7 +66,8 @@ static symmcoll_status_t check_byte(const char *where,
     return judge_byte(where, registry, tensor, what, at, memory, device);
 }
 
-/* The same; whole (out): all bytes from that to the last are known to be there. */
+/* Checks one byte.  whole (out): all bytes from it to `last` are known to be in
+ * the same memory. */
 static symmcoll_status_t check_from(const char *where,
     const struct symc_registry *registry, const struct symmcoll_tensor *tensor,
     const char *what, const void *at, const void *last, bool *whole)
@@ -255,7 +256,7 @@ void symc_site_unmark(const struct symc_site *site, void *mark)
     site->ops->unmark(site->local, mark);
 }
 
-/* ---- memory there ---- */
+/* ---- memory ---- */
 
 static void *alloc_host(const char *where, size_t count, size_t elem)
 {
@@ -281,7 +282,7 @@ symmcoll_status_t symc_site_alloc(const char *where, struct symc_site *site,
         *memory = alloc_host(where, count, elem);
         return *memory != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
     }
-    /* A tensor has no more bytes than there are numbers. */
+    /* A tensor's byte count cannot overflow. */
     status =
         site->ops->allocate(site->local, site->stream, count * elem, memory);
     if (status == SYMMCOLL_OK)
@@ -298,8 +299,8 @@ void symc_site_release(struct symc_site *site, void *memory)
         (void)site->ops->free(site->local, site->stream, memory);
 }
 
-/* The calling thread's default one, as the driver numbers it: no stream of another
- * rank waits for it. */
+/* The driver's per-thread default stream: no stream of another rank waits for
+ * it. */
 #define OWN_STREAM ((void *)(uintptr_t)2)
 
 void symc_site_release_idle(struct symc_site *site, void *memory)

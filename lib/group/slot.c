@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The backends of a group, one for each kind of memory, and their operations.
+ * The backends of a group, one per kind of memory, and their operations.
  */
 #include "base/ranks.h"
 #include "group/group.h"
@@ -10,19 +10,21 @@
 #include <string.h>
 #include <time.h>
 
-#define LET_GO_NS (SYMC_NS_PER_S / 50) /* for kernels to find that they end */
-#define WHO_NS (SYMC_NS_PER_S / 2) /* for the monitor to find who has died */
+/* for kernels to notice their cancellation */
+#define LET_GO_NS (SYMC_NS_PER_S / 50)
+#define WHO_NS (SYMC_NS_PER_S / 2) /* for the monitor to find the dead rank */
 
 /* ---- operations ---- */
 
-/* Whether an operation has had the reason why the group has failed. */
+/* Returns whether a call has reported the reason of the group's failure. */
 static bool has_told(struct symmcoll_group *group)
 {
     return atomic_load(&group->members.reported) != 0;
 }
 
-/* A backend may lose a member's connection before the monitor has found that its
- * process has died, and does not know which one it is.  Whether that may be found yet. */
+/* Returns whether the monitor may still find the dead member: a backend may
+ * lose a connection before the monitor notices the death, and does not know
+ * which member it was. */
 static bool may_know_who(struct symmcoll_group *group, struct symc_slot *slot)
 {
     const int64_t now = symc_now_ns();
@@ -42,9 +44,10 @@ static void await_who(struct symmcoll_group *group, struct symc_slot *slot)
         nanosleep(&nap, NULL);
 }
 
-/* An error that the other members need not have: the group has failed.  told:
- * has_told() before the backend was called; if it has said so since, by
- * core->expire() or core->failure(), the status is that. */
+/* Fails the group for an error that other members may not have.  told:
+ * has_told() before the backend was called; if the backend has reported a
+ * failure since, by core->expire() or core->failure(), the status is returned
+ * as it is. */
 static symmcoll_status_t fail_group(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
     bool told)
@@ -66,8 +69,9 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     return symc_members_status(&group->members, op);
 }
 
-/* Where its backend cannot say for whom it waits, this rank's stream may not have
- * come to it. */
+/* Fails the group when an operation's time has passed.  If the backend does not
+ * name the missing members, this rank's stream may not have reached the
+ * operation. */
 static symmcoll_status_t expire(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, void *token)
 {
@@ -151,8 +155,8 @@ void symc_slot_unmark(
         slot->backend->coll->unmark(slot->state, mark);
 }
 
-/* What a backend has enqueued before an error is cancelled: its kernels end
- * within moments, unless their stream does not come to them. */
+/* Cancels what a backend enqueued before an error: its kernels end within
+ * moments, unless their stream does not reach them. */
 static symmcoll_status_t abandon(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status)
 {
@@ -169,8 +173,8 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
     return symc_fail(status, "%s", detail);
 }
 
-/* What a call that enqueues has returned.  An error that all members have alike is
- * the call's. */
+/* Returns the final status of a call that enqueues.  An error that all members
+ * get alike is only the call's; any other fails the group. */
 static symmcoll_status_t judge(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
     bool told, void **token)
@@ -230,7 +234,7 @@ symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
     return judge(group, slot, op, status, told, token);
 }
 
-/* IN_PROGRESS, or why it will not end as it should. */
+/* Returns IN_PROGRESS, or why the operation will fail. */
 static symmcoll_status_t watch(struct symc_slot *slot, void *token)
 {
     symmcoll_status_t status;
@@ -242,7 +246,8 @@ static symmcoll_status_t watch(struct symc_slot *slot, void *token)
     return status == SYMMCOLL_OK ? SYMMCOLL_IN_PROGRESS : status;
 }
 
-/* Whether the backend could be asked what has become of it. */
+/* Tests an operation.  Returns whether the backend could be entered for
+ * that. */
 static bool ask(struct symc_slot *slot, void *token, struct symc_slot_end *end,
     symmcoll_status_t *status)
 {
@@ -285,7 +290,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
                    : status;
     if (how != SYMC_ADVANCE_PEEK && coll->watch != NULL)
         status = watch(slot, token);
-    /* It says so again. */
+    /* The backend returns the error again in the next test. */
     if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
         return SYMMCOLL_IN_PROGRESS;
     if (status < 0)
@@ -301,7 +306,7 @@ symmcoll_status_t symc_slot_follow(
     symmcoll_status_t status;
     bool told = has_told(group);
 
-    /* What is in a group that has failed has an error to wait for. */
+    /* In a failed group the operation has an error to wait for. */
     if (slot->backend->coll->follow == NULL ||
         symc_members_failed(&group->members) ||
         symc_slot_enqueue(group, slot, op, false) != SYMMCOLL_OK)
@@ -337,7 +342,7 @@ void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
     group->core.wait(group, &never, 1, -1, &budget);
 }
 
-/* ---- what nobody waits for ---- */
+/* ---- kernels started without a call ---- */
 
 bool symc_slot_watch(struct symmcoll_group *group)
 {
@@ -350,7 +355,7 @@ bool symc_slot_watch(struct symmcoll_group *group)
         slot->backend->coll->look == NULL)
         return false;
     if (pthread_mutex_trylock(&slot->lock) != 0)
-        return true; /* a call enqueues, perhaps for long */
+        return true; /* a call is enqueuing, perhaps for long */
     status = slot->backend->coll->look(slot->state, &op);
     pthread_mutex_unlock(&slot->lock);
     if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
@@ -360,7 +365,7 @@ bool symc_slot_watch(struct symmcoll_group *group)
     return status == SYMMCOLL_IN_PROGRESS;
 }
 
-/* ---- a group that fails ---- */
+/* ---- failure of the group ---- */
 
 void symc_slots_stop(struct symmcoll_group *group)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slots of a group: one for each kind of memory, with the backend that serves
- * it.
+ * The slots of a group: one per kind of memory, with its backend.
  */
 #ifndef SYMC_GROUP_SLOT_H
 #define SYMC_GROUP_SLOT_H
@@ -14,252 +13,256 @@
 struct symmcoll_group;
 struct symc_slot_memory;
 
-/* For how long a backend is asked to let go of buffers before they are given up,
- * and the pause between two times. */
+/* Time given to a backend to release buffers before they are left to it, and
+ * the pause between two attempts. */
 #define SYMC_SLOT_CANCEL_NS SYMC_NS_PER_S
 #define SYMC_SLOT_NAP_NS (SYMC_NS_PER_S / 1000)
 
-/* What a backend could not be made to let go of. */
+/* An operation that a backend could not be made to release. */
 struct symc_owned {
     struct symc_owned *next;
     void *token;
-    char call[SYMC_OP_PLACED_TEXT]; /* and its stream */
+    char call[SYMC_OP_PLACED_TEXT]; /* with its stream */
 };
 
-/* Why a slot is not opened, or something is not made for it. */
+/* The reason why a slot or something for it was refused. */
 struct symc_refusal {
-    symmcoll_status_t status; /* OK: nobody has refused */
-    int64_t at_ns;            /* when that was */
-    char call[SYMC_OP_TEXT];  /* in which call */
+    symmcoll_status_t status; /* OK: no refusal */
+    int64_t at_ns;            /* time of the refusal */
+    char call[SYMC_OP_TEXT];  /* the refused call */
     char reason[SYMC_DETAIL_MAX / 2];
 };
 
-/* What serves the operations of one kind of memory.  INVARIANT: all members
- * have opened it, or none has. */
+/* The backend of one kind of memory.  INVARIANT: all members have opened it, or
+ * none. */
 struct symc_slot {
     const struct symc_backend *backend; /* NULL: not open */
     void *state;
-    _Atomic bool open; /* for threads without the ticket: it is */
+    _Atomic bool open; /* for threads without the ticket: it is open */
     struct symc_refusal refusal;
-    struct symc_refusal lack; /* why prepare() has failed */
-    uint32_t lacks; /* how often it has failed since it has succeeded */
-    /* Around the calls of another memory's backend, except mark(), unmark() and
-     * abort(); one that enqueues may hold it for as long as a device is busy: see
+    struct symc_refusal lack; /* the reason of a failed prepare() */
+    uint32_t lacks;           /* failures of prepare() since its last success */
+    /* Held during calls of the backend except mark(), unmark() and abort(). A
+     * call that enqueues may hold it as long as a device is busy: see
      * slot_enter.c. */
     pthread_mutex_t lock;
-    pthread_mutex_t noted;        /* of what follows, for moments */
-    const struct symc_op *inside; /* what is being enqueued, or NULL */
-    bool has_ticket;              /* by the ticket's holder */
-    int64_t entered_ns;           /* since when */
-    _Atomic int64_t lost_ns; /* when the backend first said PEER; 0: never */
-    struct symc_owned *owned, *owned_tail; /* the oldest first */
-    int nowned; /* of them, and of those without an entry */
+    pthread_mutex_t noted;        /* protects what follows; held for moments */
+    const struct symc_op *inside; /* operation being enqueued, or NULL */
+    bool has_ticket;              /* it is enqueued by the ticket's holder */
+    int64_t entered_ns;           /* time of its entry */
+    _Atomic int64_t lost_ns; /* time of the backend's first PEER; 0: never */
+    struct symc_owned *owned, *owned_tail; /* oldest first */
+    int nowned;                            /* with those that have no entry */
 };
 
 /* ---- slot_open.c ---- */
 
-/* Open the backend of host memory, before the group is used. */
+/* Opens the backend of host memory, before the group is used. */
 symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group);
 
-/* Open that of an operation's memory where it is not: all members are here, for
- * they have compared it.  It may take timeouts.init, where that is longer than the
- * operation's timeout.  joins: memory that is joined next, whose context the backend
- * takes where the stream is a default one; or NULL.  The group is on the operation's device
- * from then on.
- * Errors: the same on all members: also INVALID (a member is on another device by
- * now), after which it can be tried again. */
+/* Opens the backend of an operation's memory if it is not open.  All members
+ * have compared the operation and take part, within timeouts.init or the
+ * operation's timeout, whichever is longer.  joins: memory to be joined next,
+ * or NULL; the backend takes its context if the stream is a default one.  Binds
+ * the group to the operation's device.  Errors: the same on all members; after
+ * INVALID (a member uses another device by now) a later call may try again. */
 symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_slot_memory *joins);
 
-/* The group is on this device of this rank from now on, and was on none before
- * (first, out); false: it is on another one, whose number is found (out). */
+/* Binds the group to a device of this rank.  first (out): it had none before.
+ * Returns false if it is bound to another one, *found. */
 bool symc_slot_take_device(
     struct symmcoll_group *group, int device, int *found, bool *first);
 
 /* ---- slot_make.c ---- */
 
-/* Whether an operation could be started at once: its backend is open, and has
- * what that needs, or does without it. */
+/* Returns whether an operation can start at once: its backend is open and has
+ * what the operation needs, or does without it. */
 bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op);
-/* Collective, under the ticket: have the backend, which is open, make what the
- * operation has a use for; where that cannot be made all do without it.  Errors: those of
- * an operation whose members do not come. */
+/* Collective, with the ticket: has the open backend create what the operation
+ * can use; if that fails, all members do without.  Errors: those of an
+ * operation with missing members. */
 symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* Collective, under the ticket: have the backend of devices, which is open, split what
- * prepare() has made; own: not OK where this member cannot.  Errors: alike on all
- * members. */
+/* Collective, with the ticket: has the open backend of devices split what
+ * prepare() has created; own: an error if this member cannot.  Errors: the same
+ * on all members. */
 symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_heir *heir,
     symmcoll_status_t own, void **made);
 
-/* What a member has to join. */
+/* A member's memory to be joined. */
 struct symc_slot_memory {
     const struct symc_backend
-        *backend; /* whose allocate() or import() made it */
+        *backend; /* backend that allocated or imported it */
     void *memory;
 
-    /* Joined before it, if the addresses of both are to be in it, in this member's
-     * part from a byte on; or NULL. */
+    /* Memory joined before, or NULL: the addresses of both are stored in this
+     * member's part from byte table_at on. */
     const struct symc_joined *other;
     size_t table_at;
 };
 
 /*
- * Collective, under the ticket: map what every member has got from the backend of
- * devices, whose slot is open.  On all members or on none; joined (out) is released
- * with leave() of that backend.
- * Errors: this member's or another's own, with whose: also INVALID (it is of
- * another backend); where all came to one status, that; those of an operation whose
- * members do not come.
+ * Collective, with the ticket: maps the memory of every member, from the
+ * backend of devices, whose slot is open.  On all members or on none; joined
+ * (out) is released with leave() of that backend.
+ *
+ * Errors: an error of this member or another one, which is named, also INVALID
+ * (memory of another backend); a status common to all members; those of an
+ * operation with missing members.
  */
 symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
     const struct symc_op *op, struct symc_slot_memory memory,
     int64_t deadline_ns, struct symc_joined **joined);
 
-/* As of struct symc_core, while a slot is opened, memory is joined, or at any
- * other time. */
+/* See struct symc_core; also used outside the opening of a slot. */
 symmcoll_status_t symc_slot_exchange(void *group, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *group, const void *mine, void *all, size_t nbytes);
 
 /* ---- slot_enter.c ---- */
 
-/* Enter a backend of device memory without enqueuing; false: a call stands in it. */
+/* Enters a backend of device memory without enqueuing.  Returns false if a call
+ * is stuck in it. */
 bool symc_slot_enter(struct symc_slot *slot);
 void symc_slot_leave(struct symc_slot *slot);
 
-/* The same to enqueue an operation, which stays until symc_slot_enqueued().  Errors:
- * those of a group that has failed, also by the next one. */
+/* Enters a backend to enqueue an operation, until symc_slot_enqueued(). Errors:
+ * those of a failed group; a call stuck in the backend fails it. */
 symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, bool has_ticket);
 void symc_slot_enqueued(struct symc_slot *slot);
 
-/* Fail the group where a call has stood in the backend for so long, or for longer
- * than its operation may take; whether it has. */
+/* Fails the group if a call has been in the backend for limit_ns or longer than
+ * its operation's timeout.  Returns whether it did. */
 bool symc_slot_expire_inside(
     struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns);
 
-/* As of struct symc_queue_ops. */
+/* See struct symc_queue_ops. */
 bool symc_slot_stands(struct symmcoll_group *group, bool expired);
 
 symmcoll_status_t symc_slot_refuse(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* Whether the ticket's holder is still inside, and something has been marked before he
- * comes back: what mark() returns. */
+/* Calls mark(arg) if the ticket's holder is still inside, before it can come
+ * back.  Returns mark()'s result, or false. */
 bool symc_slot_mark_inside(
     struct symmcoll_group *group, bool (*mark)(void *arg), void *arg);
 
-/* What a thread is inside for, and in what driver or library; false: none is. */
+/* Formats the operation that a thread is inside for, and the driver or library.
+ * Returns false if there is none. */
 bool symc_slot_format_inside(
     struct symmcoll_group *group, char *buffer, size_t nbytes);
 
 /* ---- slot_owned.c ---- */
 
-/* The status of an operation whose call ends while the backend has its buffers: the
- * detail, and whose they are. */
+/* Returns the status of a call that ends while the backend still has its
+ * buffers, with a detail that says so. */
 symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status, const char *detail);
 
-/* A backend has not let go of a token: keep it until the group is closed.  Returns
- * the status, and the detail with whose the buffers are. */
+/* Keeps a token that a backend has not released until the group is closed.
+ * Returns the status, with the buffers in the detail. */
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status,
     const char *detail);
 
-/* Ask once more, without waiting, for what is kept so.  Returns how many the backend
- * still has. */
+/* Tries once more, without waiting, to reclaim what is kept.  Returns how many
+ * operations the backend still has. */
 int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory);
-/* Without asking. */
+/* Returns how many operations are kept. */
 int symc_slot_owned(struct symc_slot *slot);
 
-/* What that is, where there is any: "symm_put_data on stream 0x1234, and 2 more". */
+/* Formats them: "symm_put_data on stream 0x1234, and 2 more". */
 #define SYMC_OWNED_TEXT (SYMC_OP_PLACED_TEXT + 32)
 const char *symc_slot_format_owned(
     struct symc_slot *slot, char buffer[SYMC_OWNED_TEXT]);
 
-/* The same of all slots, until then.  Errors: DEVICE (whose buffers a backend
- * still owns).  The group stays as it is then, released or not, for what the backend
- * has of it: symc_groups_close_left(). */
+/* Reclaims what all slots keep, until until_ns.  Errors: DEVICE (the buffers a
+ * backend still owns): the group's memory then stays for the backend until
+ * symc_groups_close_left(). */
 symmcoll_status_t symc_slots_reclaim(
     struct symmcoll_group *group, int64_t until_ns);
 
-/* Nobody asks any more. */
+/* Forgets what is kept. */
 void symc_slot_forget_owned(struct symc_slot *slot);
 
 /* ---- slot.c ---- */
 
-/* Close all.  What a backend has not let go of stays its. */
+/* Closes all slots.  Buffers that a backend has not released remain its own. */
 void symc_slots_close(struct symmcoll_group *group);
 
-/* Whether a backend that is open has a kind. */
+/* Returns whether an open backend has a kind of operation. */
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);
 
-/* The state of the backend that has memory of devices, for whoever asks it for more;
- * NULL: the slot is not open, or another one serves it. */
+/* Returns the state of the device-memory backend for further requests to it, or
+ * NULL if the slot is not open or another backend serves it. */
 void *symc_slot_device_state(const struct symmcoll_group *group);
 
-/* At a call, without the ticket: what the backend finds wrong in it. */
+/* Checks a call in the backend.  Needs no ticket. */
 symmcoll_status_t symc_slot_check(
     struct symmcoll_group *group, const struct symc_op *op);
 
-/* The same of an address of the device that the group is on, beside other operations: whether
- * the backend reaches it; OK where none is open. */
+/* Checks that the backend reaches an address on the group's device; OK if none
+ * is open.  Needs no ticket. */
 symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
     const char *where, const char *what, const void *at);
 
-/* At a call, without the ticket: what the backend has marked for it, or NULL. */
+/* Records how far the operation's stream is at the call.  Needs no ticket.
+ * Returns the backend's mark, or NULL if it has none. */
 void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op);
-/* It will not be started; mark may be NULL. */
+/* Releases the mark of an operation that will not be started; mark may be
+ * NULL. */
 void symc_slot_unmark(
     struct symmcoll_group *group, unsigned int memory, void *mark);
 
-/* Start an operation in the backend of its memory, which takes the mark.
+/* Starts an operation in the backend of its memory, which takes the mark.
  * IN_PROGRESS: with a token. */
 symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     const struct symc_op *op, void *mark, void **token);
 
-/* The same of what this rank does alone; OK: there is no token. */
+/* Starts what this rank does alone.  OK: without a token. */
 symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
     const struct symc_access *access, void **token);
 
-/* What has become of an operation. */
+/* The end of an operation. */
 struct symc_slot_end {
-    bool ended;      /* the token is the backend's again; else it has to be
-                        cancelled, for the group has failed */
-    int64_t took_ns; /* on its device; 0: that was not measured */
+    /* the backend has the token again; false: it must be cancelled, since the
+     * group has failed */
+    bool ended;
+    int64_t took_ns; /* time on the device; 0: not measured */
 };
 
-/* Test one: IN_PROGRESS, or its status.  token NULL: it is used, so the backend is
- * not asked for its end. */
+/* Tests an operation: IN_PROGRESS or its status.  token NULL: the token is in
+ * use, so the backend is not called. */
 symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     const struct symc_op *op, void *token, enum symc_advance how,
     struct symc_slot_end *end);
 
-/* Order the operation's stream after it, whose token nobody ends meanwhile;
- * IN_PROGRESS: that cannot be done.  Errors: INVALID (the caller's, about its
- * stream), those of a group that has failed. */
+/* Orders the operation's stream after it.  Its token must not end during the
+ * call.  IN_PROGRESS: not possible.  Errors: INVALID (the caller's stream),
+ * those of a failed group. */
 symmcoll_status_t symc_slot_follow(
     struct symmcoll_group *group, const struct symc_op *op, void *token);
 
-/* Ask a backend once to let go of a token; whether it has. */
+/* Has a backend cancel a token once.  Returns whether it has released it. */
 bool symc_slot_cancel(
     struct symmcoll_group *group, unsigned int memory, void *token);
 
-/* Without the ticket: whether kernels that are started without a call have failed;
- * then the group does.  Returns whether there may be some, later. */
+/* Checks kernels started without a call, and fails the group if one has failed.
+ * Needs no ticket.  Returns whether there may be more later. */
 bool symc_slot_watch(struct symmcoll_group *group);
 
-/* The group has failed: what its backends wait for is in vain.  Any thread may call
- * it, as long as they are open. */
+/* Stops what the open backends of a failed group wait for.  For any thread. */
 void symc_slots_stop(struct symmcoll_group *group);
 
-/* Wait until what has a token may have got further, or until then. */
+/* Sleeps until an operation with a token may have progressed, or until
+ * until_ns. */
 void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
 
-/* Release what slots hold, open or not. */
+/* Create and destroy the locks of all slots, open or not. */
 void symc_slots_init(struct symmcoll_group *group);
 void symc_slots_destroy(struct symmcoll_group *group);
 

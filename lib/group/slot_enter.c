@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is in a backend of device memory, whose calls are made one at a time.
+ * Entry to a backend of device memory, which is called by one thread at a time.
  *
- * A call that enqueues may stand in the driver for as long as the queue of its
- * stream is full, which no time ends: what is enqueued there may wait for the
- * program.  So nobody waits for the lock without a bound: who tests comes back
- * later, and who enqueues has the time of his operation.
+ * A call that enqueues may be stuck in the driver as long as its stream's queue
+ * is full, without a limit: what is enqueued there may wait for the program.
+ * So no thread waits for the lock without a bound: a thread that tests comes
+ * back later, and one that enqueues waits for its operation's timeout.
  */
 #include "group/group.h"
 
@@ -13,11 +13,11 @@
 #include <string.h>
 #include <time.h>
 
-/* That a call which enqueues has, before others take it that it stands. */
+/* Time that an enqueuing call may take before it counts as stuck. */
 #define MOMENT_NS (SYMC_NS_PER_S / 50)
 #define NAP_NS 50000
 
-/* By trying: ThreadSanitizer does not know pthread_mutex_clocklock(). */
+/* Locks by trying: ThreadSanitizer does not know pthread_mutex_clocklock(). */
 static bool lock_until(struct symc_slot *slot, int64_t until_ns)
 {
     const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -51,8 +51,8 @@ void symc_slot_leave(struct symc_slot *slot)
     pthread_mutex_unlock(&slot->lock);
 }
 
-/* For how long what (out) has been inside; 0: nothing is, or nothing with the
- * ticket. */
+/* Returns how long an operation (out) has been inside; 0: none, or none of the
+ * ticket's holder if has_ticket. */
 static int64_t find_inside(
     struct symc_slot *slot, struct symc_op *op, bool has_ticket)
 {
@@ -70,7 +70,7 @@ static int64_t find_inside(
 
 #define WHERE_TEXT 64
 
-/* NULL: the driver. */
+/* Returns the library that the backend is in; NULL: the driver. */
 static const char *find_library(const struct symc_slot *slot)
 {
     const struct symc_coll_ops *coll = slot->backend->coll;
@@ -78,7 +78,7 @@ static const char *find_library(const struct symc_slot *slot)
     return coll->inside != NULL ? coll->inside(slot->state) : NULL;
 }
 
-/* "the driver of device 1", "NCCL": what has not returned. */
+/* Formats what has not returned: "the driver of device 1" or "NCCL". */
 static const char *format_where(
     const char *library, int device, char buffer[WHERE_TEXT])
 {
@@ -89,8 +89,8 @@ static const char *format_where(
     return buffer;
 }
 
-/* Fail the group where what was found inside has been there for so long, or for longer
- * than it may take; whether it has. */
+/* Fails the group if an operation has been inside for limit_ns or its own
+ * timeout.  Returns whether it did. */
 static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
     const struct symc_op *op, int64_t took, int64_t limit_ns)
 {
@@ -150,7 +150,7 @@ void symc_slot_enqueued(struct symc_slot *slot)
     pthread_mutex_unlock(&slot->lock);
 }
 
-/* ---- for those who wait for the ticket ---- */
+/* ---- functions for threads that wait for the ticket ---- */
 
 bool symc_slot_stands(struct symmcoll_group *group, bool expired)
 {
@@ -163,8 +163,8 @@ bool symc_slot_stands(struct symmcoll_group *group, bool expired)
     took = find_inside(slot, &op, true);
     if (took == 0)
         return false;
-    /* In a group that has failed it ends soon, where nothing is in its way.  Who has
-     * waited to his deadline looks again, after the moment that each call has. */
+    /* In a failed group an unobstructed call ends soon.  A caller at its
+     * deadline checks again, after the moment that each call is given. */
     return symc_members_failed(&group->members)
                ? took >= SYMC_SLOT_CANCEL_NS
                : expire(
@@ -206,7 +206,7 @@ symmcoll_status_t symc_slot_refuse(
     symmcoll_status_t status = symc_members_cut_short(&group->members, op);
     char detail[SYMC_DETAIL_MAX], inside[SYMC_DETAIL_MAX / 2];
 
-    /* Where the group has failed of something else. */
+    /* The group may have failed for another reason. */
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     return strstr(detail, "has not returned") != NULL ||
                    !symc_slot_format_inside(group, inside, sizeof(inside))

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the members of a group make together in a backend that is open: what an operation
- * needs, what of it a new group is handed, and memory that they join.  In rounds, as
- * opening it.
+ * Things that the members of a group create together in an open backend, in
+ * rounds like its opening: what an operation needs, what a new group inherits
+ * of it, and joined memory.
  */
 #include "group/group.h"
 #include "group/inherit.h"
 #include "group/slot_rounds.h"
 
-/* ---- what serves an operation beside ---- */
+/* ---- what operations need ---- */
 
 #define LACKS_MOST 8
 
-/* A call of a member's was wrong, as all know: its next one need not be. */
+/* Returns whether a member's invalid call was the reason, known to all: its
+ * next call may succeed. */
 static bool may_try_again(const struct symc_slot *slot)
 {
     return slot->lack.status == SYMMCOLL_ERR_INVALID &&
            slot->lacks < LACKS_MOST;
 }
 
-/* Not where it could not be made. */
+/* Returns whether an operation needs something that can still be created. */
 static bool needs(const struct symc_slot *slot, const struct symc_op *op)
 {
     const struct symc_coll_ops *coll = slot->backend->coll;
@@ -36,7 +37,7 @@ bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
     return slot->backend != NULL && !needs(slot, op);
 }
 
-/* All members go on without it. */
+/* Goes on without it, on all members. */
 static symmcoll_status_t do_without(
     const struct symmcoll_group *group, const struct symc_slot *slot)
 {
@@ -46,9 +47,9 @@ static symmcoll_status_t do_without(
     return SYMMCOLL_OK;
 }
 
-/* For how long members are waited for in all rounds together: longer than a backend
- * itself waits for what it makes, so that it has time to end that, a second at most,
- * and to tell all of it: then the group does not fail. */
+/* Returns the time for all rounds of a preparation together: more than a
+ * backend itself waits for what it creates, so that it can end that, within a
+ * second, and report it before the group fails. */
 #define TELLING_NS (3 * SYMC_NS_PER_S)
 
 static int64_t find_preparing_ns(
@@ -68,7 +69,8 @@ symmcoll_status_t symc_slot_prepare(
     const struct symc_coll_ops *coll = slot->backend->coll;
     symmcoll_status_t status;
 
-    /* All have failed in the same attempts, so all try again, or none. */
+    /* All members have failed in the same attempts, so all try again or
+     * none. */
     if (!needs(slot, op))
         return SYMMCOLL_OK;
     symc_slot_begin_rounds(group, op, slot->backend,
@@ -76,7 +78,7 @@ symmcoll_status_t symc_slot_prepare(
             symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
     status = symc_slot_end_rounds(group, coll->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
-        /* For what is captured nothing has been made. */
+        /* Nothing has been created for captured operations. */
         if (!needs(slot, op)) {
             slot->lack.status = SYMMCOLL_OK;
             slot->lacks = 0;
@@ -119,7 +121,7 @@ symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
 
 /* ---- joining ---- */
 
-/* This member's part.  A backend reads only what is its own. */
+/* Joins this member's memory.  A backend can only read its own objects. */
 static symmcoll_status_t join_here(const struct symc_slot *slot,
     struct symc_slot_memory memory, struct symc_joined **joined)
 {

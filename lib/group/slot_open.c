@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening the backends of a group.  That of host memory is opened with the group.
- * Another is opened by its first operation, when all members have compared that and
- * so are here: in rounds, each an operation of their own in which every member says
- * how far it is or why it refuses, and everybody reads what all have said.  INVARIANT:
- * in each round all members read the same, so all go on or none does.
+ * Opening of a group's backends.  The backend of host memory is opened with the
+ * group.  Another one is opened by its first operation, when all members have
+ * compared that and so take part: in rounds, each an operation of its own in
+ * which every member sends its progress or the reason why it refuses, and reads
+ * those of all.  INVARIANT: in each round all members read the same, so all go
+ * on or none does.
  */
 #include "base/ranks.h"
 #include "group/group.h"
@@ -18,7 +19,8 @@
 
 /* ---- opening ---- */
 
-/* Members that are not alike in what they open, or where they are in it. */
+/* Returns the error of members that differ in what they open, or in their
+ * progress. */
 static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
 {
     const struct symc_verdict *first = &group->verdicts[0];
@@ -37,7 +39,7 @@ static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
         (int)sizeof(first->backend), first->backend, who[0], who[1]);
 }
 
-/* What all have said: OK where all go on alike. */
+/* Returns OK if all members go on alike, else their error. */
 static symmcoll_status_t judge(const struct symmcoll_group *group)
 {
     const struct symc_verdict *first = &group->verdicts[0];
@@ -62,8 +64,8 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
     return SYMMCOLL_OK;
 }
 
-/* How long until then; a deadline that has passed leaves the others a moment to
- * have come already. */
+/* Returns the time until a deadline, at least 1: members that have already
+ * arrived are still found. */
 static int64_t time_until(int64_t deadline_ns)
 {
     int64_t now = symc_now_ns();
@@ -73,7 +75,7 @@ static int64_t time_until(int64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 1;
 }
 
-/* One round: say how far this member is, and read what all have said. */
+/* Holds one round: sends this member's progress and reads all members'. */
 static symmcoll_status_t hold_round(
     struct symmcoll_group *group, struct symc_verdict *mine)
 {
@@ -95,7 +97,8 @@ static void name_backend(
     snprintf(mine->backend, sizeof(mine->backend), "%s", backend->name);
 }
 
-/* The round before members tell each other something: whether all do. */
+/* Holds the round before an exchange or a gather: checks that all members do
+ * the same. */
 static symmcoll_status_t go_on_opening(
     struct symmcoll_group *group, const char *call, uint32_t nbytes)
 {
@@ -134,7 +137,7 @@ symmcoll_status_t symc_slot_gather(
         return status;
     status = symc_group_round(group, group->opening, mine, all, nbytes,
         time_until(group->opening_until_ns));
-    /* The group has failed, and this call is the one that was told why. */
+    /* The group has failed, and this call has got the reason. */
     if (status != SYMMCOLL_OK) {
         group->decided = true;
         group->agreed = status;
@@ -142,7 +145,7 @@ symmcoll_status_t symc_slot_gather(
     return status;
 }
 
-/* Choose and open on this member; OK, or why not. */
+/* Chooses and opens a backend on this member. */
 static symmcoll_status_t open_here(struct symmcoll_group *group,
     enum symc_memory memory, const struct symc_peers *peers, void **state)
 {
@@ -191,7 +194,8 @@ symmcoll_status_t symc_slot_end_rounds(
     return status;
 }
 
-/* The same on all members, or on none; own: not OK where this one cannot. */
+/* Opens the backend on all members or on none; own: an error if this member
+ * cannot. */
 static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_slot_memory *joins,
     symmcoll_status_t own, int64_t timeout_ns, void **state)
@@ -224,7 +228,7 @@ symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status;
 
-    /* Now, since nothing may fail on one member alone when a slot is opened. */
+    /* In advance, because opening a slot must not fail on one member alone. */
     group->verdicts = symc_alloc((size_t)group->size, sizeof(*group->verdicts));
     if (group->verdicts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -253,7 +257,8 @@ bool symc_slot_take_device(
     return *found == device;
 }
 
-/* Before the rounds, for a call of another thread takes one without the ticket. */
+/* Before the rounds, because another thread's call binds a device without the
+ * ticket. */
 static symmcoll_status_t take_device(
     struct symmcoll_group *group, const struct symc_op *op, bool *first)
 {
@@ -294,7 +299,7 @@ symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
         refusal->reason, group->name);
 }
 
-/* Opened nowhere: the group is on no device for that. */
+/* Ends a refused opening: the group is no longer bound to a device for it. */
 static symmcoll_status_t refuse_open(struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status, bool first)
 {
@@ -344,6 +349,7 @@ symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
     slot->state = state;
     atomic_store(&slot->open, true);
     if (atomic_load(&group->members.stopped) != 0)
-        symc_slots_stop(group); /* who failed it may not have found it */
+        /* the thread that failed the group may have missed this slot */
+        symc_slots_stop(group);
     return SYMMCOLL_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a backend could not be made to let go of.
+ * Operations that a backend could not be made to release.
  */
 #include "group/group.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* With slot->noted. */
+/* Needs slot->noted. */
 static void append(struct symc_slot *slot, struct symc_owned *owned)
 {
     owned->next = NULL;
@@ -24,7 +24,8 @@ symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
 {
     const struct symc_slot *slot = &group->slots[op->memory];
 
-    if (symc_kind_has(op->kind, SYMC_MOVES)) /* out is the call's own */
+    /* out belongs to the call, not the caller */
+    if (symc_kind_has(op->kind, SYMC_MOVES))
         return symc_fail(status, "%s; backend %s still owns its buffers",
             detail, slot->backend->name);
     if (symc_kind_has(op->kind, SYMC_COALESCED))
@@ -81,7 +82,7 @@ const char *symc_slot_format_owned(
     return buffer;
 }
 
-/* The first of those kept; NULL: none is. */
+/* Takes the list of kept operations; NULL: empty. */
 static struct symc_owned *take_owned(struct symc_slot *slot)
 {
     struct symc_owned *all;

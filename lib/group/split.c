@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several groups that are made at once: splitting a group by colors or by lists,
- * and groups of ranks that follow one another.
+ * Creation of several groups at once: splitting a group by colors or by lists,
+ * or into runs of consecutive ranks.
  */
 #include "base/cancel.h"
 #include "group/group.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the groups go: only the one of this rank, or all, too. */
+/* Places for the created groups. */
 struct places {
     struct symmcoll_group **own;
-    struct symmcoll_group **all; /* NULL: not wanted */
+    struct symmcoll_group **all; /* NULL: only this rank's group */
 };
 
-/* Make the groups of a partition of the parent; groups has room for them. */
+/* Creates the groups of a partition of the parent; groups has room for them. */
 static symmcoll_status_t make(struct symmcoll_group *parent,
     const struct symc_partition *partition, struct symc_group_options *options,
     struct symmcoll_group **groups, const struct places *places)
@@ -46,7 +46,7 @@ static int compare_ranks(const void *a, const void *b)
 
 /* ---- lists ---- */
 
-/* How many ranks the lists have, no more than the group. */
+/* Counts the ranks in all lists; they must not be more than the group's. */
 static symmcoll_status_t count_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     int *count)
@@ -69,7 +69,7 @@ static symmcoll_status_t count_lists(const char *where,
     return SYMMCOLL_OK;
 }
 
-/* Say in which lists a rank is that is in two. */
+/* Checks that no rank is in two lists; the error names both. */
 static symmcoll_status_t check_once(
     const char *where, const struct symmcoll_lists *lists, int size)
 {
@@ -92,7 +92,7 @@ static symmcoll_status_t check_once(
     return SYMMCOLL_OK;
 }
 
-/* Checks lists of a parent's ranks; count (out): of all ranks in them. */
+/* Checks lists of a parent's ranks.  count (out): ranks in all lists. */
 static symmcoll_status_t check_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     int *count)
@@ -106,8 +106,7 @@ static symmcoll_status_t check_lists(const char *where,
                                  : status;
 }
 
-/* Stores one list as ranks of the world, in the order of the parent or of the
- * list. */
+/* Stores one list as world ranks, in the order of the parent or of the list. */
 static void read_list(const struct symmcoll_group *parent, const int *list,
     int size, bool unsorted, int *ranks)
 {
@@ -118,7 +117,7 @@ static void read_list(const struct symmcoll_group *parent, const int *list,
         ranks[r] = parent->global[ranks[r]];
 }
 
-/* Reads lists of a parent's ranks as a partition, whose ranks are to be freed. */
+/* Reads lists of a parent's ranks as a partition; its ranks must be freed. */
 static symmcoll_status_t read_lists(const char *where,
     const struct symmcoll_group *parent, const struct symmcoll_lists *lists,
     bool unsorted, struct symc_partition *partition)
@@ -140,7 +139,8 @@ static symmcoll_status_t read_lists(const char *where,
     return SYMMCOLL_OK;
 }
 
-/* Returns the list that this rank is in, and where it begins (out); -1: none. */
+/* Returns the index of the list with this rank, and its begin (out); -1:
+ * none. */
 static int find_list(const struct symmcoll_group *parent,
     const struct symmcoll_lists *lists, const int **begin)
 {
@@ -155,8 +155,8 @@ static int find_list(const struct symmcoll_group *parent,
     return -1;
 }
 
-/* Makes the group of this rank's list by a call of that list's ranks alone.  It
- * allocates nothing before the others know of it. */
+/* Creates the group of this rank's list by a call of that list's ranks alone.
+ * Allocates nothing before the other members learn of the call. */
 static symmcoll_status_t split_by_members(struct symmcoll_group *parent,
     const struct symmcoll_lists *lists, const struct symmcoll_group_args *args,
     struct symc_group_options *options, const struct places *places)
@@ -249,7 +249,7 @@ symmcoll_status_t symmcoll_group_split_lists(struct symmcoll_group *parent,
 
 /* ---- runs of ranks ---- */
 
-/* There is no memory for the call on this rank. */
+/* Reports to the others that this rank has no memory for the call. */
 static symmcoll_status_t refuse_runs(
     struct symmcoll_group *parent, const struct symmcoll_group_args *args)
 {
@@ -310,7 +310,7 @@ symmcoll_status_t symmcoll_group_split_runs(struct symmcoll_group *parent,
 
 /* ---- colors ---- */
 
-/* A member and what it has told. */
+/* A member and its choice. */
 struct colored {
     struct symc_color told;
     int rank; /* in the parent */
@@ -327,8 +327,8 @@ static int compare_colored(const void *a, const void *b)
     return first->rank - second->rank;
 }
 
-/* What all have told as a partition, colors ascending: its numbers are in
- * ranks and sizes, each with room for all members. */
+/* Makes a partition of all choices, colors ascending.  Its numbers are stored
+ * in ranks and sizes, each with room for all members. */
 static void group_colors(const struct symmcoll_group *parent,
     struct colored *all, int *ranks, int *sizes,
     struct symc_partition *partition)
@@ -347,8 +347,8 @@ static void group_colors(const struct symmcoll_group *parent,
     *partition = (struct symc_partition){count, sizes, ranks};
 }
 
-/* All that a split by colors needs, for nothing may fail on one rank alone
- * between its rounds. */
+/* Memory for a split by colors, allocated in advance because nothing may fail
+ * on one rank alone between its rounds. */
 struct split {
     struct symc_color *told;
     struct colored *all;
