@@ -301,12 +301,14 @@ static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
 }
 
 /* Ends the operations of the old group, which fails if it has not already. */
-static void stop_old(struct symmcoll_group *old, int64_t wait_ns)
+static void stop_old(struct symmcoll_group *old,
+    const struct symmcoll_shrink_args *args, int64_t wait_ns)
 {
     char who[SYMC_RANK_TEXT];
     uint64_t ticket;
 
-    if (!symc_members_failed(&old->members))
+    /* A member that is excluded may never end what all have begun. */
+    if (args->nexclude == 0 && !symc_members_failed(&old->members))
         await_begun(old, symc_deadline_ns(symc_now_ns(), wait_ns / 2));
     if (!symc_members_failed(&old->members) &&
         !symc_monitor_tells_death(&old->members))
@@ -439,7 +441,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     status = check(old, given, &args, &wait_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    stop_old(old, wait_ns);
+    stop_old(old, &args, wait_ns);
     if (is_left_out(old, &by))
         return fail_left_out(old, by);
     status = make_base(old, &digest);

@@ -276,6 +276,53 @@ static int end_what_all_have_begun(struct symmcoll_group *all, int rank)
     return right && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
+/* Rank 1 is stopped in what all have begun, and the others do not wait for it. */
+static int lose_the_stopped(struct faults_rank *self)
+{
+    struct symmcoll_shrink_args args = within(600);
+    struct symmcoll_group *left = NULL;
+    struct symmcoll_work *work = NULL;
+    static const int stopped[1] = {1};
+    bool right = faults_init(self);
+
+    if (right && self->rank == 1) {
+        right = made(1, symmcoll_barrier(self->group, NULL, &work));
+        faults_reach(self, 1);
+        faults_pass(self, 2);
+        symmcoll_work_free(work);
+        return faults_finalize(self) == 0 && right ? 0 : 1;
+    }
+    faults_reach(self, 1);
+    faults_pass(self, 1);
+    right = right && made(self->rank, faults_barrier(self));
+    if (self->rank == 0) {
+        args.exclude = stopped;
+        args.nexclude = 1;
+    }
+    faults_note(self, symmcoll_group_shrink(self->group, &args, &left, NULL));
+    right = right && left != NULL && works(left, self->rank, 1u | 4u) &&
+            symmcoll_group_free(left) == SYMMCOLL_OK;
+    return faults_finalize(self) == 0 && right ? 0 : 1;
+}
+
+static void a_stopped_rank(void)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, 3, lose_the_stopped, NULL);
+    right = faults_await_all(&job, 1);
+    faults_signal(&job, 1, SIGSTOP);
+    faults_open(&job, 1);
+    right = faults_said(faults_told(&job, 0, 0), SYMMCOLL_OK, NULL) && right;
+    right = faults_said(faults_told(&job, 2, 0), SYMMCOLL_OK, NULL) && right;
+    faults_signal(&job, 1, SIGCONT);
+    faults_open(&job, 2);
+    ok(faults_finish(&job, 0) && right,
+        "a member that is stopped in an operation is left out at once");
+    faults_clear_dumps(3);
+}
+
 /* Rank 0 has begun what no other rank begins: that is canceled. */
 static int cancel_what_one_has_begun(struct symmcoll_group *all, int rank)
 {
@@ -371,7 +418,7 @@ static void who_is_late(int (*run)(int n, rank_fn body), const char *kind)
 
 int main(void)
 {
-    plan(16);
+    plan(17);
     faults_begin();
     survivors(4, 1u << 2, "three of four go on, and once more");
     survivors(5, 1u << 1 | 1u << 3, "so do three of five");
@@ -380,6 +427,7 @@ int main(void)
     who_is_late(ranks_run, "processes");
     who_is_late(threads_run, "threads");
     groups_both(3, go_on_after_abort, "all go on after an abort");
+    a_stopped_rank();
     groups_both(3, end_what_all_have_begun,
         "what all have begun ends with success on all, though one has left it");
     groups_both(3, cancel_what_one_has_begun,
