@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of symmcoll-run.  It is one thread around one poll(): ranks'
+ * The internals of symmcoll-run, a single thread around one poll(): ranks'
  * output, the bootstrap server, signals and time.
  *
- * run_options.c  the command line          run_start.c   a rank's beginning
- * run_bind.c     which processors          run_watch.c   the loop, and the end
- * run_output.c   lines with a prefix       run_record.c  what dead ranks leave
- * run_input.c    the terminal's lines      run_verdict.c who failed first
- * run_files.c    the files of --output
- * run_columns.c  the width of lines        run_sweep.c   processes left behind
- *                                          run_cause.c   what ranks have noted
- *                                          run_late.c    the rank others wait for
+ * run_options.c  the command line          run_start.c    starting a rank
+ * run_bind.c     binding to processors     run_watch.c    the loop, and the end
+ * run_output.c   lines with a prefix       run_record.c   blocks of dead ranks
+ * run_input.c    the terminal's lines      run_verdict.c  the first to fail
+ * run_files.c    the files of --output     run_sweep.c    processes left over
+ * run_columns.c  the width of lines        run_cause.c    recorded failures
+ *                                          run_late.c     the late rank
  */
 #ifndef BIN_RUN_H
 #define BIN_RUN_H
@@ -28,7 +27,7 @@
 
 #define RUN_RANKS_MAX 1024
 
-/* Statuses of symmcoll-run itself; the rest are its ranks'. */
+/* Exit statuses of symmcoll-run itself; all others are its ranks'. */
 enum {
     RUN_EXIT_FAILED = 1,
     RUN_EXIT_USAGE = 2,
@@ -39,23 +38,23 @@ enum {
 /* ---- run_options.c ---- */
 
 enum run_bind {
-    RUN_BIND_AUTO, /* to cores where there is one for each rank */
+    RUN_BIND_AUTO, /* to cores if there is one for each rank */
     RUN_BIND_NONE,
     RUN_BIND_CORE
 };
 
 struct run_options {
     int ranks;
-    char **program; /* and its arguments, ended by NULL */
+    char **program; /* with its arguments; ends with NULL */
     enum run_bind bind;
     bool prefix;
-    const char *output; /* folder for one file per rank and stream, or NULL */
+    const char *output; /* folder of one file per rank and stream, or NULL */
     double grace;       /* seconds */
     int max_restarts;
     bool verbose;
 };
 
-/* Read the command line; -1 to go on, else the exit status. */
+/* Reads the command line.  Returns -1 to go on, else the exit status. */
 int run_options_parse(int argc, char **argv, struct run_options *options);
 
 /* ---- run_output.c ---- */
@@ -63,104 +62,106 @@ int run_options_parse(int argc, char **argv, struct run_options *options);
 struct run_job;
 struct run_stream;
 
-/* Where lines go.  A reader that is slow slows down the ranks, not the loop. */
+/* A destination of output.  A slow reader slows down the ranks, not the
+ * loop. */
 struct run_sink {
     int fd;
     const char *name; /* for messages */
-    bool regular;     /* a file, which never blocks */
+    bool regular;     /* a file: writing never blocks */
     bool terminal;
-    bool dumb;                      /* a terminal that knows no escapes */
-    bool broken;                    /* nothing can be written any more: */
-    int error;                      /* why, 0 where its reader is gone */
-    const struct run_stream *shown; /* whose progress line stands there */
-    int columns;                    /* of that line */
+    bool dumb;   /* a terminal without escape sequences */
+    bool broken; /* nothing can be written any more */
+    int error;   /* the reason; 0: its reader is gone */
+    /* the stream with a progress line on display */
+    const struct run_stream *shown;
+    int columns; /* width of that line */
     char *data;
     size_t start;
     size_t end;
     size_t nbytes;
 };
 
-/* One stream of a rank. */
+/* A stream of a rank. */
 struct run_stream {
     int fd; /* -1: closed */
     struct run_sink *sink;
     char prefix[16];
-    char *line; /* that has not ended yet */
+    char *line; /* the incomplete line */
     size_t used;
     size_t nbytes;
-    bool rewrites; /* the line before ended in a carriage return */
+    bool rewrites; /* the last line ended with a carriage return */
 };
 
 void run_sink_open(struct run_sink *sink, int fd, const char *name);
 void run_sink_close(struct run_sink *sink);
 bool run_sink_is_empty(const struct run_sink *sink);
 bool run_sink_is_full(const struct run_sink *sink);
-/* Write what can be written without waiting. */
+/* Writes what can be written without waiting. */
 void run_sink_flush(struct run_sink *sink);
-/* Drops what is not written yet, and all that follows. */
+/* Drops unwritten and later output. */
 void run_sink_drop(struct run_sink *sink);
-/* Write all, and wait for that. */
+/* Writes everything and waits for it. */
 void run_sink_drain(struct run_sink *sink);
-/* A line of our own: "symmcoll-run: ...". */
+/* Writes a line of the launcher's own: "symmcoll-run: ...". */
 void run_say(struct run_sink *sink, const char *format, ...) SYMC_PRINTF(2, 3);
 
 void run_stream_open(
     struct run_stream *stream, int fd, struct run_sink *sink, int rank);
-/* Read what is there; closes the stream at its end. */
+/* Reads available data; closes the stream at its end. */
 void run_stream_read(struct run_stream *stream);
-/* Take the rest of a rank that has ended, without waiting, and close. */
+/* Reads the rest of an ended rank's stream without waiting, and closes it. */
 void run_stream_finish(struct run_stream *stream);
 
 /* ---- run_files.c ---- */
 
 /*
- * The files of --output.  A process of its own, the writer, copies what ranks
- * write from pipes into the files, so that each error of writing is seen, and
- * what ranks write when the launcher has been killed is not lost.
+ * The files of --output.  A separate process, the writer, copies the ranks'
+ * output from pipes into the files, so that every write error is noticed and
+ * output after the launcher's death is not lost.
  */
 struct run_files {
-    int *ends; /* of the pipes, for the ranks; -1: closed */
+    int *ends; /* the ranks' ends of the pipes; -1: closed */
     pid_t writer;
-    int report;     /* from the writer; -1: there is none */
-    int error;      /* the first, 0: none */
-    char name[512]; /* of the file that it is of */
+    int report;     /* socket to the writer; -1: none */
+    int error;      /* first error, 0: none */
+    char name[512]; /* the file with that error */
 };
 
-/* Opens the files of an attempt and starts the writer, where there is --output;
- * false after a message.  To be called before other descriptors are opened that
- * must not outlive the launcher. */
+/* With --output, opens an attempt's files and starts the writer.  Returns false
+ * after a message.  Must be called before other descriptors are opened, as the
+ * writer would inherit them. */
 bool run_files_open(struct run_job *job);
-/* Takes the end for a rank's stream, 0 or 1. */
+/* Takes the pipe end of a rank's stream 0 or 1. */
 int run_files_take(struct run_job *job, int rank, int which);
-/* Waits until all is written, once no process of a rank is left, and notes the
- * first error. */
+/* Waits until everything is written, once no process of a rank is left, and
+ * keeps the first error. */
 void run_files_finish(struct run_job *job);
 
 /* ---- run_columns.c ---- */
 
-/* How wide a terminal is; 0 where it does not say. */
+/* Returns the width of a terminal, or 0 if unknown. */
 int run_columns_of(int fd);
-/* The bytes of the next character of a text, which is to be shown at a column,
- * and the columns it takes; -1 for a control sequence. */
+/* Returns the bytes of a text's next character, to be displayed at a column,
+ * and the columns it takes; -1: a control sequence. */
 size_t run_columns_step(
     const char *text, size_t nbytes, int column, int *columns);
 
 /* ---- run_input.c ---- */
 
 /*
- * The terminal's lines, passed on to rank 0.  A rank is no member of the
- * terminal's foreground group, so that Ctrl-C reaches it once and by us; it
- * could not read for itself.
+ * Passes the terminal's lines on to rank 0. The ranks are not in the terminal's
+ * foreground process group, so that Ctrl-C reaches each rank once, through the
+ * launcher; rank 0 cannot read the terminal itself.
  */
 struct run_input {
     int from; /* -1: closed */
-    int to;   /* rank 0's pipe */
+    int to;   /* pipe to rank 0 */
     char data[4096];
     size_t start;
     size_t end;
 };
 
-/* The descriptor to wait for and the events, 0: nothing to wait for. */
+/* Returns the descriptor and events to poll for; 0: none. */
 short run_input_events(const struct run_input *input, int *fd);
 void run_input_serve(struct run_input *input);
 void run_input_close(struct run_input *input);
@@ -171,25 +172,25 @@ struct run_rank {
     int number;
     pid_t pid;
     bool running;
-    int status;   /* of waitpid(), once it does not run */
-    int order;    /* who ended before it */
-    bool told;    /* how it ended is in its blocks */
-    bool ours;    /* we ended it: it was late to follow the others */
-    bool failed;  /* its groups or its rendezvous had failed before it did */
-    bool left;    /* it ended within a world, without finalizing it */
-    bool resumed; /* it had shrunk a group: it went on after a failure */
-    char position[SYMC_TRACE_POSITION]; /* what it did last, or "" */
+    int status;   /* from waitpid(), after its end */
+    int order;    /* ranks that ended before it */
+    bool told;    /* its end is recorded in its blocks */
+    bool ours;    /* the launcher ended it: it did not end after the others */
+    bool failed;  /* its groups or its rendezvous failed before it ended */
+    bool left;    /* it ended within a world, without finalize */
+    bool resumed; /* it had shrunk a group, to go on after a failure */
+    char position[SYMC_TRACE_POSITION]; /* its latest operation, or "" */
     struct run_stream streams[2];       /* standard output and error */
 };
 
-/* One rank's block in a world. */
+/* A rank's block in a world. */
 struct run_seat {
-    struct symc_block_view view; /* without a block: not to be mapped */
+    struct symc_block_view view; /* no block: it could not be mapped */
     pid_t pid;
-    struct run_rank *rank; /* whose process it is, or NULL */
+    struct run_rank *rank; /* the rank of that process, or NULL */
 };
 
-/* A world whose ranks have joined. */
+/* A complete world: its ranks have joined. */
 struct run_world {
     struct run_world *next;
     char name[64];
@@ -202,15 +203,15 @@ struct run_job {
     struct symc_config *config;
     struct run_sink sinks[2];
     struct run_sink *out;
-    struct run_sink *err; /* the same where both go to one place */
+    struct run_sink *err; /* out, if both go to the same place */
     int signals;          /* signalfd */
     sigset_t old_mask;
     struct rlimit old_files;
-    bool shares_children; /* we had some before the ranks */
-    int *cpus;            /* allowed ones, neighbours beside each other */
+    bool shares_children; /* there were children before the ranks */
+    int *cpus;            /* allowed processors, neighbours adjacent */
     int ncpus;
 
-    /* of one attempt */
+    /* state of one attempt */
     int attempt;
     struct run_rank *ranks;
     int running;
@@ -218,92 +219,93 @@ struct run_job {
     struct run_input input;
     struct run_files files;
     struct symc_bootstrap_server *server;
-    bool server_failed; /* and we have said so */
-    char missing[256];  /* who did not join in init in time, or "" */
+    bool server_failed; /* its failure has been reported */
+    char missing[256];  /* ranks that did not join in time, or "" */
     char server_name[64];
     char id[64];
     int port;
     struct run_world *worlds;
-    int64_t terminate_at; /* those that are left; SYMC_NEVER: not yet */
+    int64_t terminate_at; /* of the remaining ranks; SYMC_NEVER: not yet */
     int64_t kill_at;
-    bool kept;          /* ranks have shrunk a group: they go on */
-    bool ending;        /* they have been asked to end */
-    int interrupts;     /* requests to end */
-    int request;        /* the first of them, a signal; 0: none */
-    char late[480];     /* the rank that others waited for then, or "" */
-    bool failed_before; /* a rank had failed when it came */
+    bool kept;          /* ranks have shrunk a group and go on */
+    bool ending;        /* they have been signalled to end */
+    int interrupts;     /* signals that request the end */
+    int request;        /* the first of them; 0: none */
+    char late[480];     /* description of the late rank at that time, or "" */
+    bool failed_before; /* a rank had failed before it */
 };
 
 /* ---- run_bind.c ---- */
 
-/* The processors this process may use, ordered so that a run of them shares
- * cores and packages; false without memory. */
+/* Finds the processors this process may use, ordered so that consecutive ones
+ * share cores and packages.  Returns false without memory. */
 bool run_bind_find(int **cpus, int *ncpus);
 
-/* The processors of a rank; false where it is not bound. */
+/* Returns the processors of a rank; false: it is not bound. */
 bool run_bind_choose(const struct run_job *job, int rank, cpu_set_t *set);
 
 /* ---- run_start.c ---- */
 
-/* Start all ranks; returns 0, or the exit status after a message. */
+/* Starts all ranks.  Returns 0, or the exit status after a message. */
 int run_start(struct run_job *job);
 
 /* ---- run_watch.c ---- */
 
-/* Serve until all ranks have ended and their output is written. */
+/* Serves until all ranks have ended and their output is written. */
 void run_watch(struct run_job *job);
 
-/* To a rank and the process group that it leads. */
+/* Sends a signal to a rank and the process group that it leads. */
 void run_send_signal(const struct run_rank *rank, int sig);
 
 /* ---- run_sweep.c ---- */
 
-/* Before the first rank: orphans of ranks become our children from now on. */
+/* Makes orphans of ranks children of this process.  To be called before the
+ * first rank starts. */
 bool run_sweep_begin(struct run_job *job);
 
-/* End all that is left: ranks, and processes that they left behind. */
+/* Kills the remaining ranks and the processes they left behind. */
 void run_sweep(struct run_job *job);
 
 /* ---- run_record.c ---- */
 
-/* For struct symc_bootstrap_events. */
+/* Callbacks of struct symc_bootstrap_events. */
 void run_record_joined(const char *rendezvous, int size, const int *blocks,
     const pid_t *pids, void *arg);
 void run_record_failed(
     pid_t pid, symmcoll_status_t status, const char *text, void *arg);
-/* Look for ranks that are dying and tell the others how, as early as can be. */
+/* Looks for dying ranks and reports their ends to the others as early as
+ * possible. */
 void run_record_look(struct run_job *job);
-/* A rank has ended: tell the others, note what is to be known, dump its ring.
- */
+/* Reports the end of a rank to the others, keeps what the verdict needs, and
+ * dumps its recorder. */
 void run_record_end(struct run_job *job, struct run_rank *rank);
-/* Returns whether a rank that runs has announced in a world that it goes on after
+/* Returns whether a running rank has announced in a world that it goes on after
  * a failure: it has shrunk a group, or is doing so. */
 bool run_record_goes_on(const struct run_job *job);
 void run_record_forget(struct run_job *job);
 
 /* ---- run_cause.c ---- */
 
-/* The failure that came first, where a rank has written it down and it is no
- * death: a timeout, an abort, a mismatch; into a line.  False where there is
- * none. */
+/* Formats the earliest recorded failure that is not a death: a timeout, an
+ * abort or a mismatch.  Returns false if there is none. */
 bool run_cause_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_late.c ---- */
 
-/* Writes into a line which ranks wait in which operation, which rank has not come,
- * and where it is.  Returns false, and "", where no rank waits for another one. */
+/* Formats which ranks wait in which operation, the rank that is missing, and
+ * its position.  Returns false, with "", if no rank waits for another one. */
 bool run_late_find(const struct run_job *job, char *line, size_t nbytes);
 
 /* ---- run_verdict.c ---- */
 
-/* "rank 3 (pid 123) killed by SIGKILL"; into a buffer. */
+/* Formats "rank 3 (pid 123) killed by SIGKILL". */
 const char *run_describe_end(
     const struct run_rank *rank, char *buffer, size_t nbytes);
 
-/* The verdict: returns the exit status and, where that is not 0, one line. */
+/* Returns the exit status and, unless that is 0, one line about the failure. */
 int run_verdict(const struct run_job *job, char *line, size_t nbytes);
 
-/* Returns whether ranks have gone on after the failure, and have ended well. */
+/* Returns whether ranks went on after the failure and ended with status 0. */
 bool run_has_survivors(const struct run_job *job);
 
 #endif

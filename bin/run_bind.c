@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which processors a rank runs on.  Those that may be used are put in the order
- * of packages and cores and cut into equal shares, so that a rank's threads are
- * neighbours and, where there are enough, no two ranks share a core.
+ * Binding of ranks to processors.  The allowed processors are sorted by package
+ * and core and cut into equal shares, so that a rank's threads are neighbours
+ * and, if there are enough, no two ranks share a core.
  */
 #include "run.h"
 
@@ -16,8 +16,8 @@ struct cpu {
     int core;
 };
 
-/* A number from the kernel's description of a processor; 0 where it has none.
- */
+/* Reads a number from the kernel's topology of a processor; 0 if
+ * unavailable. */
 static int read_topology(int cpu, const char *what)
 {
     char path[96];
@@ -53,8 +53,8 @@ bool run_bind_find(int **cpus, int *ncpus)
     struct cpu *found;
     int count = 0;
 
-    /* Fails only on machines of more processors than the set can name; there
-     * they are not bound. */
+    /* Fails only with more processors than the set can hold; ranks are not
+     * bound then. */
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
         CPU_ZERO(&allowed);
     found = symc_alloc((size_t)CPU_COUNT(&allowed) + 1, sizeof(*found));
@@ -87,7 +87,7 @@ bool run_bind_choose(const struct run_job *job, int rank, cpu_set_t *set)
     if (job->ncpus == 0 || job->options->bind == RUN_BIND_NONE ||
         (job->options->bind == RUN_BIND_AUTO && share == 0))
         return false;
-    /* More ranks than processors, by request: they go round. */
+    /* More ranks than processors, by request: they wrap around. */
     first = share > 0 ? rank * share : rank % job->ncpus;
     CPU_ZERO(set);
     for (int i = 0; i < (share > 0 ? share : 1); i++)

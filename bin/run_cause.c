@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What failed first, by the failure records of the ranks.  A rank that learns
- * of a failure exits, so the first to end need not have failed first; but the
- * failure records in the blocks outlive their ranks, with the time of each
- * reason.
+ * The first failure according to the ranks' failure records.  A rank exits when
+ * it learns of a failure, so the first to end need not have failed first; but
+ * the records in the blocks outlive their ranks and have the time of each
+ * failure.
  */
 #include "run.h"
 
@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Copy a seat's record of its world's group; false where there is none. */
+/* Copies a rank's record of its world's group.  Returns false if there is
+ * none. */
 static bool read_record(
     const struct run_seat *seat, struct symc_failure *record)
 {
@@ -22,7 +23,8 @@ static bool read_record(
            symc_failure_read(symc_block_first(&seat->view), record);
 }
 
-/* The same of the first other group that has failed. */
+/* Copies a rank's record of the first failure in any other group.  Returns
+ * false if there is none. */
 static bool read_other(const struct run_seat *seat, struct symc_failure *record)
 {
     return seat->view.block != NULL &&
@@ -30,15 +32,15 @@ static bool read_other(const struct run_seat *seat, struct symc_failure *record)
            symc_failure_read_other(symc_block_first(&seat->view), record);
 }
 
-/* Whether a TIMEOUT's record names a rank as one that had not come. */
+/* Returns whether a TIMEOUT record lists a rank as missing. */
 static bool is_late(const struct symc_failure *record, int rank)
 {
     return rank < SYMC_FAILURE_RANKS &&
            (record->late[rank / 8] >> (rank % 8) & 1) != 0;
 }
 
-/* Whether a rank of a world has died, and not because of the launcher or of a
- * failure: what others do with their groups then follows from that. */
+/* Returns whether a rank of a world has died, not by the launcher or because of
+ * a failure.  Failures of the other ranks' groups follow from that. */
 static bool any_died(const struct run_world *world)
 {
     for (int i = 0; i < world->size; i++) {
@@ -51,15 +53,15 @@ static bool any_died(const struct run_world *world)
     return false;
 }
 
-/* Whether a record is of a group that a rank shrinks although it has not failed:
- * that is how ranks go on, and no cause of an end. */
+/* Returns whether a record is of a group that was shrunk without a failure.
+ * Its ranks go on, so it is not the reason of an end. */
 static bool is_shrunk(const struct symc_failure *record)
 {
     return record->status == SYMMCOLL_ERR_CANCELED &&
            strstr(record->text, " shrinks group ") != NULL;
 }
 
-/* The earliest record of any group; returns its world, NULL: there is none. */
+/* Finds the earliest record of any group.  Returns its world, or NULL. */
 static const struct run_world *find_first(
     const struct run_job *job, struct symc_failure *first)
 {
@@ -84,7 +86,8 @@ static const struct run_world *find_first(
     return found;
 }
 
-/* "ranks 0, 2 and 3" as a list without words: "ranks 0, 2, 3". */
+/* Replaces the " and " of a list: "ranks 0, 2 and 3" becomes "ranks 0, 2,
+ * 3". */
 static void drop_and(char *ranks)
 {
     char *at = strstr(ranks, " and ");
@@ -95,8 +98,8 @@ static void drop_and(char *ranks)
     }
 }
 
-/* "rank 1 did not come to all_reduce seq 2 (timed out on ranks 0, 2, 3)";
- * false where the record names nobody. */
+/* Formats "rank 1 did not come to all_reduce seq 2 (timed out on ranks 0, 2,
+ * 3)". Returns false if the record lists no rank. */
 static bool describe_timeout(const struct run_world *world,
     const struct symc_failure *record, char *line, size_t nbytes)
 {
@@ -128,15 +131,16 @@ static bool describe_timeout(const struct run_world *world,
     return true;
 }
 
-/* Whether a rank was killed within an operation. */
+/* Returns whether a rank was killed during an operation. */
 static bool is_killed_within(const struct run_rank *rank)
 {
     return WIFSIGNALED(rank->status) && strncmp(rank->position, "in ", 3) == 0;
 }
 
 /*
- * The earliest note of a rank that ended badly: no operation has succeeded
- * there since, so that is why it ended.  False where there is none.
+ * Finds the earliest note of a rank that ended with an error: none of its
+ * operations succeeded afterwards, so the note explains its end.  Returns false
+ * if there is none.
  */
 static bool find_note(const struct run_job *job, struct symc_failure *first)
 {
@@ -171,7 +175,7 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
         first = note;
     else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
                                   strstr(first.text, " has finalized") == NULL))
-        return false; /* of a death we know more than the ranks */
+        return false; /* the launcher knows more about a death than the ranks */
     if (world != NULL && first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))
         return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Columns of a terminal: how many a text takes, and where it has to be cut so
- * that the cursor stays on its line.
+ * The columns that a text takes on a terminal, and where it must be cut so that
+ * the cursor stays on its line.
  */
 #include "run.h"
 
@@ -16,8 +16,7 @@ int run_columns_of(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* Bytes of a control sequence, "ESC [ parameters letter"; 0 where there is
- * none. */
+/* Returns the length of a control sequence "ESC [ parameters letter", or 0. */
 static size_t find_sequence(const char *text, size_t nbytes)
 {
     size_t n = 2;
@@ -41,7 +40,8 @@ size_t run_columns_step(
         return n;
     *columns = *text == '\t' ? 8 - column % 8 : *text != '\033';
     n = mbrtowc(&wide, text, nbytes, &state);
-    if (n == 0 || n > nbytes) /* no character: shown as one, if at all */
+    /* invalid character: displayed as one, if at all */
+    if (n == 0 || n > nbytes)
         return 1;
     if (*text != '\t')
         *columns = wcwidth(wide) > 0 ? wcwidth(wide) : 0;

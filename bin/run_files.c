@@ -13,13 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the writer copies from and to. */
+/* A pipe and its file. */
 struct copy {
     int from; /* -1: closed */
     int to;
 };
 
-/* What the writer reports of a file. */
+/* A message of the writer: an error of one file. */
 struct loss {
     int stream; /* 2 * rank, + 1 for standard error */
     int error;
@@ -32,7 +32,7 @@ static int format_path(
         stream % 2 == 0 ? "out" : "err");
 }
 
-/* ---- the writer ---- */
+/* ---- the writer process ---- */
 
 static bool write_all(int fd, const char *data, size_t nbytes)
 {
@@ -49,9 +49,9 @@ static bool write_all(int fd, const char *data, size_t nbytes)
     return true;
 }
 
-/* Closes both sides, after an error or at the end; a file system may report only
- * here that what was written does not fit.  Further writes of the rank raise
- * SIGPIPE. */
+/* Closes the pipe and the file after an error or at the end of the output; some
+ * file systems report only at close() that data did not fit.  Later writes of
+ * the rank raise SIGPIPE. */
 static void end_copy(struct copy *copy, int stream, int error, int report)
 {
     struct loss loss = {.stream = stream, .error = error};
@@ -77,9 +77,9 @@ static void copy_some(struct copy *copy, int stream, int report)
         end_copy(copy, stream, errno, report);
 }
 
-/* Reads what the launcher sends: a byte when no rank is left, after which nothing
- * is waited for.  A launcher that was killed sends none, and is looked at no
- * more. */
+/* Reads the launcher's byte, which says that no rank is left; nothing is waited
+ * for afterwards.  A launcher that was killed sends none, and its socket is no
+ * longer polled. */
 static bool is_told_to_end(struct pollfd *polled)
 {
     char byte;
@@ -92,8 +92,8 @@ static bool is_told_to_end(struct pollfd *polled)
     return false;
 }
 
-/* Copies until no process has one of the pipes, or nothing is left in them when
- * the launcher says that all ranks have ended. */
+/* Copies until no process has one of the pipes open, or until they are empty
+ * after the launcher has said that all ranks have ended. */
 _Noreturn static void write_files(
     struct copy *copies, struct pollfd *polled, int streams, int report)
 {
@@ -125,7 +125,7 @@ _Noreturn static void write_files(
     _exit(0);
 }
 
-/* ---- the launcher ---- */
+/* ---- the launcher process ---- */
 
 /* Opens a stream's file, which a restart appends to, and its pipe. */
 static bool open_copy(struct run_job *job, int stream, struct copy *copy)
@@ -150,7 +150,7 @@ static bool open_copy(struct run_job *job, int stream, struct copy *copy)
     return true;
 }
 
-/* Starts the writer, which has the files and the pipes from now on. */
+/* Starts the writer, which takes the files and the pipes. */
 static bool start_writer(
     struct run_job *job, struct copy *copies, struct pollfd *polled)
 {

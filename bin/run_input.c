@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The terminal's lines on their way to rank 0.
+ * Forwarding of the terminal's lines to rank 0.
  */
 #include "run.h"
 
@@ -16,7 +16,7 @@ short run_input_events(const struct run_input *input, int *fd)
         *fd = input->to;
         return POLLOUT;
     }
-    /* Reading in the background would stop us. */
+    /* Reading in the background would stop this process. */
     if (tcgetpgrp(input->from) != getpgrp())
         return 0;
     *fd = input->from;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rank that the others wait for when a job is interrupted, by the flight
- * recorders of ranks that still run.
+ * The rank that others wait for when a job is interrupted, from the flight
+ * recorders of running ranks.
  */
 #include "run.h"
 
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The call that a rank of a world waits in. */
+/* The call that a rank of a world is waiting in. */
 struct wait {
     struct symc_trace_view view;
-    bool readable; /* the rank runs and `view` is its flight recorder */
-    bool any;      /* an operation is under way, the oldest of which is this: */
+    bool readable; /* the rank runs and `view` is its recorder */
+    bool any;      /* an operation is in flight; the oldest is `call` */
     struct symc_trace_copy call;
     struct symc_trace_group_copy group;
-    int64_t since_ns; /* wall time of its call */
+    int64_t since_ns; /* wall-clock time of that call */
 };
 
 static void read_wait(const struct run_seat *seat, struct wait *wait)
@@ -55,7 +55,8 @@ static bool is_same_group(const struct wait *a, const struct wait *b)
     return strcmp(a->group.name, b->group.name) == 0;
 }
 
-/* Returns whether a rank has called the collective that another waits in. */
+/* Returns whether a rank has called the collective that another rank waits
+ * in. */
 static bool has_come(const struct wait *wait, const struct wait *waiter)
 {
     struct symc_trace_group_copy group;
@@ -67,8 +68,8 @@ static bool has_come(const struct wait *wait, const struct wait *waiter)
     return false;
 }
 
-/* Finds the ranks that are not in what a rank waits in.  Returns whether there
- * is one, and in *outside whether one of them is in no operation at all. */
+/* Finds the ranks missing from a waiter's operation.  Returns whether there is
+ * one; *outside: one of them is in no operation at all. */
 static bool find_late(
     const struct wait *waits, int size, int waiter, bool *late, bool *outside)
 {
@@ -95,7 +96,7 @@ static bool find_late(
     return any;
 }
 
-/* Appends a text; returns the bytes that are used then. */
+/* Appends text.  Returns the bytes used afterwards. */
 static size_t append(char *line, size_t nbytes, size_t used, const char *text)
 {
     int n = snprintf(line + used, nbytes - used, "%s", text);
@@ -103,8 +104,8 @@ static size_t append(char *line, size_t nbytes, size_t used, const char *text)
     return used + (size_t)n < nbytes ? used + (size_t)n : nbytes - 1;
 }
 
-/* "ranks 0 and 2 waited 12.3 s in barrier seq 3 of group 0": the ranks that wait
- * in what the rank `waiter` waits in. */
+/* Formats "ranks 0 and 2 waited 12.3 s in barrier seq 3 of group 0": all ranks
+ * waiting in the same operation as `waiter`. */
 static void describe_waiters(
     const struct wait *waits, int size, int waiter, char *line, size_t nbytes)
 {
@@ -130,7 +131,7 @@ static void describe_waiters(
 }
 
 /* Appends "; rank 1 had not come, outside of any operation (after barrier seq 2
- * of group 0)", once for all late ranks that are at the same place. */
+ * of group 0)", once for all late ranks at one position. */
 static void describe_late(const struct run_world *world,
     const struct wait *waits, int size, bool *late, char *line, size_t nbytes)
 {
@@ -166,7 +167,7 @@ static void describe_late(const struct run_world *world,
     free(positions);
 }
 
-/* The same as run_late_find() for one world. */
+/* Implements run_late_find() for one world. */
 static bool find_in_world(
     const struct run_world *world, char *line, size_t nbytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-run's command line.
+ * The command line of symmcoll-run.
  */
 #include "run.h"
 
@@ -41,7 +41,7 @@ enum {
     OPTION_MAX_RESTARTS,
     OPTION_NO_PREFIX,
     OPTION_OUTPUT,
-    OPTION_NP /* as other launchers call it */
+    OPTION_NP /* the name in other launchers */
 };
 
 static const struct option long_options[] = {
@@ -72,7 +72,7 @@ static int fail_usage(const char *format, ...)
     return RUN_EXIT_USAGE;
 }
 
-/* Read a whole number within bounds; -1, or the exit status. */
+/* Parses a whole number within bounds.  Returns -1, or the exit status. */
 static int parse_count(
     const char *option, const char *text, int least, int most, int *value)
 {
@@ -112,7 +112,7 @@ static int parse_bind(const char *text, enum run_bind *bind)
     return -1;
 }
 
-/* The end of a call that only printed something. */
+/* Flushes and returns the exit status of a call that only prints. */
 static int finish_printing(void)
 {
     if (fflush(stdout) == 0)
@@ -154,7 +154,7 @@ static int take_option(int option, struct run_options *options)
         return finish_printing();
     case OPTION_NP:
         return fail_usage("expected -n and the number of ranks, found --np");
-    default: /* getopt has said what is wrong */
+    default: /* getopt has printed the error */
         fprintf(stderr, "Try 'symmcoll-run --help'.\n");
         return RUN_EXIT_USAGE;
     }
@@ -162,14 +162,14 @@ static int take_option(int option, struct run_options *options)
 
 int run_options_parse(int argc, char **argv, struct run_options *options)
 {
-    static char name[] = "symmcoll-run"; /* in getopt's messages */
+    static char name[] = "symmcoll-run"; /* shown in getopt's messages */
     int option;
 
     *options =
         (struct run_options){.bind = RUN_BIND_AUTO, .prefix = true, .grace = 5};
     if (argc > 0)
         argv[0] = name;
-    /* "+": the program's options are its own. */
+    /* "+": the program's options are not parsed here. */
     while ((option = getopt_long(argc, argv, "+n:vhV", long_options, NULL)) !=
            -1) {
         int status = take_option(option, options);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks print.  Streams gather lines and put a prefix before each; sinks
- * hold them until they can be written, and never cut one in favour of another.
+ * Output of ranks.  Streams collect lines and put a prefix before each; sinks
+ * hold them until they can be written, and never interleave two lines.
  */
 #include "run.h"
 
@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 #define LINE_NBYTES (64 * 1024)  /* longer lines are passed on in pieces */
-#define SINK_NBYTES (256 * 1024) /* beyond it ranks have to wait */
-#define PIECE_NBYTES 4096        /* what a ready pipe takes without waiting */
-#define CLEAR_LINE "\033[K"      /* a terminal's, from the cursor on */
+#define SINK_NBYTES (256 * 1024) /* above it ranks have to wait */
+/* a ready pipe takes as much without waiting */
+#define PIECE_NBYTES 4096
+#define CLEAR_LINE "\033[K" /* terminal: clear to the end of the line */
 
-/* Room for more bytes in a buffer that grows.  Without memory for a line of
- * text there is nothing sensible left to do: the ranks end with us. */
+/* Makes room for more bytes in a growing buffer.  Without memory for a line of
+ * text the launcher and its ranks end. */
 static void make_room(char **data, size_t *nbytes, size_t used, size_t more)
 {
     size_t wanted = *nbytes > 0 ? *nbytes : 256;
@@ -89,7 +90,7 @@ static void put_spaces(struct run_sink *sink, int count)
         put(sink, " ", 1);
 }
 
-/* Erase a progress line, for what replaces it. */
+/* Erases a progress line before other output. */
 static void clear_progress(struct run_sink *sink)
 {
     if (sink->shown != NULL && sink->dumb) {
@@ -101,8 +102,8 @@ static void clear_progress(struct run_sink *sink)
     sink->shown = NULL;
 }
 
-/* As much of a text as there are columns for, and all of its control sequences,
- * so that colours end; *column is where it begins and ends. */
+/* Writes as much of a text as fits the columns, and all its control sequences,
+ * so that colours end; *column is its first column and then the next one. */
 static void put_cut(struct run_sink *sink, const char *text, size_t nbytes,
     int width, int *column)
 {
@@ -136,8 +137,8 @@ void run_sink_flush(struct run_sink *sink)
         if (n > 0) {
             sink->start += (size_t)n;
         } else if (n < 0 && errno != EINTR && errno != EAGAIN) {
-            /* Streams are closed then, so that ranks notice as they would
-             * without us in between. */
+            /* Streams are closed then, so that ranks notice it as they would
+             * without the launcher. */
             sink->broken = true;
             sink->error = errno == EPIPE ? 0 : errno;
             sink->start = sink->end;
@@ -194,14 +195,14 @@ void run_stream_open(
         snprintf(stream->prefix, sizeof(stream->prefix), "[%d] ", rank);
 }
 
-/* Pass the gathered line on, with its end. */
+/* Passes the collected line on, with its line end. */
 static void end_line(struct run_stream *stream, bool add_newline)
 {
     struct run_sink *sink = stream->sink;
     bool only_end = stream->used == 1 && !add_newline;
 
     if (stream->rewrites && only_end) {
-        /* The end of a progress line, which stays if it still stands there. */
+        /* Ends a progress line; the line stays if it is still displayed. */
         if (sink->shown == stream)
             put(sink, "\n", 1);
         sink->shown = NULL;
@@ -216,8 +217,8 @@ static void end_line(struct run_stream *stream, bool add_newline)
     stream->rewrites = false;
 }
 
-/* Show the gathered line, whose end is a carriage return, in the place of the
- * one before. */
+/* Shows the collected line, which ends with a carriage return, in place of the
+ * previous one. */
 static void show_progress(struct run_stream *stream)
 {
     struct run_sink *sink = stream->sink;
@@ -225,8 +226,8 @@ static void show_progress(struct run_stream *stream)
     int column = 0;
 
     if (stream->used > 1) {
-        /* The last column stays free: what is written there may move the
-         * cursor to the next line. */
+        /* The last column stays free: writing there may move the cursor to the
+         * next line. */
         width = width > 0 ? width - 1 : INT_MAX;
         put_cut(sink, stream->prefix, strlen(stream->prefix), width, &column);
         put_cut(sink, stream->line, stream->used - 1, width, &column);
@@ -242,8 +243,8 @@ static void show_progress(struct run_stream *stream)
     stream->rewrites = true;
 }
 
-/* The bytes up to the end of a line, or all; *end is what ends it, or '\0'.  A
- * carriage return ends one on a terminal, but not before a newline. */
+/* Returns the bytes up to a line end, or all; *end is that character, or '\0'.
+ * On a terminal a carriage return ends a line, unless a newline follows. */
 static size_t find_end(
     const struct run_stream *stream, const char *data, size_t nbytes, char *end)
 {
@@ -319,8 +320,8 @@ void run_stream_finish(struct run_stream *stream)
 {
     struct pollfd ready = {.fd = stream->fd, .events = POLLIN};
 
-    /* As long as there is something; a process that was left behind may still
-     * hold the other end. */
+    /* Only while data is available: a process left behind may hold the other
+     * end open. */
     while (stream->fd >= 0 && !run_sink_is_full(stream->sink)) {
         if (poll(&ready, 1, 0) > 0)
             run_stream_read(stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The blocks of the ranks, which the bootstrap server passes to symmcoll-run
- * when a world is complete: how a rank ended is written to its block, where its
- * peers read it, and its last operation is read from its flight recorder.
+ * The ranks' blocks, which symmcoll-run receives from the bootstrap server when
+ * a world is complete.  The end of a rank is written to its block for its
+ * peers, and its latest operation is read from its flight recorder.
  */
 #include "run.h"
 
@@ -31,7 +31,7 @@ static void free_world(struct run_world *world)
     free(world);
 }
 
-/* Whether all ranks of a world have ended or left it. */
+/* Returns whether all ranks of a world have ended or left it. */
 static bool is_over(const struct run_world *world)
 {
     for (int i = 0; i < world->size; i++) {
@@ -44,7 +44,7 @@ static bool is_over(const struct run_world *world)
     return true;
 }
 
-/* Programs may make and leave worlds in a loop. */
+/* Frees finished worlds: a program may create and leave worlds in a loop. */
 static void forget_finished(struct run_job *job)
 {
     struct run_world **at = &job->worlds;
@@ -61,7 +61,7 @@ static void forget_finished(struct run_job *job)
     }
 }
 
-/* The rank whose process it is, or whose descendant. */
+/* Returns the rank with that process, or with an ancestor of it. */
 static struct run_rank *find_rank(struct run_job *job, pid_t pid)
 {
     pid_t group = getpgid(pid);
@@ -84,7 +84,7 @@ static void take_seat(
     seat->rank = find_rank(job, pid);
     if (seat->rank == NULL)
         return;
-    /* What is not the block is the ranks' own. */
+    /* Maps the block only; the rest of the arena belongs to the ranks. */
     if (fstat(fd, &info) != 0 || symc_block_map(fd, rank, (size_t)info.st_size,
                                      0, &seat->view) != SYMMCOLL_OK)
         run_say(
@@ -114,7 +114,7 @@ void run_record_joined(const char *rendezvous, int size, const int *blocks,
         snprintf(world->name, sizeof(world->name), "%.*s",
             (int)sizeof(seats[0].view.block->world),
             seats[0].view.block->world);
-    /* After the others: the first world is the one named. */
+    /* Append it: messages name the first world. */
     struct run_world **last = &job->worlds;
     while (*last != NULL)
         last = &(*last)->next;
@@ -145,9 +145,9 @@ void run_record_forget(struct run_job *job)
     }
 }
 
-/* ---- how a rank ended ---- */
+/* ---- the end of a rank ---- */
 
-/* Whether the peers of a rank have been told how it ended. */
+/* Returns whether a rank's exit status is in its block. */
 static bool is_told(const struct run_seat *seat)
 {
     int status;
@@ -155,7 +155,7 @@ static bool is_told(const struct run_seat *seat)
     return symc_liveness_find_exit(&seat->view.block->exit, &status);
 }
 
-/* Put a status of waitpid() where the peers look for it. */
+/* Stores a status of waitpid() in a rank's block for its peers. */
 static void tell_peers(struct run_seat *seat, int status)
 {
     if (!is_told(seat))
@@ -163,9 +163,9 @@ static void tell_peers(struct run_seat *seat, int status)
 }
 
 /*
- * The status of a process that is exiting, from the kernel's table: it is there
- * before the memory is torn down, which takes hundreds of milliseconds where
- * there is much of it, and long before waitpid() has it.
+ * Reads the status of an exiting process from /proc, which has it before the
+ * process's memory is torn down (hundreds of milliseconds if there is much) and
+ * long before waitpid().
  */
 static bool read_early_status(pid_t pid, int *status)
 {
@@ -174,7 +174,7 @@ static bool read_early_status(pid_t pid, int *status)
     if (!symc_proc_stat_read(pid, &stat))
         return false;
     *status = stat.exit;
-    return *status != 0; /* 0: not known yet, or really 0; then waitpid() */
+    return *status != 0; /* 0: not known yet, or really 0; waitpid() will say */
 }
 
 void run_record_look(struct run_job *job)
@@ -193,21 +193,21 @@ void run_record_look(struct run_job *job)
     }
 }
 
-/* ---- what a rank leaves ---- */
+/* ---- the records of a rank ---- */
 
 static void write_dump(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number, const char *reason)
 {
     struct symc_trace_format format = symc_trace_format_get(job->config);
-    /* A rank that has written its record itself has logged that, unless it was
-     * killed meanwhile. */
+    /* A rank that wrote its record itself has logged that, unless it was killed
+     * during the write. */
     bool told = atomic_load_explicit(
                     &seat->view.block->dumped, memory_order_relaxed) != 0 &&
                 !WIFSIGNALED(seat->rank->status);
     char path[PATH_MAX], attempt[sizeof(job->id) + 16];
     symmcoll_status_t status;
 
-    /* As symc_rendezvous_job() in a rank. */
+    /* Same text as symc_rendezvous_job() in a rank. */
     snprintf(attempt, sizeof(attempt), "%s_%d", job->id, job->attempt);
     status = symc_trace_path(
         job->config, attempt, world->name, number, path, sizeof(path));
@@ -241,8 +241,8 @@ bool run_record_goes_on(const struct run_job *job)
     return false;
 }
 
-/* Returns whether a rank has ended as one that needs nothing more of the others, as
- * in the monitor of a rank: its record is not written. */
+/* Returns whether a rank ended in order, by the same criteria as a rank's
+ * monitor: its record is not written. */
 static bool is_in_order(
     const struct run_rank *rank, const struct run_seat *seat)
 {
@@ -253,7 +253,7 @@ static bool is_in_order(
                symc_block_trace(&seat->view), seat->view.layout.trace_nbytes);
 }
 
-/* Note about a rank that has ended what one of its seats tells. */
+/* Evaluates one block of an ended rank, and writes its record if needed. */
 static void read_seat(struct run_job *job, const struct run_world *world,
     const struct run_seat *seat, int number)
 {
@@ -266,15 +266,14 @@ static void read_seat(struct run_job *job, const struct run_world *world,
     rank->resumed = rank->resumed || has_resumed(seat);
     symc_trace_position(symc_block_trace(&seat->view),
         seat->view.layout.trace_nbytes, NULL, position, sizeof(position));
-    /* A call that has been told of a failure may return, and the rank end,
-     * before its monitor has counted that failure; the record has it by then.
-     */
+    /* A call that returned a failure may let the rank end before its monitor
+     * has counted the failure; the recorder has it by then. */
     if (atomic_load_explicit(
             &seat->view.block->failures, memory_order_acquire) > 0 ||
         strncmp(position, "after failed ", strlen("after failed ")) == 0)
         rank->failed = true;
-    /* An operation under way in any world says more than the last of another.
-     */
+    /* An operation in flight in any world is preferred to a finished one of
+     * another world. */
     if (rank->position[0] == '\0' || strncmp(position, "in ", 3) == 0)
         memcpy(rank->position, position, sizeof(position));
     if ((WIFSIGNALED(rank->status) || (left && !is_in_order(rank, seat))) &&
@@ -285,7 +284,7 @@ static void read_seat(struct run_job *job, const struct run_world *world,
 
 void run_record_end(struct run_job *job, struct run_rank *rank)
 {
-    /* First what the others wait for. */
+    /* First the part that the other ranks wait for. */
     for (struct run_world *world = job->worlds; world != NULL;
          world = world->next)
         for (int i = 0; i < world->size; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Starting a rank: its environment, its standard streams, its processors, and
- * the program.
+ * Starting a rank: environment, standard streams, processors, and the program.
  */
 #include "run.h"
 
@@ -15,14 +14,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a child says that could not become its program. */
+/* The message of a child that could not execute the program. */
 struct complaint {
     int rank;
     int error;
-    char step[16]; /* what it was at */
+    char step[16]; /* failed step */
 };
 
-/* The ends that a child gets, while it is being made. */
+/* The descriptors of a child until its exec. */
 struct ends {
     int in;
     int out;
@@ -30,7 +29,7 @@ struct ends {
     int complaints;
 };
 
-/* A port nobody listens on, for programs that use MASTER_PORT themselves. */
+/* Returns a free port, for programs that use MASTER_PORT themselves. */
 static int find_port(void)
 {
     struct sockaddr_in address = {
@@ -48,7 +47,7 @@ static int find_port(void)
     return port;
 }
 
-/* ---- in the child: only until the program runs ---- */
+/* ---- in the child, until exec ---- */
 
 static void set_number(const char *name, int value)
 {
@@ -76,7 +75,7 @@ static void set_environment(const struct run_job *job, int rank)
         setenv("SYMMCOLL_HUB", job->server_name, 1) != 0 ||
         setenv("SYMMCOLL_JOB", job->id, 1) != 0)
         _exit(RUN_EXIT_FAILED);
-    /* A rank sees a pipe, and cannot know that progress is wanted. */
+    /* A rank's output is a pipe, so it cannot detect the terminal. */
     if (job->out->terminal && job->options->output == NULL)
         set_number("SYMMCOLL_RUN_TTY", 1);
     else if (unsetenv("SYMMCOLL_RUN_TTY") != 0)
@@ -102,7 +101,7 @@ _Noreturn static void become_program(
     cpu_set_t set;
 
     (void)setpgid(0, 0);
-    /* The ranks end with us, however we end. */
+    /* The ranks end with the launcher, however it ends. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(RUN_EXIT_FAILED);
     set_environment(job, rank);
@@ -145,8 +144,8 @@ static bool make_unblocking(int fd)
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
 }
 
-/* Makes the way of a rank's output: to its file, through the launcher, or
- * straight out where there is nothing to add. */
+/* Connects a rank's output to its file, to the launcher, or straight to the
+ * launcher's own output if there is nothing to add. */
 static bool make_output(struct run_job *job, struct run_rank *rank, int which,
     struct run_sink *sink, int *end)
 {
@@ -159,7 +158,7 @@ static bool make_output(struct run_job *job, struct run_rank *rank, int which,
         return true;
     }
     if (!options->prefix && options->ranks == 1)
-        return true; /* nothing to add, nothing to mix: the rank has ours */
+        return true; /* nothing to add or to mix: the rank inherits ours */
     if (!make_pipe(&reader, end) || !make_unblocking(reader)) {
         run_say(job->err, "rank %d: output: %s", rank->number, strerror(errno));
         return false;
@@ -169,8 +168,8 @@ static bool make_output(struct run_job *job, struct run_rank *rank, int which,
     return true;
 }
 
-/* Opens an input that has ended: /dev/null, or a pipe without a writer in a root
- * file system that has no such device. */
+/* Opens an input at its end: /dev/null, or a pipe without a writer if the root
+ * file system has no /dev/null. */
 static int open_empty(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -182,7 +181,8 @@ static int open_empty(void)
     return reader;
 }
 
-/* Rank 0 has our input, the others none. */
+/* Connects a rank's input: rank 0 gets the launcher's, the others an empty
+ * one. */
 static bool make_input(struct run_job *job, struct run_rank *rank, int *end)
 {
     struct run_input *input = &job->input;
@@ -218,7 +218,7 @@ static bool start_rank(
             become_program(job, rank->number, &ends, parent);
         made = pid > 0;
         if (made) {
-            /* Here too: whoever comes first. */
+            /* In the child and here, whichever comes first. */
             (void)setpgid(pid, pid);
             rank->pid = pid;
             rank->running = true;
@@ -234,7 +234,7 @@ static bool start_rank(
     return made;
 }
 
-/* Say why the program does not run; returns the exit status. */
+/* Reports why the program does not run.  Returns the exit status. */
 static int explain(struct run_job *job, const struct complaint *complaint)
 {
     const char *program = job->options->program[0];
@@ -291,7 +291,7 @@ int run_start(struct run_job *job)
         if (!start_rank(job, &job->ranks[i], writer))
             status = RUN_EXIT_FAILED;
     close(writer);
-    /* The end comes when every rank's copy has been closed by its exec. */
+    /* End of file comes when exec has closed the pipe in every rank. */
     do {
         n = read(reader, &complaint, sizeof(complaint));
     } while (n < 0 && errno == EINTR);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes that ranks leave behind.  They become children of symmcoll-run,
- * which ends them, but not those of a shell that has executed symmcoll-run.
+ * which ends them, but not the children of a shell that has executed
+ * symmcoll-run.
  */
 #include "run.h"
 
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SWEEP_SECONDS 2 /* for killed processes to end */
+#define SWEEP_SECONDS 2 /* time for killed processes to end */
 
 bool run_sweep_begin(struct run_job *job)
 {
@@ -30,7 +31,7 @@ bool run_sweep_begin(struct run_job *job)
     return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-/* Whether a process was started with this job's mark in its environment. */
+/* Returns whether a process has this job's mark in its environment. */
 static bool has_mark(const struct run_job *job, pid_t pid)
 {
     size_t nbytes = 256 * 1024, n;
@@ -50,8 +51,8 @@ static bool has_mark(const struct run_job *job, pid_t pid)
 }
 
 /*
- * Whether a child of ours comes from a rank.  Where we had no child before the
- * ranks, each does.  Else it is in a rank's process group or has inherited this
+ * Returns whether a child comes from a rank.  Without earlier children, every
+ * child does.  Otherwise it is in a rank's process group or has inherited this
  * job's name; a child of the shell that executed us, or an orphan of one, has
  * neither.
  */
@@ -67,8 +68,8 @@ static bool is_ours(const struct run_job *job, pid_t pid, pid_t group)
     return has_mark(job, pid);
 }
 
-/* Kill the children that come from ranks; how many there are, those that have
- * ended and hand us their own children included. */
+/* Kills the children that come from ranks.  Returns their number, with zombies,
+ * whose own children will be reparented to this process. */
 static int kill_children(const struct run_job *job)
 {
     DIR *all = opendir("/proc");
@@ -108,7 +109,7 @@ void run_sweep(struct run_job *job)
         if (pid < 0 || kill_children(job) == 0)
             return;
         (void)nanosleep(&pause, NULL);
-        /* One that hangs within the kernel is left to it. */
+        /* A process stuck in the kernel is left there. */
         if (symc_now_ns() > deadline) {
             run_say(job->err, "processes of the ranks are left behind: they "
                               "do not end, not even by SIGKILL");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which rank failed first.  That is not always the first to be reaped: a
+ * The rank that failed first, which is not always the first to be reaped: a
  * process with much memory takes long to end, and its peers, which detect its
- * death at once, may exit before.  So it is decided when all have ended: first
- * by the failures that ranks have recorded, then by how they ended.
+ * death at once, may exit earlier.  So the verdict is made when all ranks have
+ * ended: by the failures that ranks have recorded, then by how they ended.
  */
 #include "run.h"
 
@@ -29,19 +29,21 @@ const char *run_describe_end(
     return buffer;
 }
 
-/* Ended by itself, and not because an operation had failed. */
+/* Returns whether a rank ended with an error, not because an operation
+ * failed. */
 static bool is_cause(const struct run_rank *rank)
 {
     return rank->status != 0 && !rank->failed && !rank->ours;
 }
 
-/* Went away politely, but in the middle of things. */
+/* Returns whether a rank exited with status 0 but without finalize. */
 static bool is_deserter(const struct run_rank *rank)
 {
     return rank->status == 0 && rank->left;
 }
 
-/* Was killed after an operation had failed, by someone else. */
+/* Returns whether a rank was killed, not by the launcher, after an operation
+ * had failed. */
 static bool is_killed(const struct run_rank *rank)
 {
     return WIFSIGNALED(rank->status) && !rank->ours;
@@ -57,7 +59,7 @@ static bool is_any(const struct run_rank *rank)
     return rank->status != 0;
 }
 
-/* The first to end among those of a kind. */
+/* Returns the first rank to end among those of a kind. */
 static const struct run_rank *find_first(
     const struct run_job *job, bool (*is_kind)(const struct run_rank *))
 {
@@ -88,7 +90,7 @@ bool run_has_survivors(const struct run_job *job)
     return find_first(job, is_survivor) != NULL;
 }
 
-/* Appends which ranks have gone on after the failure that the line has. */
+/* Appends the ranks that went on after the failure in the line. */
 static void add_survivors(const struct run_job *job, char *line, size_t nbytes)
 {
     bool went_on[RUN_RANKS_MAX];
@@ -104,7 +106,7 @@ static void add_survivors(const struct run_job *job, char *line, size_t nbytes)
         ranks);
 }
 
-/* Returns the exit status, and the line on the failure alone. */
+/* Returns the exit status and a line on the failure alone. */
 static int find_failure(const struct run_job *job, char *line, size_t nbytes)
 {
     static bool (*const kinds[])(const struct run_rank *) = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop: it waits for output, the bootstrap server, signals and time, and
- * does what each asks for.  Nothing in it blocks on a rank or on a reader of
- * the output.
+ * The loop waits for output, the bootstrap server, signals and time.  Nothing
+ * in it blocks on a rank or on a reader of the output.
  */
 #include "run.h"
 
@@ -14,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_NS (10 * 1000 * 1000) /* how often we look for dying ranks */
+#define LOOK_NS (10 * 1000 * 1000) /* between two checks for dying ranks */
 #define KILL_AFTER_NS (2 * SYMC_NS_PER_S)
 
-/* What the loop waits for, beside the ranks' streams. */
+/* Indices of the descriptors polled besides the ranks' streams. */
 enum {
     AT_SIGNALS,
     AT_SERVER,
@@ -31,7 +30,7 @@ enum {
 
 void run_send_signal(const struct run_rank *rank, int sig)
 {
-    /* The process is not reaped yet, so the number is still its own. */
+    /* The process is not reaped yet, so its PID is still its own. */
     if (kill(-rank->pid, sig) != 0)
         (void)kill(rank->pid, sig);
 }
@@ -43,7 +42,7 @@ static void send_to_all(struct run_job *job, int sig)
             run_send_signal(&job->ranks[i], sig);
 }
 
-/* The others of a failed job get time to notice by themselves. */
+/* Lets the other ranks of a failed job have time to end by themselves. */
 static void begin_end(struct run_job *job, double grace)
 {
     int64_t at = symc_deadline_ns(symc_now_ns(), symc_seconds_ns(grace));
@@ -70,7 +69,7 @@ static void note_end(struct run_job *job, struct run_rank *rank, int status)
         run_input_close(&job->input);
 }
 
-/* Ranks, and orphans of ranks, which come to us. */
+/* Reaps ranks, and orphans of ranks, which become children of this process. */
 static void reap(struct run_job *job)
 {
     int status;
@@ -82,8 +81,8 @@ static void reap(struct run_job *job)
                 note_end(job, &job->ranks[i], status);
 }
 
-/* Ranks that wait in a rendezvous for one that has ended wait in vain; also
- * those who come later. */
+/* Serves the bootstrap server, and fails the rendezvous of ranks that wait, now
+ * or later, for a rank that has ended. */
 static void serve_ranks(struct run_job *job)
 {
     char text[64];
@@ -91,7 +90,7 @@ static void serve_ranks(struct run_job *job)
     if (symc_bootstrap_serve(job->server) != SYMMCOLL_OK &&
         !job->server_failed) {
         run_say(job->err, "%s", symmcoll_last_error());
-        job->server_failed = true; /* once is enough */
+        job->server_failed = true; /* reported only once */
     }
     for (int i = 0; i < job->options->ranks && job->ended > 0; i++) {
         struct run_rank *rank = &job->ranks[i];
@@ -105,9 +104,9 @@ static void serve_ranks(struct run_job *job)
 /* ---- signals and time ---- */
 
 /*
- * The first signal is a request, the second ends the ranks.  SIGTERM is not a
- * request that a program may ignore, as it may the keys of a terminal: a rank
- * that has not ended after the grace is killed.
+ * Passes a signal on to the ranks: the first is a request, a second one ends
+ * the ranks.  A program may ignore a terminal's keys, but not SIGTERM: ranks
+ * that have not ended after the grace time are killed.
  */
 static void ask_to_end(struct run_job *job, int sig)
 {
@@ -127,7 +126,7 @@ static void ask_to_end(struct run_job *job, int sig)
     if (sig == SIGTERM && at < job->kill_at)
         job->kill_at = at;
     send_to_all(job, sig);
-    send_to_all(job, SIGCONT); /* a stopped one could not follow */
+    send_to_all(job, SIGCONT); /* a stopped rank could not react */
 }
 
 static void take_signal(struct run_job *job, int sig)
@@ -146,7 +145,7 @@ static void take_signal(struct run_job *job, int sig)
     case SIGHUP:
     case SIGQUIT:
         ask_to_end(job, sig);
-        if (job->running == 0) { /* only a reader of the output is slow */
+        if (job->running == 0) { /* only a slow reader of the output is left */
             run_sink_drop(job->out);
             run_sink_drop(job->err);
         }
@@ -165,8 +164,8 @@ static void read_signals(struct run_job *job)
         take_signal(job, (int)info.ssi_signo);
 }
 
-/* Returns whether the end of a failed job waits for ranks that go on without the
- * failed one; not where a second signal wants the end. */
+/* Returns whether a failed job is kept for ranks that go on without the failed
+ * one; false after a second signal. */
 static bool is_kept(struct run_job *job, int64_t now)
 {
     if (job->interrupts > 1 || !run_record_goes_on(job))
@@ -194,7 +193,7 @@ static void look_at_clock(struct run_job *job)
             continue;
         rank->ours = true;
         run_send_signal(rank, kills ? SIGKILL : SIGTERM);
-        run_send_signal(rank, SIGCONT); /* a stopped one cannot end */
+        run_send_signal(rank, SIGCONT); /* a stopped rank cannot end */
     }
     if (!kills && job->options->verbose)
         run_say(job->err, "ending the %d ranks that are left", job->running);
@@ -204,7 +203,7 @@ static void look_at_clock(struct run_job *job)
         job->kill_at = kills ? SYMC_NEVER : now + KILL_AFTER_NS;
 }
 
-/* Milliseconds until there is something to do unasked; -1: never. */
+/* Returns the milliseconds until the next timed action; -1: none. */
 static int find_timeout(const struct run_job *job)
 {
     int64_t now = symc_now_ns();
@@ -268,7 +267,8 @@ static void read_streams(struct run_job *job, const struct pollfd *fds)
     }
 }
 
-/* Take what is left of ranks that have ended; true when that was all. */
+/* Reads the rest of ended ranks' output.  Returns true when there is no
+ * more. */
 static bool finish_streams(struct run_job *job)
 {
     bool all = true;

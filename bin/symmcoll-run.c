@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-run: starts ranks of a program on this machine, lets them join each
- * other, and says at the end what went wrong.  Manual: symmcoll-run(1).
+ * symmcoll-run: starts the ranks of a program on this machine, lets them join
+ * each other, and reports at the end what went wrong.  Manual: symmcoll-run(1).
  */
 #include "run.h"
 
@@ -18,16 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Per rank: two streams; at a rendezvous its connection, its block, its pidfd.
- * With --output, before: two files and two pipes. */
+/* Per rank: two streams; during a rendezvous a connection, a block and a pidfd.
+ * With --output, before that: two files and two pipes. */
 #define FILES_PER_RANK 5
 #define OUTPUT_FILES_PER_RANK 6
 #define FILES_MORE 32
 
 /*
- * Opens the standard streams that are closed, which would become other files.
- * Each becomes the reading end of a pipe without a writer: reading returns the
- * end of the input, and writing fails as it did (EBADF), so that lost output
+ * Opens standard streams that are closed, because other files would take their
+ * numbers.  Each becomes the reading end of a pipe without a writer: reading
+ * returns end of file, and writing fails as before (EBADF), so that lost output
  * is an error.
  */
 static bool check_streams(void)
@@ -54,13 +54,13 @@ static void open_sinks(struct run_job *job)
     run_sink_open(&job->sinks[1], STDERR_FILENO, "standard error");
     job->out = &job->sinks[0];
     job->err = &job->sinks[1];
-    /* One queue for one place, or lines would mix. */
+    /* One queue for one destination, or lines would mix. */
     if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
         out.st_dev == err.st_dev && out.st_ino == err.st_ino)
         job->err = job->out;
 }
 
-/* Signals come by descriptor; the ranks get the mask that we had. */
+/* Receives signals by descriptor; the ranks get the original mask. */
 static bool open_signals(struct run_job *job)
 {
     static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
@@ -72,8 +72,9 @@ static bool open_signals(struct run_job *job)
         sigaddset(&set, wanted[i]);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(
-        SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
-    (void)signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would reap */
+        SIGXFSZ, SIG_IGN); /* exceeding the limit is an ordinary error */
+    /* an inherited SIG_IGN would reap children */
+    (void)signal(SIGCHLD, SIG_DFL);
     if (sigprocmask(SIG_BLOCK, &set, &job->old_mask) != 0)
         return false;
     job->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -88,7 +89,7 @@ static bool raise_file_limit(struct run_job *job)
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return true; /* then see how far we get */
+        return true; /* opening files will show */
     job->old_files = limit;
     if (limit.rlim_cur >= needed)
         return true;
@@ -102,7 +103,7 @@ static bool raise_file_limit(struct run_job *job)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* Names that no other job and no other attempt has. */
+/* Makes names that are unique to this job and this attempt. */
 static bool make_names(struct run_job *job)
 {
     uint64_t random;
@@ -167,8 +168,8 @@ static void close_attempt(struct run_job *job)
     job->ranks = NULL;
 }
 
-/* Returns the name of the first stream or file that output could not be written
- * to, and why; NULL: there is none. */
+/* Returns the name of the first stream or file with a write error, and the
+ * error; NULL: none. */
 static const char *find_loss(const struct run_job *job, int *error)
 {
     for (int i = 0; i < 2; i++)
@@ -180,8 +181,8 @@ static const char *find_loss(const struct run_job *job, int *error)
     return job->files.error != 0 ? job->files.name : NULL;
 }
 
-/* Whether a status is by a signal that a process raises by a fault of its own.
- */
+/* Returns whether a status is death by a signal that a process's own fault
+ * raises. */
 static bool is_crash(int status)
 {
     static const int faults[] = {
@@ -193,8 +194,8 @@ static bool is_crash(int status)
     return false;
 }
 
-/* Someone asked the ranks to end, and how they did is no failure of theirs; but
- * one may have crashed on its way out. */
+/* Reports an interruption.  Ranks that ended because of it have not failed; but
+ * one may have crashed. */
 static void say_interrupted(
     const struct run_job *job, char *line, size_t nbytes)
 {
@@ -211,9 +212,9 @@ static void say_interrupted(
         end[0] != '\0' ? "; " : "", end);
 }
 
-/* The verdict on an attempt: returns the exit status and, unless that is 0, one
- * line.  Ranks whose output could not be written end by SIGPIPE, which is no
- * failure of theirs. */
+/* Returns the exit status of an attempt and, unless that is 0, one line.  Ranks
+ * with output that could not be written end by SIGPIPE, which is not their own
+ * failure. */
 static int judge(const struct run_job *job, char *line, size_t nbytes)
 {
     int error;
@@ -230,7 +231,7 @@ static int judge(const struct run_job *job, char *line, size_t nbytes)
     return RUN_EXIT_FAILED;
 }
 
-/* Run all ranks once; returns the exit status and whether to try again. */
+/* Runs all ranks once.  Returns the exit status and whether to try again. */
 static int run_attempt(struct run_job *job, bool *again)
 {
     char line[640];
@@ -301,12 +302,13 @@ int main(int argc, char **argv)
     if (prepare(&job))
         for (job.attempt = 0; again; job.attempt++)
             status = run_attempt(&job, &again);
-    /* From here on a signal may end us: only a slow reader is waited for. */
+    /* A signal may end this process from here on; it waits only for slow
+     * readers. */
     if (job.signals > 0)
         (void)sigprocmask(SIG_SETMASK, &job.old_mask, NULL);
     run_sink_drain(job.err);
     if (status == 0 && find_loss(&job, &error) != NULL)
-        status = RUN_EXIT_FAILED; /* our own lines are lost */
+        status = RUN_EXIT_FAILED; /* the launcher's own lines are lost */
     run_sink_close(&job.sinks[0]);
     run_sink_close(&job.sinks[1]);
     symc_config_free(job.config);
