@@ -239,8 +239,6 @@ void symc_symm_pull_rows(
 {
     size_t rows = (size_t)copy->shape[0], nbytes, pitch, out_pitch, in_pitch;
 
-    if (copy->shape[1] == 0)
-        return;
     if (moving->enqueue != NULL) {
         moving->enqueue->strided(moving->state, copy);
         return;
