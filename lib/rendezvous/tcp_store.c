@@ -47,13 +47,13 @@ static symmcoll_status_t find_place(
 {
     const char *host = symc_rendezvous_variable("MASTER_ADDR");
     const char *text = symc_rendezvous_variable("MASTER_PORT");
+    int agent = symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL;
     int64_t port = config != NULL ? config->store_port : 0;
     int number = 0;
 
     if (port == 0 && text != NULL &&
-        symc_rendezvous_number_parse(text, UINT16_MAX - 1, &number))
-        port =
-            number + (symc_rendezvous_variable("TORCHELASTIC_RUN_ID") != NULL);
+        symc_rendezvous_number_parse(text, UINT16_MAX - agent, &number))
+        port = number + agent;
     if (host == NULL || port == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: the tcp store: expected in the environment, but not set: %s",

@@ -244,6 +244,29 @@ static int refuse_password(int rank, int size, void *arg)
              strstr(symmcoll_last_error(), "sesame") == NULL);
 }
 
+/* The highest port is one, but an agent that holds it leaves none after it.  No rank
+ * serves there. */
+static int miss_the_highest_port(int rank, int size, void *arg)
+{
+    struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_world *world;
+
+    (void)arg;
+    args.rank = rank + 1;
+    args.world_size = size + 1;
+    args.timeout = 1;
+    setenv("MASTER_PORT", "65535", 1);
+    setenv("SYMMCOLL_STORE_SERVE", "on", 1);
+    if (symmcoll_init(&args, &world) != SYMMCOLL_ERR_TIMEOUT ||
+        strstr(symmcoll_last_error(), ":65535") == NULL) {
+        fprintf(stderr, "# %s\n", symmcoll_last_error());
+        return 1;
+    }
+    setenv("TORCHELASTIC_RUN_ID", "job", 1);
+    return symmcoll_init(&args, &world) != SYMMCOLL_ERR_INVALID ||
+           strstr(symmcoll_last_error(), "MASTER_PORT") == NULL;
+}
+
 static int use_site(int rank, int size, void *arg)
 {
     setenv("SYMMCOLL_STORE_URL", arg, 1);
@@ -329,7 +352,7 @@ int main(void)
     pid_t server;
 
     alarm(600);
-    plan(14);
+    plan(15);
     ranks_environment();
     choose_method();
     ok(all_fine(NULL), "processes join through the store that rank 0 serves");
@@ -368,6 +391,9 @@ int main(void)
     remove_certs(&certs);
     ok(ranks_spawn(1, refuse_password, NULL, statuses) && statuses[0] == 0,
         "a password in store.url is refused, and not repeated");
+    ok(ranks_spawn(1, miss_the_highest_port, NULL, statuses) &&
+            statuses[0] == 0,
+        "MASTER_PORT may be 65535, but not where an agent holds that port");
     if (!has_program("redis-server")) {
         skip(1, "no redis-server");
         return done_testing();
