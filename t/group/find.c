@@ -107,7 +107,13 @@ static int the_worlds_group_is_found(struct symmcoll_group *all, int rank)
     int good = symmcoll_group_find(world, "", everybody, WORLD) == all &&
                symmcoll_group_find(world, "", NULL, 0) == all &&
                symmcoll_group_find(world, tag_of(all), NULL, 0) == all;
+    struct symmcoll_group *found = NULL;
 
+    /* No group is made of such a tag, or of none. */
+    good = good &&
+           made(rank, symmcoll_group_find_or_create(
+                          world, tag_of(all), NULL, 0, WORLD, &found)) &&
+           found == all;
     return good && symmcoll_group_free(further) == SYMMCOLL_OK;
 }
 

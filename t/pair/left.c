@@ -117,6 +117,32 @@ static int released_groups_keep_nothing(struct symmcoll_group *all, int rank)
     return (rank == 1 || symmcoll_group_free(group) == SYMMCOLL_OK) && right;
 }
 
+/* Rank 0 keeps messages of rank 1 when it receives a later one in another group, and
+ * releases theirs. */
+static int kept_ones_go_with_their_group(struct symmcoll_group *all, int rank)
+{
+    struct symmcoll_group *group;
+    int numbers[2] = {0};
+    bool right = symmcoll_group_create(
+                     symmcoll_group_world(all), NULL, &group) == SYMMCOLL_OK;
+
+    for (int i = 0; right && rank == 1 && i < 5; i++)
+        right = is_status(
+            symmcoll_send(group, numbers, 2, SYMMCOLL_INT32, 0, i, NULL, NULL),
+            SYMMCOLL_OK, "");
+    if (rank == 1)
+        right = right && put(all, 0, 9, 1, 1, 0);
+    else
+        right = right && get(all, 1, 9, 1, 1, 0) &&
+                say(count_kept(all, 1) == 5, "kept");
+    if (rank == 1)
+        return symmcoll_group_free(group) == SYMMCOLL_OK && right;
+    return is_status(symmcoll_group_free(group), SYMMCOLL_ERR_MISMATCH,
+               "5 messages were not received: expected none, found the first "
+               "from rank 1 with 2 elements of int32 and tag 0") &&
+           say(count_kept(all, 1) == 0, "dropped") && right;
+}
+
 /* A message that comes before its group is known here is kept. */
 static int groups_to_come_are_kept(struct symmcoll_group *all, int rank)
 {
@@ -186,13 +212,15 @@ int main(void)
             "C41: a peer that has sent nothing did not come"},
     };
 
-    plan((int)LENGTH(points) + 6);
+    plan((int)LENGTH(points) + 8);
     faults_begin();
     for (size_t i = 0; i < LENGTH(points); i++)
         other_tags(&points[i].plan, points[i].sentence);
     faults_end();
     both_run(2, released_groups_keep_nothing,
         "messages to a group that has been released are dropped");
+    both_run(2, kept_ones_go_with_their_group,
+        "those that were kept go with their group, and are named");
     both_run(
         2, groups_to_come_are_kept, "those of a group made after it are kept");
     both_run(2, sizes_have_a_limit,
