@@ -8,6 +8,8 @@
 
 #include "group/group.h"
 
+#include <symmcoll.h>
+
 #include <sched.h>
 #include <unistd.h>
 
