@@ -6,6 +6,7 @@
 #include "../tap.h"
 #include "joining.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -198,6 +199,42 @@ static bool answers_without_descriptors(struct symc_bootstrap_server *server)
     return good;
 }
 
+/* The errno with which the next batch of ranks is not sent; 0: it is. */
+static int refusal;
+
+int __real_symc_bootstrap_message_send(
+    int fd, const void *data, size_t nbytes, const int *fds, int nfds);
+int __wrap_symc_bootstrap_message_send(
+    int fd, const void *data, size_t nbytes, const int *fds, int nfds);
+
+int __wrap_symc_bootstrap_message_send(
+    int fd, const void *data, size_t nbytes, const int *fds, int nfds)
+{
+    const struct symc_bootstrap_answer *answer = data;
+    int error = refusal;
+
+    if (answer->kind != SYMC_BOOTSTRAP_PEERS || error == 0)
+        return __real_symc_bootstrap_message_send(fd, data, nbytes, fds, nfds);
+    refusal = 0;
+    return error;
+}
+
+/* Too much of what is sent has not been received. */
+static bool answers_later(struct symc_bootstrap_server *server, int error)
+{
+    int first = add_rank(server), second = add_rank(server);
+    bool good = tells(first, 0, SYMC_BOOTSTRAP_HELLO) &&
+                tells(second, 1, SYMC_BOOTSTRAP_HELLO);
+
+    refusal = error;
+    good = good && symc_bootstrap_serve(server) == SYMMCOLL_OK &&
+           refusal == 0 && is_answered(server, first, 0) &&
+           is_answered(server, second, 1);
+    close(second);
+    close(first);
+    return good;
+}
+
 /* An abstract name has 107 bytes at most. */
 static bool longest_name_is_the_kernels(void)
 {
@@ -259,6 +296,10 @@ int main(void)
     ok(answers_without_descriptors(server),
         "without descriptors the ranks that wait hear so, and a rendezvous that "
         "is being answered is answered");
+    begin_point(60);
+    ok(answers_later(server, EAGAIN) && answers_later(server, ETOOMANYREFS) &&
+            answers_later(server, ENOBUFS),
+        "ranks that cannot be sent now are sent later");
     ok(longest_name_is_the_kernels(),
         "a name has 107 bytes at most, as the kernel has it");
     symc_bootstrap_close(server);
