@@ -149,6 +149,31 @@ static symmcoll_status_t view(struct symmcoll_store *store)
     return status;
 }
 
+static void ignore(const struct symmcoll_store_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+static symmcoll_status_t watch(struct symmcoll_store *store)
+{
+    struct symmcoll_watch *made = NULL;
+    symmcoll_status_t status =
+        symmcoll_store_watch(store, "a", ignore, NULL, &made);
+
+    symmcoll_watch_free(made);
+    return status;
+}
+
+/* The lowest descriptor that is free. */
+static int find_descriptor(void)
+{
+    int found = dup(STDIN_FILENO);
+
+    close(found);
+    return found;
+}
+
 static bool has_length(
     struct symmcoll_store *store, const char *queue, size_t expected)
 {
@@ -168,17 +193,18 @@ static bool fill(struct symmcoll_store *store)
            symmcoll_store_queue_push(store, "q", "first", 5) == SYMMCOLL_OK;
 }
 
-static bool is_filled(struct symmcoll_store *store)
+static bool is_filled(struct symmcoll_store *store, int descriptor)
 {
-    return holds(store, "a", "one") && holds(store, "n", "1") &&
-           has_length(store, "q", 1) && is_absent(store, "new") &&
-           is_absent(store, "newer");
+    return find_descriptor() == descriptor && holds(store, "a", "one") &&
+           holds(store, "n", "1") && has_length(store, "q", 1) &&
+           is_absent(store, "new") && is_absent(store, "newer");
 }
 
 /* One call more than it has allocations.  Returns how many failed, or -1. */
 static int outlive(struct symmcoll_store *store, call_fn call)
 {
     for (int succeed = 0; succeed < MOST; succeed++) {
+        int descriptor = find_descriptor();
         symmcoll_status_t status;
 
         if (!fill(store))
@@ -189,7 +215,7 @@ static int outlive(struct symmcoll_store *store, call_fn call)
         if (status == SYMMCOLL_OK)
             return succeed;
         if (!failed_with(status, SYMMCOLL_ERR_NO_MEMORY, "memory") ||
-            !is_filled(store)) {
+            !is_filled(store, descriptor)) {
             diag("allocation %d: %s: %s", succeed, symmcoll_status_name(status),
                 symmcoll_last_error());
             return -1;
@@ -207,7 +233,8 @@ static void check_store(struct symmcoll_store *store, const char *kind)
         {add, "add"}, {append, "append"}, {compare_set, "compare_set"},
         {multi_set, "multi_set"}, {multi_get, "multi_get"}, {check, "check"},
         {remove_key, "delete"}, {push, "queue_push"}, {pop, "queue_pop"},
-        {list, "list_keys"}, {clone, "clone"}, {view, "create_prefix"}};
+        {list, "list_keys"}, {clone, "clone"}, {view, "create_prefix"},
+        {watch, "watch"}};
     bool right = true;
     int failed = 0;
 

@@ -14,7 +14,6 @@
 #include <symmcoll.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <string.h>
@@ -62,8 +61,9 @@ symmcoll_status_t __wrap_symc_bootstrap_join(
         return status;
     sem_post(&has_joined);
     sem_wait(&has_left);
-    stays = *(volatile const char *)peers[POOR].view.block >= CHAR_MIN &&
-            fstat(peers[POOR].inbox, &info) == 0 && S_ISSOCK(info.st_mode);
+    /* Memory that is gone ends the process here. */
+    (void)*(volatile const char *)(void *)peers[POOR].view.block;
+    stays = fstat(peers[POOR].inbox, &info) == 0 && S_ISSOCK(info.st_mode);
     return status;
 }
 
