@@ -119,8 +119,11 @@ static inline symmcoll_status_t compare_set_value(void *user, const char *key,
     struct table *table = user;
 
     (void)timeout;
-    return symmcoll_store_compare_set(table->inner, key, expected,
-        expected_nbytes, desired, desired_nbytes, NULL, value, nbytes);
+    return table->status != SYMMCOLL_OK
+               ? table->status
+               : symmcoll_store_compare_set(table->inner, key, expected,
+                     expected_nbytes, desired, desired_nbytes, NULL, value,
+                     nbytes);
 }
 
 static inline symmcoll_status_t add(

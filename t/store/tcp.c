@@ -273,6 +273,7 @@ static void test_passwords(void)
     char place[64];
     const char *path = scratch_path();
     FILE *file = fopen(path, "w");
+    int before, after;
 
     snprintf(place, sizeof place, "redis://127.0.0.1:%d", port);
     args.url = place;
@@ -284,10 +285,15 @@ static void test_passwords(void)
         fclose(file);
     }
     args.password_file = path;
+    before = dup(STDIN_FILENO);
+    close(before);
     ok(symmcoll_store_open_tcp(&args, &store) == SYMMCOLL_OK &&
             set_text(store, "k", "v"),
         "a password is read from a file");
     symmcoll_store_close(store);
+    after = dup(STDIN_FILENO);
+    close(after);
+    ok(after == before, "which is closed again");
     unlink(path);
     ok(failed_with(symmcoll_store_open_tcp(&args, &store), SYMMCOLL_ERR_SYSTEM,
            "password file"),
@@ -384,7 +390,7 @@ int main(void)
     size_t count = 99;
 
     alarm(600);
-    plan(11 + CONTRACT_POINTS + 2 + 19);
+    plan(11 + CONTRACT_POINTS + 2 + 20);
     if (!has_program("redis-server") || !has_program("redis-cli")) {
         skip(11 + CONTRACT_POINTS + 2 + 19, "no redis-server");
         return done_testing();

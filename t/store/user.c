@@ -152,8 +152,12 @@ static void values_alone(void)
         "keys are looked for by check and read by wait_get");
     table.status = SYMMCOLL_ERR_SYSTEM;
     ok(failed_with(symmcoll_store_get(store, "k", &value, &nbytes),
-           SYMMCOLL_ERR_SYSTEM, "the program's check returned SYSTEM"),
-        "an error of check is named");
+           SYMMCOLL_ERR_SYSTEM, "the program's check returned SYSTEM") &&
+            failed_with(symmcoll_store_compare_set(
+                            store, "k", "v", 1, "w", 1, NULL, NULL, NULL),
+                SYMMCOLL_ERR_SYSTEM,
+                "the program's compare_set_value returned SYSTEM"),
+        "an error of check is named, and one of compare_set_value");
     symmcoll_store_close(store);
     functions = by_value(&table);
     functions.append = NULL;
