@@ -105,9 +105,7 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
 
 /* ---- their end ---- */
 
-/* Wait for a bucket, or have the stream wait, until its elements are in it; last_error()
- * is the reason where that fails. */
-static symmcoll_status_t await_bucket(
+symmcoll_status_t symc_await_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -148,7 +146,7 @@ symmcoll_status_t symc_drain_buckets(
      * work. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        symmcoll_status_t status = await_bucket(reducer, bucket);
+        symmcoll_status_t status = symc_await_bucket(reducer, bucket);
 
         if (status != SYMMCOLL_OK)
             symc_keep_failure(reducer, b, status, symmcoll_last_error());
@@ -168,7 +166,7 @@ symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
         char detail[SYMC_DETAIL_MAX];
-        symmcoll_status_t status = await_bucket(reducer, bucket);
+        symmcoll_status_t status = symc_await_bucket(reducer, bucket);
 
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         if (status == SYMMCOLL_OK && bucket->work != NULL)

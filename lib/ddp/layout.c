@@ -5,6 +5,8 @@
  */
 #include "ddp/reducer.h"
 
+#include "base/tensor.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -167,4 +169,68 @@ struct symmcoll_bucket symc_describe_bucket(
         .device_index = reducer->params[0].tensor.device_index,
         .stream = symc_site_stream(reducer->site),
     };
+}
+
+/* Finds the parameter of a hook's bucket (out), and how many elements come before it. */
+static symmcoll_status_t find_member(const char *where,
+    const struct symmcoll_bucket *given, int i, struct symmcoll_bucket *bucket,
+    const struct symc_param **param, size_t *before)
+{
+    const struct symc_ddp_bucket *own;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (given == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a bucket and a tensor, found NULL", where);
+    status = symc_sized_read(&symc_bucket_kind, where, given, bucket);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (bucket->reducer == NULL || bucket->index < 0 ||
+        bucket->index >= bucket->reducer->layout.nbuckets)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the bucket that a reducer calls a hook with, found "
+            "another one",
+            where);
+    own = &bucket->reducer->layout.buckets[bucket->index];
+    if (i < 0 || i >= own->ngrads)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a gradient from 0 to %d, found %d", where,
+            own->ngrads - 1, i);
+    *param = &bucket->reducer->params[own->params[i]];
+    *before = (size_t)((*param)->view - own->buffer) /
+              symmcoll_dtype_size(own->dtype);
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_bucket_grad(
+    const struct symmcoll_bucket *given, int i, struct symmcoll_tensor *grad)
+{
+    const struct symc_param *param = NULL;
+    struct symmcoll_bucket bucket;
+    struct symmcoll_tensor view;
+    size_t before = 0;
+    symmcoll_status_t status =
+        find_member("bucket_grad", given, i, &bucket, &param, &before);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    view = symc_param_view(param);
+    view.data =
+        (char *)bucket.buffer + before * symmcoll_dtype_size(bucket.dtype);
+    view.dtype = bucket.dtype;
+    return symc_sized_write(&symc_tensor_kind, "bucket_grad", &view, grad);
+}
+
+symmcoll_status_t symmcoll_bucket_param(
+    const struct symmcoll_bucket *given, int i, struct symmcoll_tensor *tensor)
+{
+    const struct symc_param *param = NULL;
+    struct symmcoll_bucket bucket;
+    size_t before;
+    symmcoll_status_t status =
+        find_member("bucket_param", given, i, &bucket, &param, &before);
+
+    return status == SYMMCOLL_OK ? symc_sized_write(&symc_tensor_kind,
+                                       "bucket_param", &param->tensor, tensor)
+                                 : status;
 }

@@ -188,3 +188,25 @@ symmcoll_status_t symc_param_unpack(const struct symc_site *site,
     copy_elements(param, (char *)(uintptr_t)in, false);
     return SYMMCOLL_OK;
 }
+
+/* Row-major strides for a shape. */
+static void set_row_major(struct symmcoll_tensor *tensor)
+{
+    int64_t stride = 1;
+
+    for (int d = tensor->ndim - 1; d >= 0; d--) {
+        tensor->strides[d] = stride;
+        stride *= tensor->shape[d] > 0 ? tensor->shape[d] : 1;
+    }
+}
+
+struct symmcoll_tensor symc_param_view(const struct symc_param *param)
+{
+    struct symmcoll_tensor view = param->tensor;
+
+    view.data = param->view;
+    view.dtype = param->grad_dtype;
+    if (!param->dense)
+        set_row_major(&view);
+    return view;
+}

@@ -92,6 +92,9 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected gradient_as_bucket_view or write_back, found "
             "both");
+    if (args->hook_end != NULL && args->hook == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected hook_end with a hook, found it without");
     set_limits(reducer, args, symc_group_config(reducer->group));
     reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
     if (reducer->timing == NULL)
@@ -134,14 +137,11 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     made->size = symmcoll_group_size(group);
     made->views = args.gradient_as_bucket_view != 0;
     made->write_back = args.write_back != 0;
-    made->hook = args.hook;
-    made->hook_arg = args.hook_arg;
-    made->packs = symc_hook_packs(args.hook);
+    symc_hook_use(made, args.hook, args.hook_end, args.hook_arg);
     made->find_unused = args.find_unused != 0;
     made->graph = args.static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
     if (made->find_unused && !args.static_graph)
         made->rebuild = SYMC_REBUILD_DONE;
-    made->factor = args.hook != NULL ? 1.0 : 1.0 / made->size;
     status = prepare(made, params, nparams, &args);
     if (!args.no_init_sync)
         status = symc_synchronise_params(
@@ -175,17 +175,6 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
 
 /* ---- questions ---- */
 
-/* Row-major strides for a shape. */
-static void set_row_major(struct symmcoll_tensor *tensor)
-{
-    int64_t stride = 1;
-
-    for (int d = tensor->ndim - 1; d >= 0; d--) {
-        tensor->strides[d] = stride;
-        stride *= tensor->shape[d] > 0 ? tensor->shape[d] : 1;
-    }
-}
-
 symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int number, struct symmcoll_tensor *grad)
 {
@@ -200,11 +189,7 @@ symmcoll_status_t symmcoll_reducer_grad(
     if (status != SYMMCOLL_OK)
         return status;
     param = symc_number_param(reducer, number);
-    view = param->tensor;
-    view.data = param->view;
-    view.dtype = param->grad_dtype;
-    if (!param->dense)
-        set_row_major(&view);
+    view = symc_param_view(param);
     return symc_sized_write(&symc_tensor_kind, "reducer_grad", &view, grad);
 }
 

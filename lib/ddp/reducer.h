@@ -7,7 +7,7 @@
  * in 16 bits (pack.c), times (times.c), streams (stream.c), gradients in the caller's
  * memory (write_back.c), and in float32 (widen.c), parameters that are not used (used.c), graphs that do not change
  * (static_graph.c), one gradient (ready.c), a backward pass (step.c).  Hooks
- * (hook.c, hook_compress.c) have a part of it.
+ * (hook.c, hook_compress.c, hook_end.c) have a part of it.
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -77,6 +77,7 @@ struct symc_ddp_bucket {
     int pending;                /* gradients not ready in this backward */
     struct symmcoll_work *work; /* in flight, or NULL */
     void *stream;               /* on a device: on which it was started */
+    bool goes_on;               /* hook_end has started another work */
     bool awaited;               /* on a device: the stream waits for the work */
     void *packed; /* its elements in 16 bits; NULL: never so far */
     enum symmcoll_dtype packed_dtype;
@@ -146,7 +147,9 @@ struct symmcoll_reducer {
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
+    symmcoll_bucket_fn hook_end; /* after the hook's work; NULL: none */
     void *hook_arg;
+    bool has_begun;                   /* a backward, ever */
     enum symmcoll_dtype reduce_dtype; /* 0: as the parameters */
     void *wide; /* scratch: a gradient in it; NULL: none is added */
     bool find_unused;
@@ -224,6 +227,9 @@ symmcoll_status_t symc_param_init(struct symc_param *param,
 /* Addresses of its elements on a device are multiples of this. */
 size_t symc_param_align(const struct symc_param *param);
 
+/* The gradient in the bucket. */
+struct symmcoll_tensor symc_param_view(const struct symc_param *param);
+
 /* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 
@@ -273,6 +279,11 @@ symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer);
 symmcoll_status_t symc_synchronise_params(
     const struct symmcoll_reducer *reducer, size_t nbytes,
     symmcoll_status_t own);
+
+/* Compares what the ranks compare before their parameters, once more (own: whether this
+ * one is ready for that).  Collective. */
+symmcoll_status_t symc_compare_options(
+    const struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- layout.c ---- */
 
@@ -434,6 +445,16 @@ symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, bool captured,
     struct symmcoll_work **work);
 
+/* ---- hook_end.c ---- */
+
+/* Has the reducer call a hook, and what comes after it, or none. */
+void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
+    symmcoll_bucket_fn hook_end, void *arg);
+
+/* Calls hook_end, where there is one, for each bucket when its work has ended, until all
+ * have ended; an error is a failure of the backward. */
+void symc_end_hooks(struct symmcoll_reducer *reducer);
+
 /* ---- hook_compress.c ---- */
 
 /* Whether a hook packs buckets. */
@@ -483,6 +504,11 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer);
 
 /* Notice which buckets have ended meanwhile; failures show in finish. */
 void symc_poll_buckets(struct symmcoll_reducer *reducer);
+
+/* Wait for a bucket, or have the stream wait, until its elements are in it; last_error()
+ * is the reason where that fails. */
+symmcoll_status_t symc_await_bucket(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
 
 /* Wait for every bucket that is in flight; returns the first failure, with its
  * detail set.  averages: those of buckets that have been reduced are written where

@@ -71,6 +71,7 @@ symmcoll_status_t symmcoll_reducer_begin(
     symc_graph_begin(reducer);
     for (int b = 0; b < reducer->layout.nbuckets; b++)
         reducer->layout.buckets[b].pending = reducer->layout.buckets[b].ngrads;
+    reducer->has_begun = true;
     reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
     reducer->launched = 0;
     reducer->done = 0;
@@ -135,6 +136,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     }
     (void)symc_used_await(reducer);
     symc_refuse_unplaced(reducer);
+    symc_end_hooks(reducer);
     /* When some bucket failed, those before it still have to end. */
     status = symc_drain_buckets(reducer, reducer->write_back);
     if (status == SYMMCOLL_OK && reducer->used != NULL)

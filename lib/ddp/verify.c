@@ -18,13 +18,14 @@ enum option {
     OPTION_FIND_UNUSED,
     OPTION_STATIC_GRAPH,
     OPTION_REDUCE_DTYPE,
+    OPTION_HOOK_END,
     OPTION_FIRST_BUCKET_CAP,
     OPTION_BUCKET_CAP,
     OPTIONS
 };
 
 static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
-    "reduce_dtype", "first_bucket_cap", "bucket_cap"};
+    "reduce_dtype", "hook_end", "first_bucket_cap", "bucket_cap"};
 
 /* What the ranks exchange first. */
 struct summary {
@@ -96,6 +97,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
             [OPTION_FIND_UNUSED] = reducer->find_unused,
             [OPTION_STATIC_GRAPH] = reducer->graph != SYMC_GRAPH_DYNAMIC,
             [OPTION_REDUCE_DTYPE] = reducer->reduce_dtype,
+            [OPTION_HOOK_END] = reducer->hook_end != NULL,
             [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
             [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
         }};
@@ -351,6 +353,23 @@ static symmcoll_status_t compare_and_copy(
     if (status == SYMMCOLL_OK)
         status = compare_records(reducer, exchange->wanted, exchange->all);
     return status == SYMMCOLL_OK ? broadcast_params(reducer, exchange) : status;
+}
+
+symmcoll_status_t symc_compare_options(
+    const struct symmcoll_reducer *reducer, symmcoll_status_t own)
+{
+    struct summary *all = NULL;
+    symmcoll_status_t status;
+
+    if (own == SYMMCOLL_OK) {
+        all = symc_alloc((size_t)reducer->size, sizeof(*all));
+        own = all != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    }
+    status = symc_share_failure(reducer, own);
+    if (own == SYMMCOLL_OK && status == SYMMCOLL_OK)
+        status = compare_summaries(reducer, all);
+    free(all);
+    return status;
 }
 
 symmcoll_status_t symc_synchronise_params(

@@ -39,11 +39,12 @@ struct symmcoll_bucket {
     struct symmcoll_reducer
         *reducer; /* whose it is, where its hook is called, for
                                          hooks of the library; else NULL */
+    int round;    /* of hook_end: how many of its calls came before */
 };
 #define SYMMCOLL_BUCKET_INIT                                              \
     {                                                                     \
         sizeof(struct symmcoll_bucket), 0, 0, NULL, 0, SYMMCOLL_UINT8, 0, \
-            NULL, SYMMCOLL_HOST, 0, NULL, NULL                            \
+            NULL, SYMMCOLL_HOST, 0, NULL, NULL, 0                         \
     }
 
 /*
@@ -57,6 +58,17 @@ struct symmcoll_bucket {
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
+
+/* The gradient, and the parameter, of a member of a hook's bucket, 0 to ngrads - 1: a
+ * tensor (out) that begins as SYMMCOLL_TENSOR_INIT.  The gradient is part of
+ * bucket->buffer, of its type.
+ * Errors: INVALID (a NULL; not the bucket of a hook's call; a number out of range). */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_bucket_grad(
+    const struct symmcoll_bucket *bucket, int i, struct symmcoll_tensor *grad);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_bucket_param(
+    const struct symmcoll_bucket *bucket, int i, struct symmcoll_tensor *param);
 
 struct symmcoll_reducer_args {
     size_t size;             /* sizeof(struct symmcoll_reducer_args) */
@@ -83,11 +95,16 @@ struct symmcoll_reducer_args {
         reduce_dtype; /* SYMMCOLL_FLOAT32: gradients of float16 and bfloat16
                            parameters are added, reduced and averaged in it;
                            0: in their type */
+    symmcoll_bucket_fn
+        hook_end; /* called by finish with hook_arg for each bucket whose
+                           work has ended, in their order, again when the work
+                           that it starts has ended, until it starts none;
+                           NULL: nothing is */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0, SYMMCOLL_UINT8                                         \
+            NULL, 0, 0, SYMMCOLL_UINT8, NULL                                   \
     }
 
 /*
@@ -117,6 +134,20 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *args,
     struct symmcoll_reducer **reducer);
+
+/*
+ * Have a reducer that was made without a hook call one, before its first pass.
+ * Collective: all ranks do, or MISMATCH and the reducer is as before.
+ *
+ * hook_end  as of struct symmcoll_reducer_args; may be NULL
+ * arg       of both; borrowed
+ *
+ * Errors: INVALID (a NULL; it has one; a pass has begun), of any rank, on all; MISMATCH.
+ * Source: torch.nn.parallel.DistributedDataParallel.register_comm_hook.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
+    symmcoll_bucket_fn hook, symmcoll_bucket_fn hook_end, void *arg);
 
 /* Release a reducer; NULL is fine.  Not collective; waits for buckets in
  * flight.  On a device memory is released in the order of the stream that was the

@@ -30,6 +30,8 @@ int main(void)
         "D64 D66 D68: so have the hooks that compress");
     on_both(2, reducer_wrapped_hooks,
         "D67: so have hooks in 16 bits, with averages that are written back");
+    on_both(2, reducer_hook_end,
+        "D62: so have works that are started after a hook's");
     on_both(2, reducer_own_hook,
         "D60 D61: a hook has the bucket's device and stream");
     on_both(

@@ -190,6 +190,26 @@ int reducer_wrapped_hooks(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
+/* Averages what are averages already. */
+static symmcoll_status_t average_again(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    *work = NULL;
+    return bucket->round < 2
+               ? symmcoll_hook_all_reduce(group, bucket, arg, work)
+               : SYMMCOLL_OK;
+}
+
+int reducer_hook_end(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = make_args();
+
+    args.hook = symmcoll_hook_all_reduce;
+    args.hook_end = average_again;
+    return run_modes(group, rank, &args);
+}
+
 /* One bits in all elements of a bucket, and no communication. */
 static symmcoll_status_t put_ones(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,

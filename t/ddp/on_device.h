@@ -22,6 +22,8 @@ int reducer_static_graph(struct symmcoll_group *group, int rank);
 /* Buckets of float32 in 16 bits. */
 int reducer_compress_hooks(struct symmcoll_group *group, int rank);
 int reducer_wrapped_hooks(struct symmcoll_group *group, int rank);
+/* A second reduction after the hook's. */
+int reducer_hook_end(struct symmcoll_group *group, int rank);
 /* A hook that writes on the bucket's stream, and does not communicate. */
 int reducer_own_hook(struct symmcoll_group *group, int rank);
 /* Another stream for each call, the default one, too, which threads that share a

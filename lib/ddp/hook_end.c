@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of hooks: finish calls the program's function for each bucket whose work has
+ * ended, which may start another one.  That is done round by round, in the order of
+ * buckets, so that all ranks start the same works in the same order.
+ */
+#include "ddp/reducer.h"
+
+#include "base/cancel.h"
+
+#include <symmcoll/work.h>
+
+/* Calls the function for a bucket of which all that has been started has ended. */
+static symmcoll_status_t call_end(
+    struct symmcoll_reducer *reducer, int index, int round)
+{
+    struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
+    struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
+    struct symmcoll_work *work = NULL;
+    symmcoll_status_t status;
+    int cancel;
+
+    seen.reducer = reducer;
+    seen.round = round;
+    bucket->stream = symc_site_stream(reducer->site);
+    cancel = symc_cancel_disable();
+    status = reducer->hook_end(reducer->group, &seen, reducer->hook_arg, &work);
+    symc_cancel_restore(cancel);
+    if (work != NULL) {
+        symmcoll_work_free(bucket->work);
+        bucket->work = work;
+        bucket->awaited = false;
+    }
+    bucket->goes_on = work != NULL;
+    return status;
+}
+
+/* Ends a round; whether a bucket goes on (out). */
+static symmcoll_status_t run_round(
+    struct symmcoll_reducer *reducer, int round, bool *goes_on)
+{
+    *goes_on = false;
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
+        struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        symmcoll_status_t status;
+
+        if (round > 0 && !bucket->goes_on)
+            continue;
+        status = symc_await_bucket(reducer, bucket);
+        if (status == SYMMCOLL_OK)
+            status = call_end(reducer, b, round);
+        if (status != SYMMCOLL_OK)
+            return symc_keep_failure(reducer, b, status, symmcoll_last_error());
+        *goes_on = *goes_on || bucket->goes_on;
+    }
+    return SYMMCOLL_OK;
+}
+
+void symc_end_hooks(struct symmcoll_reducer *reducer)
+{
+    bool goes_on = reducer->hook_end != NULL;
+
+    for (int round = 0; goes_on && reducer->failure == SYMMCOLL_OK; round++) {
+        if (run_round(reducer, round, &goes_on) != SYMMCOLL_OK)
+            return;
+        /* What follows is communication, too. */
+        reducer->done_ns = symc_now_ns();
+    }
+}
+
+/* ---- which hook ---- */
+
+void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
+    symmcoll_bucket_fn hook_end, void *arg)
+{
+    reducer->hook = hook;
+    reducer->hook_end = hook_end;
+    reducer->hook_arg = arg;
+    reducer->packs = symc_hook_packs(hook);
+    reducer->factor = hook != NULL ? 1.0 : 1.0 / reducer->size;
+}
+
+symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
+    symmcoll_bucket_fn hook, symmcoll_bucket_fn hook_end, void *arg)
+{
+    symmcoll_status_t own = SYMMCOLL_OK, status;
+
+    if (reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a reducer, found NULL");
+    if (hook == NULL)
+        own = symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a hook, found NULL");
+    else if (reducer->hook != NULL)
+        own = symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a reducer without a hook, found it has "
+            "one");
+    else if (reducer->has_begun)
+        own = symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a reducer before its first backward, "
+            "found it has begun one");
+    if (own == SYMMCOLL_OK)
+        symc_hook_use(reducer, hook, hook_end, arg);
+    status = symc_compare_options(reducer, own);
+    if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
+        symc_hook_use(reducer, NULL, NULL, NULL);
+    return status;
+}
