@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How much memory of malloc() this process has.
- */
+/* Counts the bytes that malloc() has allocated in this process. */
 #ifndef T_ALLOCATED_H
 #define T_ALLOCATED_H
 
@@ -13,8 +11,8 @@
 size_t __sanitizer_get_current_allocated_bytes(void); /* its header may lack */
 #endif
 
-/* A sanitizer has an allocator of its own, and two threads may not call the C
- * library's mallinfo2() at once. */
+/* Returns the bytes allocated. A sanitizer has its own allocator, and
+ * mallinfo2() of the C library must not be called by two threads at once. */
 static inline size_t count_allocated(void)
 {
 #if SANITIZED

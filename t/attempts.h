@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of what is there after a short time, on a machine that does other work
- * too: all ranks but the late one have to come before a timeout, a server before
- * a deadline.  Where this machine held up one of them for longer, that says
- * nothing of the library, so the test is made again with a longer time.
+ * Repeats a test that depends on real time: for example, all ranks except the
+ * late one must arrive before a timeout, or a server must answer before a
+ * deadline. On a busy machine any of them may be delayed, which is no fault of
+ * the library, so a test that fails is repeated with a longer time.
  */
 #ifndef T_ATTEMPTS_H
 #define T_ATTEMPTS_H
@@ -15,10 +15,10 @@
 #define ATTEMPTS 3
 #define ATTEMPTS_FACTOR 6 /* by which the time of the next one is longer */
 
-/* What holds where all come within so many seconds. */
+/* A test that passes if all ranks arrive within the given seconds. */
 typedef bool (*attempt_fn)(double seconds, void *arg);
 
-/* Whether it holds with this time, or a longer one. */
+/* Returns whether the attempt succeeds with this time, or with a longer one. */
 static inline bool attempts_hold(attempt_fn attempt, double seconds, void *arg)
 {
     for (int i = 0; i < ATTEMPTS; i++, seconds *= ATTEMPTS_FACTOR) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Modes of floating-point arithmetic in which programs may call the library.
- */
+/* Floating-point modes in which programs may call the library. */
 #ifndef T_FLOATING_H
 #define T_FLOATING_H
 
@@ -29,7 +27,7 @@ static const uint64_t floating_modes[] = {SYMC_FLOATING_DEFAULT};
 
 #define FLOATING_MODES (sizeof(floating_modes) / sizeof(floating_modes[0]))
 
-/* Whether this thread's is that mode, whatever has been computed. */
+/* Returns whether this thread is in that mode. Exception flags are ignored. */
 static inline int floating_is(uint64_t mode)
 {
     return ((symc_floating_get() ^ mode) & ~SYMC_FLOATING_FLAGS) == 0;

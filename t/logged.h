@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a process says on its standard error while a test does something.
- */
+/* Captures the standard error of this process while a test runs. */
 #ifndef T_LOGGED_H
 #define T_LOGGED_H
 
@@ -11,7 +9,7 @@
 
 struct logged {
     FILE *file;
-    int saved; /* the standard error meanwhile */
+    int saved; /* the standard error while it is redirected */
 };
 
 static inline void logged_begin(struct logged *logged)

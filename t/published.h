@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether ranks are in an operation: of processes as of threads it is seen by
- * the header line that each publishes when it has begun.
+ * Returns whether ranks are inside an operation. Ranks that are processes and
+ * ranks that are threads both publish a header line when an operation begins.
  */
 #ifndef T_PUBLISHED_H
 #define T_PUBLISHED_H

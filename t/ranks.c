@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making ranks, and waiting for them with a deadline.  A child is killed by the
- * kernel when the test program dies, so nothing is left behind.
+ * Creates ranks and waits for them with a deadline. The kernel kills the
+ * children when the test program dies, so no process remains.
  */
 #include "ranks.h"
 
@@ -24,7 +24,8 @@
 #define TIMEOUT_DEFAULT (SANITIZED ? 480 : 120)
 #define MAX_RANKS 1024
 
-/* What a launcher leaves, and what would mislead a rank of a test. */
+/* Environment variables of launchers, which would mislead the ranks of a
+ * test. */
 static const char *const launcher_variables[] = {"RANK", "WORLD_SIZE",
     "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "SYMMCOLL_HUB",
     "SYMMCOLL_JOB", "SYMMCOLL_ATTEMPT", "TORCHELASTIC_RUN_ID",
@@ -269,7 +270,7 @@ static int run_threads(
         if (pthread_create(
                 &ranks[made].thread, NULL, thread_main, &ranks[made]) != 0) {
             diag("thread %d of %d cannot be made", made, job->nthreads);
-            _exit(1); /* the others would wait in vain */
+            _exit(1); /* the others would wait forever */
         }
     }
     for (int i = 0; i < made; i++) {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks for tests.  Each call makes new processes, so that a crash, a hang or a
- * leak in one point cannot spoil the next; the test program itself stays
- * single-threaded and alone prints points.  Bodies run with standard output
- * joined to standard error.
+ * Runs test bodies on several ranks. Each call creates new processes, so that
+ * a crash, a hang or a leak in one point cannot affect the next; the test
+ * program itself stays single-threaded, and only it prints points. Standard
+ * output of the bodies is redirected to standard error.
  *
- * A call that lasts longer than 120 seconds, or 480 under a sanitizer, is killed
- * with all its ranks and has failed; RANKS_TIMEOUT overrides.
+ * A call that lasts longer than 120 seconds, or 480 under a sanitizer, fails:
+ * all its ranks are killed. RANKS_TIMEOUT overrides the limit.
  */
 #ifndef T_RANKS_H
 #define T_RANKS_H
 
 struct symmcoll_group;
 
-/* What a rank does, in the group of all ranks; non-zero is success. */
+/* The body of a rank, called with the group of all ranks. Non-zero: success. */
 typedef int (*rank_fn)(struct symmcoll_group *group, int rank);
 
 /*
@@ -22,25 +22,27 @@ typedef int (*rank_fn)(struct symmcoll_group *group, int rank);
  */
 int ranks_run(int n, rank_fn body);
 
-/* The same on n threads of one new process, which join through a hash store. */
+/* Runs body as ranks_run() does, on n threads of one new process, which join
+ * through a hash store. */
 int threads_run(int n, rank_fn body);
 
-/* What is checked without ranks; non-zero is success. */
+/* A check without ranks. Non-zero: success. */
 typedef int (*check_fn)(void);
 
-/* Run a check in a process of its own, which may make worlds by itself. */
+/* Runs a check in a new process; the check may create worlds itself. */
 int process_run(check_fn check);
 
-/* What a bare rank does, without symmcoll_init(); returns the exit status. */
+/* The body of a rank that does not call symmcoll_init(). Returns the exit
+ * status. */
 typedef int (*raw_rank_fn)(int rank, int size, void *arg);
 
 /*
- * Fork n processes that find RANK, WORLD_SIZE and the rest in the environment
- * and run body; wait for all.
+ * Forks n processes with RANK, WORLD_SIZE and the rest in the environment,
+ * runs body in each and waits for all of them.
  *
- * statuses  out, n of them as of waitpid(); NULL where nobody asks
+ *   statuses  out: n exit statuses as waitpid() returns them; may be NULL
  *
- * False when they had to be killed, or could not be made.
+ * Returns false if the processes had to be killed or could not be created.
  */
 int ranks_spawn(int n, raw_rank_fn body, void *arg, int *statuses);
 

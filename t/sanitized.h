@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether this program is built with AddressSanitizer or ThreadSanitizer, which
- * make it slower and keep memory, mappings and address space for themselves.
+ * Defines whether this program is built with AddressSanitizer or
+ * ThreadSanitizer. Both make a program slower and reserve memory, mappings and
+ * address space for themselves.
  */
 #ifndef T_SANITIZED_H
 #define T_SANITIZED_H
@@ -30,14 +31,16 @@
 #endif
 
 /*
- * It sees each process alone: more of them show it nothing that two do not, and as
- * threads the same ranks show it all that they do to each other.
+ * ThreadSanitizer checks each process alone, so more than two processes add
+ * nothing. Ranks that are threads of one process are checked against each
+ * other.
  */
 #define CHECKED_PROCESSES 2
-/* Of these three have all that more have: neighbours, and one that is none. */
+/* Three ranks suffice: two of them are adjacent ranks and two are not. */
 #define MOST_THREADS(most) (THREADS_CHECKED ? 3 : (most))
 
-/* Around what nobody can free. */
+/* Brackets allocations that cannot be freed, so that they are not reported as
+ * leaks. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #else

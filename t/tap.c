@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The writer of test points.  Points go to standard output, which is flushed
- * after each so that a crash loses none; diagnostics go to standard error.
+ * Prints test points. Points go to standard output, which is flushed after
+ * each so that a crash loses none; diagnostics go to standard error.
  */
 #include "tap.h"
 

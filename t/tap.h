@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Test points in the Test Anything Protocol.  One process prints them, from one
- * thread; ranks report to it through ranks.h.
+ * Test points in the Test Anything Protocol. One thread of one process prints
+ * them; ranks report to that process through ranks.h.
  */
 #ifndef T_TAP_H
 #define T_TAP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device of the fake driver, for tests that use it directly. */
+/* A device of the fake driver, for tests that call the driver directly. */
 #ifndef T_CUDA_DEVICE_H
 #define T_CUDA_DEVICE_H
 
@@ -7,7 +7,8 @@
 #include "t/segment/child.h"
 #include "t/tap.h"
 
-/* Whether a call returned what it should. */
+/* Checks that a driver call returned the expected result, and prints both if
+ * not. */
 static inline int returned(CUresult result, CUresult expected)
 {
     const char *found = NULL, *wanted = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective on device memory has the bits that it has in host memory: of
- * all element types and reductions, in place and not, of all sizes, and captured
- * in a graph that is started three times.  What ranks do for that; each is a
- * rank_fn of its own device.
+ * Checks that every collective on device memory has the same bits as in host
+ * memory: for all element types, reductions and sizes, in place and out of
+ * place, and captured in a graph that is launched three times. Each function
+ * is a rank_fn; each rank has its own device.
  */
 #ifndef T_CUDA_EVERY_H
 #define T_CUDA_EVERY_H

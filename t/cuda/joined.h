@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of a rank's device, and the same joined in a group, by the interface of
- * backends: what tests of it share.
+ * Memory of a rank's device, and memory joined by all ranks of a group, both
+ * through the backend interface: helpers that several tests share.
  */
 #ifndef T_CUDA_JOINED_H
 #define T_CUDA_JOINED_H
@@ -15,7 +15,7 @@ int joined_open(struct symmcoll_group *group, int rank);
 
 const struct symc_backend *joined_backend(struct symmcoll_group *group);
 
-/* What a rank asks of it, on a device. */
+/* Returns a rank's request for joined memory on a device. */
 struct symc_memory_request joined_request(
     struct symmcoll_group *group, int device, size_t nbytes);
 
@@ -26,8 +26,9 @@ void *joined_alloc(
 symmcoll_status_t joined_join(
     struct symmcoll_group *group, void *memory, struct symc_joined **joined);
 
-/* Each member writes numbers of its own where it has allocated its part, and finds
- * those of the others in theirs, by every address; first zeros, if it is new. */
+/* Checks that all members share the joined memory: each member writes its own
+ * numbers to the part it allocated, and reads those of the others from theirs
+ * through every address. New memory (is_new) must be zero first. */
 int joined_is_common(struct symmcoll_group *group, int rank,
     const struct symc_joined *joined, bool is_new);
 

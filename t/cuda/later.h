@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stream that stands still until another thread lets it go on, so that a call
- * meanwhile either waits for what is enqueued there, or does not.
+ * A stream that is blocked until another thread releases it, which shows
+ * whether a call waits for the work enqueued on the stream.
  */
 #ifndef T_CUDA_LATER_H
 #define T_CUDA_LATER_H
@@ -37,7 +37,8 @@ static inline void later_resume(struct later *later, CUstream stream)
     pthread_create(&later->thread, NULL, later_run, later);
 }
 
-/* After it: whether the stream had gone on by then. */
+/* Ends the test of a blocked stream. Returns whether the stream was released
+ * before the call returned. */
 static inline bool later_end(struct later *later)
 {
     bool resumed = atomic_load(&later->resumed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake driver for programs that are not linked with it: loaded when the test
- * says so.
+ * The fake driver for programs that are not linked with it: loaded when the
+ * test requests it.
  */
 #ifndef T_CUDA_LOADED_H
 #define T_CUDA_LOADED_H
@@ -28,7 +28,8 @@ static inline void *load_built(const char *name)
     return library;
 }
 
-/* What a test calls of the fake driver beside the library's own table. */
+/* Functions of the fake driver that tests call in addition to the library's
+ * own table. */
 struct loaded {
     void *library;
     bool (*configure)(const char *settings);

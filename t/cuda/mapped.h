@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that a program has mapped: pages of a device of the fake driver, as large as
- * its granularity is there, and rounded up to that of any other device.
+ * Memory mapped by a program: pages of a fake driver's device, of the
+ * granularity of that device, with sizes rounded up to that of any other
+ * device.
  */
 #ifndef T_CUDA_MAPPED_H
 #define T_CUDA_MAPPED_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of the backend of device memory share: ranks whose devices are
- * those of the fake driver, whose kernels the engine runs on the host; memory and
- * streams of a rank's device; and collectives by kind, so that one is made in
- * memory of a device and in that of the host, which has to have the same bits.
+ * Helpers for tests of the device memory backend: ranks on devices of the fake
+ * driver, with kernels run on the host by the engine; memory and streams of a
+ * rank's device; and collectives by kind, which run in device memory and in
+ * host memory and must have the same bits in both.
  */
 #ifndef T_CUDA_MEMBERS_H
 #define T_CUDA_MEMBERS_H
@@ -39,10 +39,11 @@ void on_both(int n, rank_fn body, const char *what);
 int device_use(int device);
 
 /*
- * What is not given back to the driver but used again, as words in the environment,
- * with commas between: "memory" that was freed, "streams" that have ended; and
- * "copies": those to and from memory are on one stream, not on the default stream of
- * each thread.  0, or nothing: none of them.
+ * The environment variable that lists, separated by commas, the resources that
+ * are reused instead of being returned to the driver: "memory" that was freed
+ * and "streams" that have ended. The word "copies" puts copies to and from
+ * memory on one stream, instead of the default stream of each thread. "0" or
+ * an empty value: none of them.
  */
 #define DEVICE_KEEPS "T_DEVICE_KEEPS"
 
@@ -66,18 +67,19 @@ struct collective {
     size_t count;
     int root;
     bool in_place;
-    bool listed; /* parts, or several buffers, in reverse order: each in one of
-                    its own */
-    int several; /* buffers of a coalesced kind, whose count is that of all; 0: it
-                    is none */
+    bool listed; /* parts, or several buffers, in reverse order: each in its
+                  * own allocation */
+    int several; /* number of buffers of a coalesced kind, which share its
+                  * count; 0: not coalesced */
     bool region; /* these are called one by one in a region */
     bool unlike; /* parts of a list have up to `count` elements, some none */
 };
 
 #define SEVERAL_MOST 9
 
-/* Call it on buffers of so many parts as the kind has, those of a list one after
- * another.  Lists are read in the call alone if it has no work. */
+/* Calls the collective on buffers with the number of parts that its kind has;
+ * the buffers of a list are contiguous. Without a work, lists are read only
+ * during the call. */
 symmcoll_status_t collective_call(struct symmcoll_group *group,
     const struct collective *one, void *out, const void *in,
     const struct symmcoll_call *call, struct symmcoll_work **work);
@@ -86,7 +88,7 @@ symmcoll_status_t collective_call(struct symmcoll_group *group,
 size_t collective_in_nbytes(const struct collective *one, int size);
 size_t collective_out_nbytes(const struct collective *one, int size);
 
-/* Whether a rank has an input, and an output. */
+/* Returns whether a rank has an input (sends) or an output (receives). */
 bool collective_sends(const struct collective *one, int rank);
 bool collective_receives(const struct collective *one, int rank);
 

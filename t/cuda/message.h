@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of device memory, with guards beside them, and what holds of them on every
- * device.
+ * Messages in device memory with guards beside them, and properties that hold
+ * on every device.
  */
 #ifndef T_CUDA_MESSAGE_H
 #define T_CUDA_MESSAGE_H
@@ -23,7 +23,7 @@ void message_end(struct message *message);
 
 /* Bytes that differ for each seed. */
 void message_fill(const struct message *message, size_t nbytes, int seed);
-/* Whether it has those, and no guard has changed. */
+/* Checks that the message holds those bytes and that no guard has changed. */
 int message_is(const struct message *message, size_t nbytes, int seed);
 
 /* Bytes of it, on its stream. */
@@ -38,18 +38,19 @@ symmcoll_status_t message_send(struct symmcoll_group *group,
 symmcoll_status_t message_recv(struct symmcoll_group *group,
     const struct message *message, size_t nbytes, int peer, int64_t tag);
 
-/* Whether it is OK; else it says what is not. */
+/* Returns whether the status is OK, and prints it if not. */
 int message_fine(symmcoll_status_t status);
 
 /* ---- bodies of ranks ---- */
 
-/* Of all sizes, there and back. */
+/* Sends messages of all sizes to a peer and back. */
 int message_has_its_bytes(struct symmcoll_group *group, int rank);
-/* Of two ranks: works, in the other order of tags. */
+/* Runs on two ranks: starts sends in order of their tags, and receives in
+ * reverse. */
 int message_goes_both_ways(struct symmcoll_group *group, int rank);
 int message_goes_to_all(struct symmcoll_group *group, int rank);
 int message_comes_from_any(struct symmcoll_group *group, int rank);
-/* Of two ranks. */
+/* Runs on two ranks: a message is ordered on the stream of its call. */
 int message_follows_its_stream(struct symmcoll_group *group, int rank);
 /* A batch. */
 int message_goes_round(struct symmcoll_group *group, int rank);

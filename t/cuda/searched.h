@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose operations on devices are searched for NaN: a group of all, and numbers
- * of a rank's device that it sends.
+ * Ranks with operations on devices that are searched for NaN: a group of all,
+ * and numbers in memory of a rank's device that it sends.
  */
 #ifndef T_CUDA_SEARCHED_H
 #define T_CUDA_SEARCHED_H
@@ -31,10 +31,11 @@ symmcoll_status_t searched_sum(struct searched *it);
 /* ---- errors.nan_check=error, of two ranks ---- */
 
 int searched_fails_its_group(struct symmcoll_group *all, int rank);
-/* That of a list, and that of several buffers. */
+/* Check that the report names the part of a list, and the buffer of several. */
 int searched_names_the_part(struct symmcoll_group *all, int rank);
 int searched_names_the_buffer(struct symmcoll_group *all, int rank);
-/* Neither what receives, nor bits of integers, nor what a rank does not send. */
+/* Checks that output buffers, integers and parts that a rank does not send are
+ * not searched. */
 int searched_is_what_is_sent(struct symmcoll_group *all, int rank);
 
 #endif

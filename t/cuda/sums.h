@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums in place on a rank's device, of ranks that come to a bad end. */
+/* Sums in place in memory of a rank's device, for ranks that fail. */
 #ifndef T_CUDA_SUMS_H
 #define T_CUDA_SUMS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges in which each rank has parts of its own sizes for the others, in memory
- * of a device and of the host, which has to have the same bits.
+ * Exchanges with parts of different sizes for each pair of ranks, in device
+ * memory and in host memory, which must have the same bits.
  */
 #ifndef T_CUDA_UNLIKE_H
 #define T_CUDA_UNLIKE_H
@@ -10,7 +10,7 @@
 
 #define UNLIKE_RANKS 8
 
-/* Who has how much for whom. */
+/* How much each rank sends to each other rank. */
 enum unlike_shape {
     UNLIKE_MIXED, /* up to the most, some none */
     UNLIKE_ONE,   /* the first rank has the most for the last, all others one */
@@ -19,7 +19,7 @@ enum unlike_shape {
     UNLIKE_SHAPES
 };
 
-/* How it is called. */
+/* The form of the call. */
 enum unlike_form {
     UNLIKE_BUFFER,
     UNLIKE_WORK,
@@ -50,7 +50,8 @@ symmcoll_status_t unlike_call(struct symmcoll_group *group,
 int unlike_same_as_host(
     struct symmcoll_group *group, int rank, const struct unlike *one);
 
-/* All shapes and forms, of all sizes of every_counts, by a rank of its own device. */
+/* Runs all shapes and forms with all sizes of every_counts. Each rank has its
+ * own device. */
 int every_unlike(struct symmcoll_group *group, int rank);
 
 /* Captured in a graph that is started three times with other data. */

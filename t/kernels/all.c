@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All checks of kernels. */
+/* The list of all kernel checks. */
 #include "t/kernels/checks.h"
 
 #include <stddef.h>

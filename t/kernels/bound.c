@@ -27,8 +27,8 @@ static double number_of(int32_t count, enum symmcoll_dtype dtype)
                                      : (double)symc_bfloat16_to_float(bits);
 }
 
-/* Whether what is rounded to an element of 16 bits lies in a range: nothing does
- * from its neighbours on. */
+/* Returns whether a value between low and high may be rounded to this element
+ * of 16 bits. Values beyond its neighbours never are. */
 static bool is_rounded_from(
     uint16_t bits, enum symmcoll_dtype dtype, double low, double high)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks of kernels on the host, beside their references: each draws what it
- * runs, so many times, and returns whether all was right, with a line in the log
- * for what was not.
+ * Checks of kernels on the host against their references. Each draws and runs
+ * the given number of cases, and returns whether all results were right; it
+ * logs a line for each that was not.
  */
 #ifndef T_KERNELS_CHECKS_H
 #define T_KERNELS_CHECKS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kernels/device.h for the engine of the tests.  What a kernel would be wrong
- * without is a place that a test can take out.
+ * Implements kernels/device.h on the engine of the tests. Each operation
+ * without which a kernel would be wrong is a place that a test can remove.
  */
 #ifndef T_KERNELS_DEVICE_HOST_H
 #define T_KERNELS_DEVICE_HOST_H
@@ -97,7 +97,8 @@ DEVICE void host_store_release(
 #define store_release(word, value) \
     host_store_release(ENGINE_PLACE("release", true), word, value)
 
-/* ThreadSanitizer knows no fences: each store has the order instead. */
+/* ThreadSanitizer does not model fences, so each store carries the order
+ * instead. */
 #define fence_release() (!engine_is_out(ENGINE_PLACE("release fence", true)))
 
 DEVICE void store_fenced(uint32_t *word, uint32_t value, bool fenced)

@@ -29,8 +29,8 @@ struct block {
     uint32_t index;
     struct thread *threads;
     uint32_t waiting, ended;
-    /* Of the barrier that is waited at, and the one before: a thread may be one
-     * ahead of another, no more. */
+    /* The current barrier and the one before it: a thread is at most one
+     * barrier ahead of another. */
     bool any[2];
     char synchronised[2]; /* addresses for ThreadSanitizer */
     struct {
@@ -203,7 +203,7 @@ static void end_launch(struct stream *stream)
     stream->next++;
 }
 
-/* Whether it has ended. */
+/* Advances a stream. Returns whether it has ended. */
 NOT_CHECKED static bool run_stream(struct run *run, struct stream *stream)
 {
     if (stream->launch == NULL && stream->next == stream->is->n)
@@ -220,14 +220,14 @@ NOT_CHECKED static bool run_stream(struct run *run, struct stream *stream)
         end_launch(stream);
         run->advanced = true;
     }
-    /* So that some ranks are far ahead of others now and then. */
+    /* Delays a rank now and then, so that others run far ahead. */
     if (draw(run) % 16 == 0)
         stream->asleep = draw(run) % 64;
     return false;
 }
 
-/* What all fibers wait for may be done by another thread of the host, or another
- * process, which may need this processor. */
+/* Yields or sleeps when all fibers wait: the event may depend on another host
+ * thread or process, which may need this processor. */
 NOT_CHECKED static void wait_for_others(struct run *run)
 {
     const struct timespec pause = {.tv_nsec = SLEEP_NS};

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs kernels on the host.  The threads of all blocks of all launches are
- * fibers of the thread that calls engine_run(), which changes from one to another
- * at barriers, in loops that wait, and at loads and stores that are drawn; so
- * the order is the same for the same seed.  Under ThreadSanitizer each fiber is a
- * thread of its own, ordered by barriers and by the memory orders of signals
- * alone: what a kernel does not order is a data race, in any order of fibers.
+ * Runs kernels on the host. The threads of all blocks of all launches are
+ * fibers of the thread that calls engine_run(), which switches between them at
+ * barriers, in loops that wait, and at randomly drawn loads and stores; the
+ * order is the same for the same seed.
  *
- * A kernel is written for this with kernels/device.h.
+ * Under ThreadSanitizer each fiber is a separate thread, ordered only by
+ * barriers and by the memory orders of signals: any order that a kernel fails
+ * to establish is a data race, whatever the order of fibers.
+ *
+ * Kernels reach the engine through kernels/device.h.
  */
 #ifndef T_KERNELS_ENGINE_H
 #define T_KERNELS_ENGINE_H
@@ -36,15 +38,17 @@ struct engine_stream {
  * others have ended. */
 void engine_run(const struct engine_stream *streams, int n, uint64_t seed);
 
-/* What engine_clock_ns() returns: the time, or (counted) a microsecond for each
- * turn of all fibers, so that a deadline does not depend on the machine. */
+/* Selects the clock of engine_clock_ns(): real time, or (counted) one
+ * microsecond for each turn of all fibers, which makes deadlines independent
+ * of the machine. */
 void engine_count_time(bool counted);
 
 /* Add to it. */
 void engine_advance_clock(uint64_t ns);
 
-/* Have the clock go so many times as fast as the time: a deadline of a kernel is
- * over long before the same one of the host, whatever else the machine does. */
+/* Makes the clock run `factor` times as fast as real time: a kernel's deadline
+ * passes long before the same deadline on the host, however loaded the machine
+ * is. */
 void engine_hurry_clock(uint64_t factor);
 
 /* ---- places that a test takes out of the kernels ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel that exchanges unlike sizes beside memcpy(): 1 to 9 ranks, several
- * launches after another as those of a large exchange, each with its own sizes.
+ * Checks the kernel that exchanges parts of unlike sizes against memcpy(): 1
+ * to 9 ranks, several consecutive launches like those of a large exchange,
+ * each with its own sizes.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -41,8 +42,9 @@ static void draw_point(struct point *point)
                     group_draw() % 4 == 0 ? 0 : group_draw() % (MOST + 1);
 }
 
-/* Where bytes begin at `in` of the one rank, or at `out` of the other one: with
- * gaps, and those for the last rank first. */
+/* Returns the offset of a part, both in `in` of its sender and in `out` of its
+ * receiver. Parts are separated by gaps, and the part for the last rank comes
+ * first. */
 static size_t place_of(const struct point *point, int number, int peer)
 {
     return ((size_t)number * (size_t)point->size +

@@ -33,7 +33,7 @@ static struct fiber *unused;
 static size_t made;
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what the sanitizers have to know ---- */
+/* ---- fiber switches as the sanitizers require them ---- */
 
 NOT_CHECKED static void begin_switch(struct fiber *from, struct fiber *to)
 {
@@ -78,8 +78,9 @@ void fiber_acquire(void *address)
 
 /* ---- changing ---- */
 
-/* Its first time is setcontext()'s, which like swapcontext() takes two calls of the
- * system to set signals that nobody changes. */
+/* Switches to a fiber. The first switch is setcontext()'s; later ones avoid
+ * it, because setcontext() and swapcontext() make system calls to set a signal
+ * mask that never changes. */
 NOT_CHECKED __attribute__((noinline, noreturn)) static void go_to(
     struct fiber *fiber)
 {

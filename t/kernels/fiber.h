@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fibers, which the sanitizers know of: each is a thread of its own to
- * ThreadSanitizer, and changing from one to another orders nothing.
+ * Fibers that are visible to the sanitizers: each is a separate thread to
+ * ThreadSanitizer, and a switch between fibers establishes no order.
  */
 #ifndef T_KERNELS_FIBER_H
 #define T_KERNELS_FIBER_H
@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <ucontext.h>
 
-/* Of what fibers run here themselves: the order of fibers orders it. */
+/* Marks functions of the engine itself, which run in fibers and are ordered by
+ * the order of fibers. */
 #define NOT_CHECKED __attribute__((no_sanitize("thread", "address")))
 
 struct fiber {
@@ -29,9 +30,10 @@ struct fiber {
 /* The one that calls this, which will run others. */
 void fiber_of_caller(struct fiber *fiber);
 
-/* One that calls the function when it is next changed to; or NULL without
- * memory.  The function ends by changing to another one; it returns when the
- * fiber is changed to after it was put back and taken again. */
+/* Returns a fiber that calls the function when it is next switched to; NULL:
+ * no memory. The function ends by switching to another fiber, and that switch
+ * returns when the fiber is switched to after it was put back and taken
+ * again. */
 struct fiber *fiber_take(void (*function)(void *arg), void *arg);
 void fiber_put_back(struct fiber *fiber);
 

@@ -21,7 +21,7 @@ struct sizes {
     size_t data, in, out, shift;
 };
 
-/* What kernels and the host use at once. */
+/* Words that kernels and the host use concurrently. */
 struct group_words {
     uint32_t aborted;
     struct symc_device_failure failure;
@@ -33,7 +33,8 @@ struct group {
     size_t stride, offset; /* of the data, in a segment */
     unsigned char *segments;
     unsigned char **places;   /* from where data of each rank begin at offset */
-    bool has_table;           /* for these, whose order may be another */
+    bool has_table;           /* the table holds these, possibly in another
+                               * order */
     unsigned char *multicast; /* address of all segments as one, or NULL */
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
     struct group_words *words;
@@ -68,11 +69,11 @@ void group_launch_copy(
  * bytes beside data or outputs changed. */
 bool group_run(struct group *group);
 
-/* The same, whatever has become of it. */
+/* Runs the launches as group_run() does, but checks nothing. */
 void group_run_freely(struct group *group);
 
-/* Whether elements have the bits that are expected; of a NaN any bits, where the
- * machine has others. */
+/* Returns whether elements have the expected bits. For a NaN any NaN bits are
+ * accepted if the machine produces others. */
 bool group_is_same(const void *expected, const void *found, size_t count,
     enum symmcoll_dtype dtype);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All kernels, for the engine. */
+/* Compiles all kernels for the engine. */
 #include "kernels/barrier.h"
 #include "kernels/bucket.h"
 #include "kernels/convert.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels that work on one rank's memory, on the host. */
+/* Compiles for the host the kernels that work on one rank's memory. */
 #include "t/kernels/checks.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine as the machine that kernels run on. */
+/* The engine as the machine on which the checks run kernels. */
 #include "t/kernels/machine.h"
 #include "t/kernels/group.h"
 #include "t/kernels/multicast.h"
@@ -90,7 +90,7 @@ void machine_copy(const void *args)
     memcpy(copying->to, copying->from, copying->nbytes);
 }
 
-/* What a kernel of the caller's does that looks at a flag. */
+/* A kernel that waits for a flag and then copies. */
 void machine_read_after_flag(const void *args)
 {
     const struct reading *reading = args;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What runs the kernels of the checks: the engine on the host (machine.c), or a
- * device (t/gpu/machine.c).  The checks are the same: they launch, and look at
- * memory when all has run.
+ * The interface of the machine that runs the kernels of the checks: the engine
+ * on the host (machine.c), or a device (t/gpu/machine.c). The checks are the
+ * same on both: they launch kernels, and examine memory after all have ended.
  */
 #ifndef T_KERNELS_MACHINE_H
 #define T_KERNELS_MACHINE_H
@@ -28,10 +28,12 @@ extern struct machine machine;
 /* Before all checks. */
 void machine_begin(void);
 
-/* How many rounds of a check, of those that it has to be sure. */
+/* Returns the number of rounds of a check to run, of those needed for
+ * certainty. */
 int machine_rounds(int rounds);
 
-/* Blocks and threads of a kernel, drawn: any, but so many threads at least. */
+/* Draw the number of blocks, and of threads, of a kernel; threads are at least
+ * `least`. */
 uint32_t machine_draw_blocks(void);
 uint32_t machine_draw_threads(int least);
 
@@ -67,7 +69,7 @@ struct copying {
 };
 void machine_copy(const void *copying);
 
-/* The same, when a word is not 0 any more. */
+/* A copy that starts when the flag is no longer 0. */
 struct reading {
     const uint32_t *flag;
     struct copying copying;

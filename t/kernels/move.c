@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels that move bytes, on the host. */
+/* Compiles for the host the kernels that move bytes. */
 #include "t/kernels/checks.h"
 
 #include <stddef.h>

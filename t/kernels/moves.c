@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels that move bytes beside memcpy(): 1 to 9 ranks, odd sizes,
- * misaligned bytes, and several in a row with other bytes.
+ * Checks the kernels that move bytes against memcpy(): 1 to 9 ranks, odd
+ * sizes, misaligned bytes, and several in a row with different bytes.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -46,7 +46,7 @@ static bool has_slices(const struct point *point)
     return point->form == ALL_TO_ALL || point->form == SCATTER;
 }
 
-/* Whether a rank passes something, and receives something. */
+/* Returns whether a rank passes an input (passes) or receives an output. */
 static bool passes(const struct point *point, int rank)
 {
     return (point->form != BROADCAST && point->form != SCATTER) ||
@@ -73,7 +73,8 @@ static size_t out_nbytes(const struct point *point)
     return point->out_pitch * (size_t)sources_of(point);
 }
 
-/* Of what a rank has for the others; it is overwritten with as much as in has. */
+/* Returns the size of a rank's data area, which is overwritten with as many
+ * bytes as the input has. */
 static size_t data_nbytes(const struct point *point)
 {
     const size_t nbytes =
@@ -103,7 +104,7 @@ static struct point draw_point(enum form form)
     if (group_draw() % 3 == 0)
         point.nbytes = point.nbytes / 4 * 4;
     point.pitch = draw_pitch(point.nbytes);
-    /* What is there already was put with the pitch of in. */
+    /* Bytes that are already in place were written with the pitch of in. */
     point.in_pitch = point.copied ? draw_pitch(point.nbytes) : point.pitch;
     point.out_pitch = draw_pitch(point.nbytes);
     point.root = (int)(group_draw() % (uint32_t)point.size);

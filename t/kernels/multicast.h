@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A multicast address on the host: that of the memory of several ranks as one.
- * Nothing can be read or written there but by the instructions of
- * t/kernels/device_host.h, which find the ranks' memory here.
+ * A multicast address on the host, which stands for the memory of several
+ * ranks. Only the instructions of t/kernels/device_host.h can access it; they
+ * look up the memory of the ranks here.
  */
 #ifndef T_KERNELS_MULTICAST_H
 #define T_KERNELS_MULTICAST_H
@@ -19,10 +19,11 @@ unsigned char *multicast_open(
     unsigned char *const *places, int n, size_t nbytes);
 void multicast_close(void);
 
-/* Whether that is such an address. */
+/* Returns whether an address is a multicast address. */
 bool multicast_has(const void *at);
 
-/* How many ranks have memory there, and where that of one is. */
+/* Return the number of ranks bound to the address, and the place in one of
+ * them. */
 int multicast_count(void);
 void *multicast_place(const void *at, int number);
 

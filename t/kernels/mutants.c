@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each barrier, memory order and other place without which kernels would be
- * wrong is taken out, one at a time, in a program of its own: the checks have to
- * find that.  A memory order is missed by ThreadSanitizer alone, since the
- * processors that the tests run on keep it anyway.
+ * Removes each barrier, memory order and other place without which kernels
+ * would be wrong, one at a time, each in a separate program: the checks must
+ * detect it. Only ThreadSanitizer detects a missing memory order, because the
+ * processors that the tests run on provide that order anyway.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/engine.h"
@@ -19,8 +19,8 @@
 #define ROUNDS_DIVISOR 4
 #define NOTHING (-1)
 
-/* How a program ends that has found something: a check failed, the sanitizer
- * reported, the engine found that a block cannot go on. */
+/* Exit statuses of a program that detects the mutant: a check failed, the
+ * sanitizer reported, or the engine found that a block cannot continue. */
 #define FAILED 1
 #define REPORTED 66
 #define STUCK 99
@@ -83,7 +83,8 @@ static void become(const char *number)
     _exit(98);
 }
 
-/* How the program without a place ends: its status, or minus a signal. */
+/* Returns the exit status of the program without this place, or minus its
+ * signal. */
 static int end_of(int number)
 {
     char text[16];

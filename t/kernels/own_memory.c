@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels that work on one rank's memory: conversions, looking for NaN,
- * buckets, and filling.
+ * Checks the kernels that work on one rank's memory: conversions, the search
+ * for NaN, buckets, and filling.
  */
 #include "base/nan.h"
 #include "base/reduce.h"
@@ -241,7 +241,7 @@ static bool keeps_gaps(
     return true;
 }
 
-/* Where the tensors are. */
+/* Sets the addresses of the tensors. */
 static void place_pieces(struct bucket *bucket, unsigned char *tensors)
 {
     for (size_t i = 0; i < bucket->args.npieces; i++)

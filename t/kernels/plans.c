@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels of an all-to-all whose sizes are in device memory, there and back:
- * where each row goes, by the order of symmcoll/symm_exchange.h; wrong splits; and
- * a plan that is run twice.
+ * Checks the kernels of an all-to-all with sizes in device memory, forth and
+ * back: the place of each row, in the order of symmcoll/symm_exchange.h;
+ * invalid splits; and a plan that is run twice.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -37,7 +37,7 @@ struct point {
     uint32_t blocks, threads;
 };
 
-/* What lies in a rank's data; rows there, and rows back. */
+/* The layout of a rank's data: splits and rows, forth and back. */
 struct layout {
     int64_t splits[PIECES];
     int64_t splits_back[2 * PIECES]; /* and what symc_plan() stores */
@@ -45,7 +45,7 @@ struct layout {
     unsigned char out[ROWS * ROW_NBYTES];
 };
 
-/* Of one rank. */
+/* The arguments and memory of one rank. */
 struct work {
     struct symc_plan_args plan, plan_back;
     struct symc_plan_run_args run, run_back;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel that writes rows, each to a place of its own, beside memcpy(): 1 to 9
- * ranks, odd sizes, misaligned rows, ranks without any, and rows of several chunks.
+ * Checks the kernel that writes each row to its own place against memcpy(): 1
+ * to 9 ranks, odd sizes, misaligned rows, ranks without rows, and rows of
+ * several chunks.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -19,7 +20,8 @@ struct point {
     int size;
     size_t nbytes, shift;
     size_t counts[GROUP_RANKS];
-    /* Where each row of each rank goes: all ranks have room for all rows. */
+    /* Destination of each row of each rank: every rank has space for all
+     * rows. */
     int to[GROUP_RANKS][ROWS_MOST];
     uint32_t blocks, threads;
 };
@@ -35,7 +37,7 @@ static size_t slots_of(const struct point *point)
     return (size_t)point->size * ROWS_MOST;
 }
 
-/* No other row has that number. */
+/* Returns the slot of a row, which no other row has. */
 static size_t slot_of(const struct point *point, int rank, size_t i)
 {
     return slots_of(point) - 1 - ((size_t)rank * ROWS_MOST + i);

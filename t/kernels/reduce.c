@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of reductions, on the host. */
+/* Compiles for the host the kernels of reductions. */
 #include "t/kernels/checks.h"
 
 #include <stddef.h>

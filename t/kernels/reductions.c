@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels of reductions beside symc_reduce(): 1 to 9 ranks, odd counts,
- * misaligned elements, in place and not, copied and not, and several in a row
- * with other elements, so that one overwrites what another one has read.  What a
- * switch adds up is beside its bound.
+ * Checks the kernels of reductions against symc_reduce(): 1 to 9 ranks, odd
+ * counts, misaligned elements, in place and not, copied and not, and several
+ * in a row with different elements, so that one overwrites the input of
+ * another. Sums by a switch are checked against their bound.
  */
 #include "base/reduce.h"
 #include "t/kernels/bound.h"

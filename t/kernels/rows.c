@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel by which one rank reduces rows of all ranks' elements, between two
- * barriers, beside symc_reduce(): 1 to 9 ranks, odd counts, misaligned elements,
- * and several in a row with other elements, so that one overwrites what another
- * one has read.
+ * Checks the kernel by which one rank reduces rows of all ranks' elements,
+ * between two barriers, against symc_reduce(): 1 to 9 ranks, odd counts,
+ * misaligned elements, and several in a row with different elements, so that
+ * one overwrites the input of another.
  */
 #include "base/reduce.h"
 #include "t/kernels/checks.h"
@@ -43,7 +43,7 @@ static const struct kernel {
 };
 #define NTYPES ((int)(sizeof(table) / sizeof(table[0])))
 
-/* Each rank reduces a block of rows of its own. */
+/* A case to check. Each rank reduces its own block of rows. */
 struct point {
     const struct kernel *kernel;
     symmcoll_op_t op;

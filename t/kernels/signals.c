@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals between kernels: what a rank writes before a put, the destination
- * reads after the wait, and what it has read may be overwritten once its signal
- * was taken.  And a flag that is written after all that its stream did before.
+ * Checks signals between kernels: bytes that a rank writes before a put are
+ * visible to the destination after the wait, and bytes that a rank has read
+ * may be overwritten once its signal was taken. Also checks a flag, which is
+ * written after all earlier work of its stream.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -245,7 +246,7 @@ static bool check_flag(int rounds)
     return right;
 }
 
-/* The same of a kernel that waits for the word, which is something else first. */
+/* Checks a kernel that waits for a word, which first has another value. */
 static bool check_word(int rounds)
 {
     bool right = true;

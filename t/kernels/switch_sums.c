@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bound of sums by a switch: sums in many orders, rounded up or down, are
- * within it, and it is not much larger than it has to be.
+ * Checks the bound of sums by a switch: sums in many orders, rounded up or
+ * down, stay within it, and it is not much larger than necessary.
  */
 #include "base/reduce.h"
 #include "t/kernels/bound.h"
@@ -18,7 +18,7 @@ static const enum symmcoll_dtype types[] = {
     SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16, SYMMCOLL_BFLOAT16};
 #define NTYPES 3
 
-/* How numbers are added. */
+/* The way numbers are added. */
 struct adding {
     bool in_16_bits; /* rounded to the type after each addition */
     int missing;     /* numbers */
@@ -75,7 +75,7 @@ static bool is_allowed(float sum, enum symmcoll_dtype dtype,
                : bound_allows(&half, dtype, exact, n, share);
 }
 
-/* How many sums are not allowed. */
+/* Returns how many sums exceed the given share of the bound. */
 static int count_wrong(
     enum symmcoll_dtype dtype, const struct adding *adding, double share)
 {
@@ -102,8 +102,8 @@ static bool all_wrong(const struct adding *adding, double share)
     return wrong;
 }
 
-/* Two numbers whose sum is half a unit more than one of float32: a quarter of the
- * bound. */
+/* Returns whether two numbers may be added with an error of half a float32
+ * unit, a quarter of the bound. */
 static bool is_near(double share)
 {
     const float numbers[] = {1, 0x1p-24f};

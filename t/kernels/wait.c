@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Signals, and waits that end, on the host. */
+/* Compiles for the host the kernels of signals and of waits with a deadline. */
 #include "t/kernels/checks.h"
 
 #include <stddef.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that never comes: all threads of all kernels that wait for it end, at
- * their deadline or when the host says so, the first of them says who it waited
- * for, and kernels after that end without a deadline of their own.  The deadlines here are in turns of all fibers.
+ * Checks waiting kernels when a peer never arrives: all threads of all waiting
+ * kernels end, at their deadline or when the host aborts; the first of them
+ * records the missing peer; and later kernels end without a deadline of their
+ * own. Deadlines here are counted in turns of all fibers.
  */
 #include "t/kernels/checks.h"
 #include "t/kernels/group.h"
@@ -25,9 +26,9 @@ void symc_signal_barrier(const void *args);
 void symc_wait32(const void *args);
 
 #define COUNT 16
-#define NUMBER 7 /* of the launch that gives up */
+#define NUMBER 7 /* of the launch that times out */
 
-/* Of any kernel that waits: all begin with a group. */
+/* Arguments of any waiting kernel: all begin with a group. */
 union any_args {
     struct symc_device_group group;
     struct symc_reduce_args reduce;
@@ -165,8 +166,9 @@ static void set_clock_back(const void *args)
 
 /* ---- checks ---- */
 
-/* The last rank never comes: its stream is the host's.  What a rank launches
- * after that ends, too, although it might wait for ever. */
+/* Checks a kernel when the last rank never arrives; that rank's stream is used
+ * by the host. A kernel that a rank launches afterwards ends too, even without
+ * a deadline. */
 static bool check_one(
     const struct waiting *waiting, int size, bool aborts, uint32_t blocks)
 {
@@ -234,7 +236,7 @@ static bool check_aborts(int rounds)
     return check_waits(rounds, true);
 }
 
-/* A put whose signal before was not taken. */
+/* Checks a put that follows a signal that was not taken. */
 static bool check_put(int rounds)
 {
     bool right = true;

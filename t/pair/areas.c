@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Staging memory of large messages, of which a rank has enough for 8 at once:
- * more than 8 that fail halfway, and those that follow.
+ * more than 8 messages that fail halfway, and the messages after them.
  */
 #include "../coll/data.h"
 #include "pair.h"

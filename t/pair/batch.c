@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * batch and permute; subgroups; sends and receives beside collectives and from
- * several threads.
+ * Tests batch and permute; subgroups; sends and receives concurrent with
+ * collectives and from several threads.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -134,7 +134,7 @@ static int permutations(struct symmcoll_group *group, int rank)
         right = is_status(symmcoll_permute(group, both + 1, both, 2,
                               SYMMCOLL_INT32, lists[i], NULL, NULL),
             SYMMCOLL_ERR_INVALID, "out at byte 4 of in");
-    /* Of a type that has no sums, to each rank itself. */
+    /* A data type without sums, sent by each rank to itself. */
     right = right &&
             say(symmcoll_permute(group, &copy, &own, 1, SYMMCOLL_FLOAT8_E4M3FN,
                     lists[4], NULL, NULL) == SYMMCOLL_OK,
@@ -240,7 +240,7 @@ static int threads_talk(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What waits goes on in a barrier, and the barrier is not waited for. */
+/* Checks that sends and receives complete while a barrier is pending. */
 static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *barrier = NULL, *work;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives whose peer dies, is stopped, comes late or leaves; groups
- * that are aborted meanwhile; and what is left at the end.
+ * Tests sends and receives with a peer that dies, is stopped, is late or
+ * leaves; groups that are aborted during them; and the resources that remain
+ * at the end.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -19,9 +20,9 @@
 enum way {
     RECV_IT,    /* blocking, nothing comes */
     RECV_ANY,   /* the same from any source */
-    SEND_LARGE, /* blocking, nobody receives */
+    SEND_LARGE, /* blocking, without a receiver */
     RECV_WORK,  /* a work that is waited for */
-    RECV_LOOSE, /* a work that nobody waits for */
+    RECV_LOOSE, /* a work without a waiter */
     HALF        /* in the middle of a large message */
 };
 
@@ -131,7 +132,7 @@ static void lose(const struct plan *plan, symmcoll_status_t status,
         faults_open(&job, 1);
     good = faults_await(&job, 1, 2) && good;
     good = faults_said(faults_told(&job, 1, 0), status, text, NULL) && good;
-    /* Which of two threads is told first is not said. */
+    /* The order in which two threads see the failure is unspecified. */
     good = (plan->way == RECV_LOOSE || faults_said(faults_told(&job, 1, 1),
                                            SYMMCOLL_ERR_ABORTED, text, NULL)) &&
            good;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which group a message is of, where many have been released, or one of the same
- * name.
+ * Tests that a message belongs to one group, when many groups were released or
+ * one had the same name.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -25,8 +25,8 @@ static size_t count_kept(struct symmcoll_group *group, int rank)
     return count;
 }
 
-/* One rank tells the other that it is there, through the world's group: what it
- * sent before has come then. */
+/* Notifies a peer through the world's group. Everything that the sender sent
+ * before has arrived when the notification does. */
 static bool tell(struct symmcoll_group *all, int teller, int rank)
 {
     return rank == teller ? put(all, 1 - rank, 99, 1, rank, 1)
@@ -96,7 +96,7 @@ static int many_keep_nothing(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Of local synchronisation: a name may be used again. */
+/* Creates a group of local synchronisation, the name of which may be reused. */
 static struct symmcoll_group *make_named(struct symmcoll_group *all)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;

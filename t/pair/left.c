@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that no receive matches: those of other tags when a receive times
- * out, and those of groups that their receiver has released.
+ * Tests messages that no receive matches: messages with other tags when a
+ * receive times out, and messages of groups that their receiver has released.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -32,7 +32,7 @@ static int receive_in_vain(struct faults_rank *self)
     if (!faults_init(self) ||
         symmcoll_group_create(self->world, NULL, &other) != SYMMCOLL_OK)
         return 1;
-    /* Of another group: nobody's business here. */
+    /* A message of another group, which must not affect this one. */
     if (self->rank < 2 && !put(other, 2, 88, 1, self->rank, 0))
         return 1;
     if (self->rank < 2) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which receive has which message: tags, order, any source, messages that come
- * before their receives, and arguments that differ or are wrong.
+ * Tests the matching of receives with messages: tags, order, any source,
+ * messages that arrive before their receives, and arguments that differ or are
+ * invalid.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -40,7 +41,8 @@ static int tags_out_of_order(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of one tag the order is kept, whatever the sizes are. */
+/* Checks that messages of one tag are received in order, whatever their
+ * sizes. */
 static int one_tag_keeps_order(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[60];
@@ -181,7 +183,7 @@ static bool differ(struct symmcoll_group *group, int rank, size_t count,
         right = say(symmcoll_send(group, buf.at, count, SYMMCOLL_INT32, 1, 1,
                         NULL, &work) == SYMMCOLL_OK,
             "send");
-        /* What has left its buffer has ended. */
+        /* A send that has left its buffer has completed. */
         right = right && (count * 4 <= 8192 ? ends(work)
                                             : ends_with(work,
                                                   SYMMCOLL_ERR_MISMATCH, what));
@@ -249,7 +251,7 @@ static int bad_arguments(struct symmcoll_group *group, int rank)
     right = right && is_status(symmcoll_send(group, &value, 1, SYMMCOLL_INT32,
                                    peer, 0, &call, NULL),
                          SYMMCOLL_ERR_INVALID, "send");
-    /* They took no number. */
+    /* The failed calls used no sequence number. */
     right = right &&
             (rank == 0 ? put(group, 1, 0, 1, 0, 0) : get(group, 0, 0, 1, 0, 0));
     right = right && say(symmcoll_recv(group, &value, 1, SYMMCOLL_INT32, peer,

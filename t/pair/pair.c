@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What tests of sends and receives share, see pair.h.
- */
+/* Helpers for tests of sends and receives, see pair.h. */
 #include "pair.h"
 
 #include "group/group.h"

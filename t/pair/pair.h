@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What tests of sends and receives share.
- */
+/* Helpers for tests of sends and receives. */
 #ifndef T_PAIR_PAIR_H
 #define T_PAIR_PAIR_H
 
@@ -17,17 +15,20 @@
  * are in the log. */
 bool say(bool right, const char *what);
 
-/* count numbers that tell whose they are, of which round, and where; to be
- * freed.  -1: of nobody.  Whether numbers are those. */
+/* make() allocates count numbers, which encode the rank, the round and the
+ * index; the caller frees them. Rank -1 marks numbers of no rank. is_made()
+ * returns whether the numbers are those. */
 int *make(size_t count, int rank, int round);
 bool is_made(const int *found, size_t count, int rank, int round);
 
 /* Wait for a work and release it: whether it ended with OK. */
 bool ends(struct symmcoll_work *work);
-/* The same for an error that has a text in it. */
+/* Checks, as ends() does, that a work ends with a status, and with an error
+ * that contains text. */
 bool ends_with(
     struct symmcoll_work *work, symmcoll_status_t status, const char *text);
-/* The same of a status that a call has just returned. */
+/* Checks a status just returned by a call, and that the last error contains
+ * text. */
 bool is_status(
     symmcoll_status_t found, symmcoll_status_t expected, const char *text);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the flight recorder has of sends and receives.
- */
+/* Tests the flight recorder's entries for sends and receives. */
 #include "../coll/data.h"
 #include "pair.h"
 
@@ -48,8 +46,8 @@ static const char *find(const char *text, const char *name, int n)
     return NULL;
 }
 
-/* Whether the entry that has this name, or the members before it, has these
- * numbers. */
+/* Returns whether the n-th entry of this name has these numbers directly
+ * before its name, and has `rest`. */
 static bool has(const char *text, const char *name, int n, const char *numbers,
     const char *rest)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * send and recv: what is received is what was sent, of every type and size,
- * both forms, in both directions at once; and the numbers they take.
+ * Tests send and recv: the received data equals the data sent, for every type
+ * and size, in both forms and in both directions at once; and the sequence
+ * numbers used.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -66,7 +67,7 @@ static int every_size_is_sent(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Each sends and receives so many bytes at once. */
+/* Sends and receives count elements at the same time on both ranks. */
 static bool cross(
     struct symmcoll_group *group, int rank, size_t count, bool sends_first)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order of memory between a sender and a receiver, of which each takes its time
- * before and after every word that it publishes: whoever sees a message's number
- * sees all of the message, and no answer is lost.
- *
- * The two files that publish are part of this program, with such a store.
+ * Tests the memory order between a sender and a receiver, each of which delays
+ * before and after every word that it publishes: a rank that sees a message's
+ * number sees the whole message, and no answer is lost. The two source files
+ * that publish are compiled into this program with such a store.
  */
 #include "message/message_state.h"
 

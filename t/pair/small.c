@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small blocking sends and receives, which are in no list where nothing else is
- * under way: whatever is under way comes first, as with all others.  Each body
- * first sends both ways, so that there are rings.
+ * Tests small blocking sends and receives, which bypass the lists while no
+ * other operation is in flight: operations in flight come first, as with all
+ * others. Each body first sends in both directions to create the rings.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -100,8 +100,8 @@ static int kept_ones_come_first(struct symmcoll_group *group, int rank)
            get(group, 0, 1, 3, 0, 3) && put(group, 0, 9, 1, 1, 0);
 }
 
-/* So does a receive that waits, of that peer or of any: whenever the messages
- * come. */
+/* Checks that a waiting receive, from that peer or from any source, comes
+ * before a later one, whenever the messages arrive. */
 static int waiting_ones_come_first(struct symmcoll_group *group, int rank)
 {
     bool right = warm(group, rank);
@@ -320,7 +320,7 @@ static int entries_end(struct symmcoll_group *group, int rank)
     return right && say(count_ended(group) == 4, "entries that have ended");
 }
 
-/* Both members have aborted it: neither sends nor receives any more. */
+/* Checks that a group aborted by both members refuses to send and receive. */
 static int failed_groups_refuse(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -342,7 +342,7 @@ static int failed_groups_refuse(struct symmcoll_group *all, int rank)
     return right && warm(all, rank);
 }
 
-/* ---- who is told ---- */
+/* ---- which hooks run ---- */
 
 struct told {
     _Atomic int count;

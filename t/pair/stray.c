@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages whose slot a stray store has changed after they were sent: where the
- * data is said to be, it cannot be.
+ * Tests messages with a slot that a stray store changed after they were sent:
+ * the claimed place of the data is impossible.
  */
 #include "../coll/data.h"
 #include "pair.h"
@@ -25,12 +25,13 @@ struct stray {
     bool later;   /* another message is received before it */
 };
 
-/* How far the ranks are, in memory that processes share: 1 when the receiver is
- * in no call, which could take a message before it is changed; 2 when it is. */
+/* The progress of the ranks, in memory shared by processes. 1: the receiver is
+ * outside any call, so it cannot take a message before it is changed; 2: it is
+ * in a call. */
 static _Atomic int *made;
 static const struct stray *given;
 
-/* Of the latest message to a rank. */
+/* Overwrites the form of the latest message to a rank. */
 static void store_form(struct symmcoll_group *group, int rank, uint8_t form)
 {
     struct symc_pairs *pairs = group->world->pairs;
@@ -91,7 +92,7 @@ static int is_not_received(struct symmcoll_group *group, int rank)
 
 #define LARGE 100000 /* numbers: more than a block has room for */
 
-/* Send it in vain; the number of its message. */
+/* Sends a message that must fail. Returns the number of the message. */
 static uint64_t fail_to_send(struct symmcoll_group *part)
 {
     struct symc_pairs *pairs = part->world->pairs;
@@ -126,7 +127,8 @@ static void ask_for(struct symmcoll_group *all, uint64_t number)
     symc_pairs_leave(pairs);
 }
 
-/* Its receiver is to have the group's reason, not another one. */
+/* Checks that the receiver reports the group's reason and not a stray
+ * message. */
 static bool is_no_stray(struct symmcoll_group *all)
 {
     struct symc_pairs *pairs = all->world->pairs;

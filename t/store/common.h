@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every kind of store does, one without queues and lists too, as one body
- * of COMMON_POINTS points.
+ * Tests that every kind of store must pass, including one without queues and
+ * lists, as one body of COMMON_POINTS points.
  */
 #ifndef T_STORE_COMMON_H
 #define T_STORE_COMMON_H
@@ -69,8 +69,8 @@ static inline void check_counters(struct symmcoll_store *s)
         "a number is all there may be in a counter");
 }
 
-/* Whether compare_set returns this outcome and value, and the key holds held.
- */
+/* Checks that compare_set returns this outcome and value, and that the key
+ * holds `held`. */
 static inline int compares(struct symmcoll_store *s, const char *expected,
     const char *desired, enum symmcoll_store_outcome wanted, const char *given,
     const char *held)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What an address is, of whatever memory of the fake driver.
- */
+/* Attributes of addresses, for all kinds of memory of the fake driver. */
 #include "t/cuda/fake/physical.h"
 
 FAKE_API CUresult cuMemGetAddressRange(
@@ -38,7 +36,7 @@ static void read_range(
     *nbytes = reserved ? range->reserved_nbytes : range->nbytes;
 }
 
-/* What is mapped there at once. */
+/* Returns the extent of the mapping that holds a range. */
 static void read_mapping(
     const struct fake_range *range, uintptr_t *begin, size_t *nbytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Captures of the fake driver.  A graph is the list of the work that was captured,
- * in the order of the calls; it is launched into one stream.
+ * Captures of the fake driver. A graph is the list of captured work in the
+ * order of the calls; it is launched into one stream.
  */
 #include "t/cuda/fake/state.h"
 
@@ -116,7 +116,7 @@ CUresult fake_capture_record(CUstream stream, CUevent event)
     return CUDA_SUCCESS;
 }
 
-/* What an event has seen, its waiter has. */
+/* Orders a stream after everything that the event has seen. */
 static void merge(struct fake_capture *capture, int stream, CUevent event)
 {
     for (int i = 0; i < capture->n; i++)
@@ -133,7 +133,7 @@ static void join(struct fake_capture *capture, CUstream stream)
     capture->streams[stream->captured] = stream;
     capture->pieces[stream->captured] = 0;
     memset(capture->seen[stream->captured], 0, sizeof(capture->seen[0]));
-    /* That it has joined is to be seen by the first one, too. */
+    /* The first stream must see that this one has joined. */
     if (stream->captured > 0)
         advance(capture, stream->captured);
 }
@@ -231,7 +231,7 @@ FAKE_API CUresult cuStreamBeginCapture(
     return result;
 }
 
-/* Whether all streams that have joined are seen by the first one. */
+/* Returns whether the first stream has seen all streams that have joined. */
 static bool is_joined(const struct fake_capture *capture)
 {
     for (int i = 1; i < capture->n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake driver's state: settings, calls that are counted and made to fail, and
- * what a test may ask.
+ * The fake driver's state: settings, call counts, injected failures, and
+ * queries of tests.
  */
 #include "t/cuda/fake/state.h"
 
@@ -67,8 +67,9 @@ struct fake_waiter {
     pthread_cond_t wake;
 };
 
-/* Wakes the threads whose condition holds; with the lock.  Of many streams few can go
- * on after a change: to wake all of them would take most of a test's time. */
+/* Wakes the threads with conditions that hold. Called with the lock. After a
+ * change only few of many streams can continue, and waking all of them would
+ * take most of a test's time. */
 static void wake_those_that_may(void)
 {
     fake.changed = false;
@@ -328,7 +329,7 @@ void fake_reset(void)
 
 /* ---- calls ---- */
 
-/* The name that a caller knows: cuMemAlloc for cuMemAlloc_v2. */
+/* Removes a version suffix: cuMemAlloc for cuMemAlloc_v2. */
 static void strip_version(const char *function, char *name)
 {
     size_t length = strlen(function);
@@ -367,7 +368,7 @@ static CUresult have_fail(CUresult error)
         (void)pause();
 }
 
-/* What a test wants this call to return. */
+/* Returns the result that a test injects into this call. */
 static CUresult injected(const char *name)
 {
     for (int i = 0; i < nfailures; i++) {
@@ -471,7 +472,7 @@ bool fake_is_missing(const char *name)
     return found;
 }
 
-/* ---- what a test asks ---- */
+/* ---- queries of tests ---- */
 
 uint64_t fake_calls(const char *name)
 {

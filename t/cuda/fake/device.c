@@ -163,7 +163,7 @@ FAKE_API CUresult cuDeviceGetAttribute(
     case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
         *value = 1;
         break;
-    default: /* what is not asked for is not there */
+    default: /* other attributes do not exist */
         *value = 0;
     }
     return CUDA_SUCCESS;
@@ -219,7 +219,7 @@ static const struct {
         "stream"},
 };
 
-/* Which of them; -1: none. */
+/* Returns the index of an error; -1: unknown. */
 static int find_error(CUresult result)
 {
     for (size_t i = 0; i < COUNT(errors); i++)

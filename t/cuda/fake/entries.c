@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one function that a caller finds by the loader, and what it finds by that.
+ * The one function that a caller looks up with the loader, and the entry
+ * points found through it.
  */
 #include "t/cuda/fake/state.h"
 

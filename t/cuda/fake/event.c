@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of the fake driver.  Each record has a number, and a wait is for the one
- * that was the latest when it was called.
+ * Events of the fake driver. Each record has a number, and a wait is for the
+ * record that was the latest at the call.
  */
 #include "t/cuda/fake/order.h"
 #include "t/cuda/fake/state.h"
 
 #include <stdlib.h>
 
-static CUevent destroyed; /* those whose handles do not come again */
+static CUevent destroyed; /* destroyed events, the handles of which are not
+                           * reused */
 
 CUevent fake_find_any_event(CUevent handle)
 {

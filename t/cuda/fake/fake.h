@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A CUDA driver on the host, for tests: libcuda.so.1 with the functions that
- * lib/cuda needs, and those that a caller of the library does.  Device memory is
- * memory of the host, streams are threads, and kernels are functions.
+ * lib/cuda needs, and those that a caller of the library needs. Device memory
+ * is host memory, streams are threads, and kernels are functions.
  *
- * It refuses what the real driver refuses: calls before cuInit(), without a
- * current context, or in the child of a fork; kernels and sets of memory in a stream
- * of another context than the current one, a function or an event of another one;
- * sizes that are no multiple of the granularity; what may not be done while a stream
- * is captured.  It is stricter where the real one only may fail.  It has no multicast
- * instructions, no peer access rights and no caches: what a test over it shows is
- * control and ordering.
+ * It refuses the same calls as the real driver: calls before cuInit(), without
+ * a current context, or in the child of a fork; kernels and memory sets in a
+ * stream of another context than the current one, and functions and events of
+ * another one; sizes that are no multiple of the granularity; and calls that
+ * are not permitted while a stream is captured. It always fails where the real
+ * driver only may fail. It has no multicast instructions, no peer access
+ * rights and no caches: a test on it shows control flow and ordering.
  *
- * Under ThreadSanitizer the work of each stream is ordered as CUDA orders it, and
- * by nothing else: two streams that use the same memory without an event between
- * them are a data race, whenever they ran.
+ * Under ThreadSanitizer the work of each stream is ordered as CUDA orders it,
+ * and by nothing else: two streams that use the same memory without an event
+ * between them are a data race, whenever they ran.
  *
- * A test program links with it; a program that is to find it by itself has its
- * folder in LD_LIBRARY_PATH, and settings in the environment as FAKE_CUDA.
+ * A test program links with it. A program that must find it itself has its
+ * folder in LD_LIBRARY_PATH, and settings in the environment variable
+ * FAKE_CUDA.
  */
 #ifndef T_CUDA_FAKE_FAKE_H
 #define T_CUDA_FAKE_FAKE_H
@@ -30,44 +31,45 @@
 #define FAKE_API __attribute__((visibility("default")))
 
 /*
- * Settings, "devices=2 memory=64M", one after another with blanks between:
+ * Applies settings, separated by blanks, such as "devices=2 memory=64M":
  *
- *   version=12040       of the driver
- *   devices=1           how many
- *   memory=1G           of each
+ *   version=12040       version of the driver
+ *   devices=1           number of devices
+ *   memory=1G           memory of each device
  *   granularity=2M      of physical allocations
- *   sms=132             multiprocessors of each
- *   uuid=0              devices' UUIDs are of this number and their own
- *   multicast=0         1: devices say that they support it
+ *   sms=132             multiprocessors of each device
+ *   uuid=0              number contained, with the device's own, in each UUID
+ *   multicast=0         1: devices report support for it
  *   coarse=0            granularity of multicast objects; 0: as above
- *   fabric=0            1: handles for other machines can be made
- *   rdma=0              1: memory can be made that network adapters read and write
+ *   fabric=0            1: fabric handles, for other machines, can be created
+ *   rdma=0              1: memory can be created that network adapters access
  *   capability=90       compute capability 9.0
- *   waits=0             1: what frees memory waits for all that its context runs, as
- *                       that of a device may
+ *   waits=0             1: functions that free memory wait for all work of the
+ *                       context, as those of the real driver may
  *   connections=0       hardware queues of a device that its streams share: work
- *                       begins only when all that came before it in its queue has
- *                       begun; 0: each stream has one
- *   queue=0             pieces of work that a stream has room for: a call that has
- *                       no room waits; 0: as many as there are
- *   reuse=0             1: the next stream has the handle of one that was destroyed, as
- *                       it may be of the real driver; 0: no handle comes again, of an
- *                       event either, and a call with one that was destroyed, or that
- *                       frees what is not there, ends the process, with the call's name
- *   linger=0            microseconds at most that a call stays with the handles that it
- *                       has, drawn: who destroys one meanwhile ends the process
- *   elapsed=0           microseconds that lie between any two events; 0: as it was
- *   delay=0             microseconds at most before each piece of work, drawn
- *   seed=1              for what is drawn
- *   missing=cuName      the driver lacks it; may be given several times
- *   fail=cuName:3:2     the third call from now on returns error 2; 0 for the
- *                       number: every call; a negative error is a signal, of
- *                       which the process ends.  Several times, too.
+ *                       begins only when everything before it in its queue has
+ *                       begun; 0: one for each stream
+ *   queue=0             capacity of a stream in pieces of work: a call waits while
+ *                       it is full; 0: unlimited
+ *   reuse=0             1: the next stream gets the handle of a destroyed one, as
+ *                       it may from the real driver; 0: no handle of a stream or
+ *                       event is reused, and a call that uses a destroyed one, or
+ *                       frees something that does not exist, ends the process
+ *                       with the call's name
+ *   linger=0            most microseconds, drawn, for which a call keeps using its
+ *                       handles: destroying one of them then ends the process
+ *   elapsed=0           microseconds between any two events; 0: the real time
+ *   delay=0             most microseconds, drawn, before each piece of work
+ *   seed=1              of the random numbers
+ *   missing=cuName      a function that the driver lacks; may be repeated
+ *   fail=cuName:3:2     the third call from now on returns error 2; number 0:
+ *                       every call; a negative error is the signal that ends the
+ *                       process; may be repeated
+ *   slow=cuName:20      each call takes this many milliseconds longer; may be
+ *                       repeated
  *
- *   slow=cuName:20      each call of it takes so many milliseconds longer.  Several
- *                       times, too.
- *
- * Those down to sms are read by cuInit().  False for what it does not know.
+ * cuInit() reads the settings down to sms. Returns false for an unknown
+ * setting.
  */
 FAKE_API bool fake_configure(const char *settings);
 
@@ -76,11 +78,11 @@ FAKE_API void fake_reset(void);
 
 /* ---- what has happened ---- */
 
-/* Calls of a function so far, those that failed included. */
+/* Returns how often a function was called, including calls that failed. */
 FAKE_API uint64_t fake_calls(const char *name);
 
-/* Sets of memory, copies, copies of rows and functions that were the first of their kind in
- * a context so far, for which the real driver may wait. */
+/* Returns how many memory sets, copies, copies of rows and kernels were the
+ * first of their kind in a context. The real driver may block in these. */
 FAKE_API int fake_first_uses(void);
 
 enum fake_object {
@@ -96,7 +98,7 @@ enum fake_object {
     FAKE_OBJECTS
 };
 
-/* How many there are that have not been freed. */
+/* Returns the number of objects that have not been freed. */
 FAKE_API int fake_live(enum fake_object object);
 
 /* The names of all functions that can be found, one by one; NULL after the last.
@@ -131,13 +133,14 @@ FAKE_API void fake_finish(void);
  * name lives on.
  */
 FAKE_API void fake_skip(int device, const char *name, int n);
-/* Whether that call has come. */
+/* Returns whether the call to be skipped has been made. */
 FAKE_API bool fake_has_skipped(int device);
 
 /*
- * Hold back the streams of a device that have this priority: each begins a piece of
- * work, other than those that record an event or wait, when all streams that are
- * not held back have completed none for so many milliseconds.  0: none is.
+ * Holds back the streams of a device that have this priority: each begins a
+ * piece of work, other than recording an event or waiting, only when all other
+ * streams have completed none for `ms` milliseconds. 0: no stream is held
+ * back.
  */
 FAKE_API void fake_hold_back(int device, int priority, int ms);
 
@@ -145,13 +148,13 @@ FAKE_API void fake_hold_back(int device, int priority, int ms);
 
 typedef void (*fake_kernel_fn)(const void *args);
 
-/* A kernel of every library that is loaded, with one parameter of so many bytes.
- * name lives on. */
+/* Registers a kernel, of args_nbytes bytes of parameters, in every library
+ * that is loaded. name must stay valid. */
 FAKE_API void fake_register_kernel(
     const char *name, fake_kernel_fn kernel, size_t args_nbytes);
 
-/* How kernels are run, until all blocks have ended; NULL: each block calls the
- * kernel once, one after the other. */
+/* Sets the function that runs a kernel until all its blocks have ended. NULL:
+ * call the kernel once for each block, one after the other. */
 FAKE_API void fake_set_engine(void (*run)(fake_kernel_fn kernel,
     const void *args, uint32_t blocks, uint32_t threads, uint64_t seed));
 

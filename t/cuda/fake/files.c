@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files in memory, whose names say of which device they are. */
+/* Files in memory, each with its device in its name. */
 #include "t/cuda/fake/physical.h"
 
 #include <fcntl.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles of streams and events of the fake driver, which a caller may have kept for
- * too long: the real driver reads what is there by then.
+ * Handles of streams and events of the fake driver, including handles used
+ * after they were destroyed, which the real driver dereferences.
  */
 #include "t/cuda/fake/state.h"
 
 #include <time.h>
 
-/* With the lock, which it lets go of meanwhile. */
+/* Sleeps for a drawn time. Called with the lock, which is released during the
+ * sleep. */
 static void linger(void)
 {
     static uint64_t random;

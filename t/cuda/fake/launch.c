@@ -182,8 +182,8 @@ static bool is_idle(const void *arg)
     return true;
 }
 
-/* What is launched before it was loaded is loaded then, and that may wait for all
- * that the context has to do: here it does.  With the lock. */
+/* Loads a function at its first launch, which may wait for all work of the
+ * context; here it always waits. Called with the lock. */
 static void load_late(CUfunction function, CUcontext context)
 {
     if (!function->loaded)

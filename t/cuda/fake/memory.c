@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory of the fake driver that is not made of physical allocations.
- */
+/* Memory of the fake driver that does not consist of physical allocations. */
 #include "t/cuda/fake/physical.h"
 
 #include <fcntl.h>
@@ -109,7 +107,7 @@ CUresult fake_deallocate(CUdeviceptr address, bool opened)
     if (!opened)
         fake_return_memory(range.device, range.nbytes);
     ASAN_UNPOISON_MEMORY_REGION(range.mapping, range.mapping_nbytes);
-    /* Nothing else comes to be at an address that a program has still. */
+    /* Reserves the addresses that the program still holds against reuse. */
     (void)mmap(range.mapping, range.mapping_nbytes, PROT_NONE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     (void)close(range.fd);
@@ -232,7 +230,8 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
     return result;
 }
 
-/* With the lock.  What is open already has one address, however often. */
+/* Opens an allocation of another process. Called with the lock. An allocation
+ * that is already open keeps its one address, however often it is opened. */
 static CUresult open_allocation(const struct ipc *ipc, CUdeviceptr *address)
 {
     struct fake_range *range = ranges;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Multicast objects of the fake driver: which devices are added and whose memory
- * is bound.  Nothing can be read or written at an address of one, for which there
- * are instructions that the host lacks.
+ * Multicast objects of the fake driver: the devices added and the memory
+ * bound. Their addresses cannot be read or written, because the host lacks the
+ * instructions.
  */
 #include "t/cuda/fake/physical.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- what all processes know ---- */
+/* ---- state shared by all processes ---- */
 
 bool fake_join_team(struct fake_physical *object)
 {
@@ -130,11 +130,12 @@ static CUresult bind(
 {
     int device = memory->properties.location.id;
 
-    /* What others can have of the object they could have of its memory. */
+    /* Sharing the object must not give access to memory that is itself not
+     * shareable. */
     if ((object->imported || object->properties.requestedHandleTypes != 0) &&
         memory->properties.requestedHandleTypes == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Each member has to know that all have added theirs. */
+    /* Each member must know that all members have added their devices. */
     if (!is_whole(object->team))
         return CUDA_ERROR_ILLEGAL_STATE;
     if ((atomic_load(&object->team->added) & bit_of(device)) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of the fake driver that a test leaves out, and streams that it holds back,
- * so that what such a call was for is seen to be missing.
+ * Driver calls that a test skips and streams that it holds back, to show that
+ * the ordering which they provide is needed.
  */
 #include "t/cuda/fake/state.h"
 

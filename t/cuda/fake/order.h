@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ThreadSanitizer is told of the order of work.  The fake driver's own lock
- * would order all streams; so under it the work of each stream is done by another
- * thread, to which it is handed in a way that ThreadSanitizer does not see.  That
- * thread is ordered by fake_release() and fake_acquire() alone: all before a
- * release of an address is before what comes after an acquire of it.
+ * The order of work as declared to ThreadSanitizer. The fake driver's own lock
+ * would order all streams, so under ThreadSanitizer the work of each stream is
+ * run by a second thread, and handed over in a way that ThreadSanitizer does
+ * not see. That thread is ordered only by fake_release() and fake_acquire():
+ * everything before a release of an address happens before everything after an
+ * acquire of it.
  */
 #ifndef T_CUDA_FAKE_ORDER_H
 #define T_CUDA_FAKE_ORDER_H
 
-/* Of functions that use what is the driver's alone. */
+/* Marks functions that use only the driver's own data. */
 #define NOT_CHECKED __attribute__((no_sanitize("thread")))
-/* Of those that they call, and that use what is the caller's. */
+/* Marks functions called by these that use the caller's data. */
 #define CHECKED __attribute__((noinline))
 
 struct fake_order;

@@ -259,7 +259,7 @@ FAKE_API CUresult cuMemImportFromShareableHandle(
 
 /* ---- addresses ---- */
 
-/* What is reserved, and what of it is mapped. */
+/* A range of reserved addresses, or of addresses mapped in one. */
 struct span {
     struct span *next;
     uintptr_t begin;

@@ -7,7 +7,8 @@
 
 #include <stdatomic.h>
 
-/* What all processes know of a multicast object: at the beginning of its file. */
+/* The state of a multicast object that all processes share, at the beginning
+ * of its file. */
 struct fake_team {
     _Atomic uint32_t wanted;       /* how many devices */
     _Atomic uint32_t added, bound; /* devices, a bit for each */
@@ -30,7 +31,8 @@ struct fake_physical {
 
 /* ---- files.c ---- */
 
-/* A file in memory whose name says of which device it is; -1: none is left. */
+/* Creates a file in memory with the device in its name; -1: no descriptor is
+ * left. */
 int fake_make_file(int device, size_t nbytes);
 /* The device and size of such a file; false: it is another. */
 bool fake_read_file(int fd, int *device, size_t *nbytes);
@@ -43,7 +45,7 @@ struct fake_physical *fake_find_physical(CUmemGenericAllocationHandle handle);
 
 /* ---- multicast.c ---- */
 
-/* Map what all know of the object of that file; false: there is no memory. */
+/* Maps the shared state of the object in its file; false: no memory. */
 bool fake_join_team(struct fake_physical *object);
 void fake_leave_team(struct fake_physical *object);
 

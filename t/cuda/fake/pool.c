@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the fake driver in the order of a stream, and its pools. */
+/* Stream-ordered memory of the fake driver, and its pools. */
 #include "t/cuda/fake/state.h"
 
 #include <stdlib.h>
 
-/* With the lock: the device whose pool it is; -1: none. */
+/* Returns the device of a pool; -1: unknown pool. Called with the lock. */
 static int find_device(CUmemoryPool pool)
 {
     CUmemoryPool made = fake.pools;
@@ -39,7 +39,7 @@ static CUresult allocate(
 
     if (stream == NULL || device < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* It is there before anybody may use it. */
+    /* The memory exists before the stream reaches the allocation. */
     result = fake_allocate(address, nbytes, device);
     if (result != CUDA_SUCCESS)
         return result;
@@ -173,7 +173,8 @@ static bool is_device(const CUmemLocation *location)
            location->id < fake.settings.devices;
 }
 
-/* Its own device has access in any case, and keeps it. */
+/* Sets access of other devices. A pool's own device always has access and
+ * keeps it. */
 FAKE_API CUresult cuMemPoolSetAccess(
     CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {

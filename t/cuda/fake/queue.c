@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams of the fake driver: a queue of work each, and a thread that does one
- * piece after the other.
+ * Streams of the fake driver: each is a queue of work and a thread that runs
+ * one piece after the other.
  */
 #include "t/cuda/fake/order.h"
 #include "t/cuda/fake/state.h"
@@ -53,7 +53,7 @@ static bool is_dropped(const struct CUstream_st *stream)
     return stream->context->broken != CUDA_SUCCESS;
 }
 
-/* Whether a word has reached the value that is waited for. */
+/* Returns whether a word satisfies the condition of a wait for a value. */
 static bool has_value(const struct fake_work *work)
 {
     const uint32_t found =
@@ -78,8 +78,8 @@ struct beginning {
     const uint64_t *started; /* of its connection; NULL: it has none */
 };
 
-/* Whether all before it in its connection have begun, and what it waits for has
- * happened. */
+/* Returns whether a piece of work may begin: all earlier work of its
+ * connection has begun, and the event it waits for has happened. */
 static bool may_begin(const void *arg)
 {
     const struct beginning *it = arg;
@@ -99,7 +99,8 @@ static bool may_begin(const void *arg)
     }
 }
 
-/* The same of one that waits for a word, which nobody announces. */
+/* Polls a word until a wait for its value is satisfied; changes of the word
+ * are not announced. */
 static void wait_for_word(
     const struct CUstream_st *stream, const struct fake_work *work)
 {
@@ -162,7 +163,8 @@ static void delay(CUstream stream)
         (void)sched_yield();
 }
 
-/* With the lock, which it lets go of meanwhile. */
+/* Runs a piece of work. Called with the lock, which is released during the
+ * run. */
 static void perform(CUstream stream, struct fake_work *work)
 {
     wait_to_begin(stream, work);
@@ -273,7 +275,7 @@ CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority)
     return stream;
 }
 
-/* Its thread frees it when all its work is done. */
+/* Ends a stream. Its thread frees it when all its work is done. */
 void fake_end_stream(CUstream stream)
 {
     stream->destroyed = true;
@@ -305,7 +307,8 @@ void fake_append_wait(CUstream stream, CUstream other)
     fake_append(stream, &work);
 }
 
-/* What the legacy stream is to those that are not of their own accord. */
+/* Orders work between the legacy stream and the blocking streams of its
+ * context. */
 static void order_legacy(CUstream stream)
 {
     const CUcontext context = stream->context;
@@ -502,7 +505,7 @@ void fake_resume(CUstream handle)
     fake_unlock();
 }
 
-/* Whether no stream that was destroyed has a thread still. */
+/* Returns whether the threads of all destroyed streams have ended. */
 static bool have_ended(const void *unused)
 {
     (void)unused;

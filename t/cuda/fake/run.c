@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the pieces of work in the streams of the fake driver do. */
+/* Executes the pieces of work in the streams of the fake driver. */
 #include "t/cuda/fake/order.h"
 #include "t/cuda/fake/state.h"
 
@@ -27,7 +27,8 @@ NOT_CHECKED static void run_kernel(struct fake_work *work, uint64_t seed)
     else
         for (uint32_t i = 0; i < work->blocks; i++)
             kernel(work->args);
-    /* By the reader, whom nothing orders before the stream's own thread. */
+    /* The thread that reads the arguments frees them: the stream's own thread
+     * is not ordered after it. */
     free(work->args);
     work->args = NULL;
 }

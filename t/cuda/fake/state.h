@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver inside. */
+/* Internals of the fake driver. */
 #ifndef T_CUDA_FAKE_STATE_H
 #define T_CUDA_FAKE_STATE_H
 
@@ -54,7 +54,7 @@ struct fake_device {
     int blocks, blocks_max;
     int priority; /* of the latest kernel's stream */
     uint64_t queued[FAKE_CONNECTIONS], started[FAKE_CONNECTIONS];
-    int streams; /* made so far */
+    int streams; /* number created */
     struct fake_skip skip;
     int held_priority, held_ms; /* of streams that are held back; 0: none is */
 };
@@ -67,7 +67,7 @@ enum fake_kind {
     FAKE_CALL,
     FAKE_RECORD,
     FAKE_WRITE_VALUE,
-    /* What waits, and keeps a connection waiting. */
+    /* Kinds that wait, and block their connection. */
     FAKE_WAIT_EVENT,
     FAKE_WAIT_VALUE,
     FAKE_STALL
@@ -144,7 +144,7 @@ struct fake_capture {
     uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* of the others', by each */
 };
 
-/* A kernel, and what it is in each context that has asked for it. */
+/* A kernel, and its functions in the contexts that use it. */
 struct CUfunc_st {
     struct CUfunc_st *next;
     const char *name;
@@ -190,8 +190,8 @@ extern struct fake_state fake;
 
 void fake_lock(void);
 void fake_unlock(void);
-/* The same in a call that has a stream's handle, and an event's, or NULL: with the
- * settings `reuse` and `linger`. */
+/* Locks, as fake_lock() does, in a call that uses a stream's handle, and an
+ * event's or NULL. Applies the settings `reuse` and `linger`. */
 void fake_lock_handles(CUstream stream, CUevent event);
 /* Something is as others may wait for it; with the lock. */
 void fake_changed(void);
@@ -202,9 +202,11 @@ void fake_wait_until(bool (*holds)(const void *arg), const void *arg);
 void fake_wait_for_count(const uint64_t *count, uint64_t until);
 /* End the program: what a test does wrong that the real driver may not notice. */
 _Noreturn void fake_die(const char *what);
-/* The same of a handle, with the call that the thread is in. */
+/* Ends the process with a message about a handle, and the name of the current
+ * call. */
 _Noreturn void fake_die_of(const void *handle, const char *what);
-/* What is to be freed is not there: the error with the setting `reuse`, else the end. */
+/* Handles the free of something that does not exist: returns the error with
+ * the setting `reuse`, else ends the process. */
 CUresult fake_refuse_free(const void *at, CUresult error);
 /* Zeroed memory; there is enough of it. */
 void *fake_alloc(size_t nbytes);
@@ -222,11 +224,12 @@ enum fake_needs {
  * function is __func__. */
 CUresult fake_enter(const char *function, unsigned int needs);
 
-/* Whether a setting says that the driver lacks a function. */
+/* Returns whether a setting removes a function from the driver. */
 bool fake_is_missing(const char *name);
 
-/* With the lock: a call begins, which may be one that is left out; and whether the
- * one is that the thread is in, which is asked once. */
+/* fake_count_skip() begins a call, which may be one that a test skips;
+ * fake_is_skipped() returns once whether the current call is. Called with the
+ * lock. */
 void fake_count_skip(const char *name);
 bool fake_is_skipped(void);
 
@@ -235,20 +238,20 @@ CUcontext fake_current(void);
 /* ---- with the lock ---- */
 
 bool fake_is_context(CUcontext context);
-/* The stream that a handle stands for; NULL: none. */
+/* Returns the stream of a handle; NULL: none. */
 CUstream fake_find_stream(CUstream handle);
 bool fake_is_event(CUevent event);
 void fake_drop_event(CUevent event); /* one use less */
-/* What has a handle, destroyed or not; NULL: nothing, or it stands for no stream of
- * its own. */
+/* Return the object of a handle, even if it was destroyed. NULL: unknown, or a
+ * handle that stands for a default stream. */
 CUstream fake_find_any_stream(CUstream handle);
 CUevent fake_find_any_event(CUevent handle);
-/* Before one is destroyed: nobody else is in it. */
+/* Checks, before a handle is destroyed, that no other call is using it. */
 void fake_check_unused(const void *handle, int users);
 
-/* Whether a copy in a legacy stream is between two devices (out: the other one); and it
- * begins when all that either has been told before has ended, and what they are told
- * later begins after it. */
+/* fake_is_between() returns whether a copy in a legacy stream is between two
+ * devices (out: the other one). fake_order_between() orders such a copy after
+ * all earlier work of both devices, and their later work after it. */
 bool fake_is_between(
     CUstream stream, const struct fake_work *work, int *device);
 void fake_order_between(CUstream stream, int device, bool before);
@@ -257,15 +260,17 @@ void fake_order_between(CUstream stream, int device, bool before);
 void fake_append_wait(CUstream stream, CUstream other);
 /* Until all streams of a context have done what they have now. */
 void fake_await_context(CUcontext context);
-/* The same in what frees memory, with the setting `waits`. */
+/* Waits as fake_await_context() does in functions that free memory, with the
+ * setting `waits`. */
 void fake_await_to_free(void);
 
 /* The pieces of work of a stream, of which *work is copied.  Into its capture if
  * it is captured. */
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work);
-/* The same of what can be enqueued in the current context alone. */
+/* Enqueues work as fake_enqueue() does, if the stream is in the current
+ * context. */
 CUresult fake_enqueue_here(CUstream handle, const struct fake_work *work);
-/* The same to a stream that is not captured. */
+/* Appends a copy of the work to a stream that is not captured. */
 void fake_append(CUstream stream, const struct fake_work *work);
 struct fake_work *fake_copy_work(const struct fake_work *work);
 void fake_free_work(struct fake_work *work);
@@ -285,13 +290,14 @@ void fake_run(CUstream stream, struct fake_work *work);
 /* A capture that a thread of this mode may not disturb is ended; whether one
  * was. */
 bool fake_disturbs_capture(CUstreamCaptureMode mode);
-/* What a stream or event that is captured answers to questions; CUDA_SUCCESS
- * where it is not. */
+/* Return the error of a query of a captured stream or event; CUDA_SUCCESS: it
+ * is not captured. */
 CUresult fake_ask_stream(CUstream stream);
 CUresult fake_ask_event(CUevent event);
 CUresult fake_capture_work(CUstream stream, const struct fake_work *work);
 CUresult fake_capture_record(CUstream stream, CUevent event);
-/* Where it is not of a capture: CUDA_SUCCESS and *captured is false. */
+/* Captures a wait for an event. *captured is false, with CUDA_SUCCESS, if neither
+ * the stream nor the event belongs to a capture. */
 CUresult fake_capture_wait(CUstream stream, CUevent event, bool *captured);
 /* The legacy stream is used: what that is beside a capture. */
 CUresult fake_use_legacy(CUcontext context);
@@ -303,7 +309,7 @@ CUstreamCaptureMode *fake_capture_mode(void);
 bool fake_take_memory(int device, size_t nbytes);
 void fake_return_memory(int device, size_t nbytes);
 
-/* What lies at an address. */
+/* Memory at an address. */
 struct fake_range {
     struct fake_range *next;
     uintptr_t begin;

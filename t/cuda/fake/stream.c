@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of the fake driver, as callers have them. */
+/* The stream functions of the fake driver that callers use. */
 #include "t/cuda/fake/order.h"
 #include "t/cuda/fake/state.h"
 
@@ -49,7 +49,8 @@ FAKE_API CUresult cuStreamDestroy(CUstream handle)
     return result;
 }
 
-/* A stream, and whether it may be asked how far it is; with the lock. */
+/* Finds a stream for a query of its progress. Returns an error if it must not
+ * be queried. Called with the lock. */
 static CUresult find_for_question(CUstream handle, CUstream *stream)
 {
     CUresult result;
@@ -263,7 +264,7 @@ FAKE_API CUresult cuStreamWriteValue32_v2(
     range = fake_find_range((uintptr_t)to);
     writable = range != NULL && !range->managed;
     fake_unlock();
-    /* It has no CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER. */
+    /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER is not supported. */
     if (!writable || flags != CU_STREAM_WRITE_VALUE_DEFAULT ||
         to % sizeof(uint32_t) != 0)
         return CUDA_ERROR_INVALID_VALUE;
