@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which process of a job prints --help and --version.
+ * Choice of the process of a job that prints --help and --version.
  */
 #ifndef SYMC_BIN_HELP_H
 #define SYMC_BIN_HELP_H
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether this process prints them: of the ranks of symmcoll-run only rank 0
- * does. */
+/* Returns whether this process prints them: of the ranks of symmcoll-run only
+ * rank 0 does. */
 static inline bool prints_help(void)
 {
     const char *job = getenv("SYMMCOLL_JOB");

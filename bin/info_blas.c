@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The BLAS that multiplies matrices, and the other ones that are installed: the
- * choice is made as the first product of a world would make it.
+ * The BLAS for products of matrices, and the other installed ones.  It is
+ * chosen as by the first product of a world.
  */
 #include "info.h"
 
@@ -30,7 +30,7 @@ static void add_trial(struct info_table *table,
                               : "slower, or not faster by 8%");
 }
 
-/* A BLAS that was chosen without a trial. */
+/* Adds a BLAS that was chosen without a trial. */
 static void add_untried(
     struct info_table *table, const struct symc_blas_choice *choice)
 {

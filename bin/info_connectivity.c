@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the processors are connected: each value, and how many pairs have it.
+ * Connectivity of the processors: each value, and the number of pairs that have
+ * it.
  */
 #include "info.h"
 
@@ -11,7 +12,7 @@
 static const char *const connectivity_columns[] = {
     "kind", "value", "pairs", NULL};
 
-/* Two processors each, unlike each other. */
+/* Adds the rows of one kind, over all pairs of different processors. */
 static void add_kind(struct info_table *table, const char *kind)
 {
     struct symmcoll_connectivity found = SYMMCOLL_CONNECTIVITY_INIT;

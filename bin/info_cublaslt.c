@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuBLASLt: whether operations on device memory can use it.  It is loaded as they
- * load it, in builds without CUDA, too.
+ * cuBLASLt: whether operations on device memory can use it.  It is loaded as
+ * they load it, also in builds without CUDA.
  */
 #include "info.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which kernel serves which operation on device memory, as the module for CUDA
- * tells it; neither a driver nor a device is needed for that.
+ * The kernels for operations on device memory, as described by the CUDA module.
+ * This needs neither a driver nor a device.
  */
 #include "info.h"
 
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define NBYTES_MAX ((size_t)1 << 40)
-#define ROWS_MAX 8 /* of an operation */
-#define MORE 3     /* ranks: for all numbers but two */
+#define ROWS_MAX 8 /* per operation */
+#define MORE 3     /* ranks that stand for any number above two */
 
 struct question {
     const struct symc_backend *backend;
@@ -37,7 +37,7 @@ static struct symc_algorithm_name choose(
     const struct question *question, size_t nbytes)
 {
     struct symc_op op = {.kind = question->kind,
-        .dtype = SYMMCOLL_FLOAT32, /* as most are */
+        .dtype = SYMMCOLL_FLOAT32, /* the most common type */
         .op = SYMMCOLL_SUM,
         .count = nbytes,
         .elem = 1};
@@ -52,8 +52,8 @@ static bool is_alike(
     return strcmp(choose(question, nbytes).name, name) == 0;
 }
 
-/* The largest size from nbytes on that is served alike: by doubling, then
- * halving the step. */
+/* Returns the largest size from nbytes on with the same kernel: doubles the
+ * step, then halves it. */
 static size_t find_end(
     const struct question *question, size_t nbytes, const char *name)
 {
@@ -112,7 +112,8 @@ static bool are_alike(const struct row *a, const struct row *b, int count)
     return true;
 }
 
-/* Those of two ranks and of more apart where they differ. */
+/* Adds the rows of an operation; for two ranks and more separately if they
+ * differ. */
 static void add_kind(struct info_table *table, struct question *question)
 {
     struct row two[ROWS_MAX], more[ROWS_MAX];
@@ -130,7 +131,7 @@ static void add_kind(struct info_table *table, struct question *question)
     add_rows(table, question->kind, "others", more, nmore);
 }
 
-/* The module; NULL, and why not. */
+/* Loads the module.  Returns NULL, with the reason (out), if it is missing. */
 static const struct symc_backend *find_module(const char **reason)
 {
     const struct symc_backend *backend = NULL;
@@ -148,7 +149,7 @@ static const struct symc_backend *find_module(const char **reason)
     return *reason == NULL ? backend : NULL;
 }
 
-/* In force, whether the module is there or not. */
+/* Adds the settings in effect, with or without the module. */
 static void add_settings(struct info_out *out,
     const struct symc_settings *settings, const char *reason)
 {

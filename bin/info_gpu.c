@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GPUs: what operations on device memory need, why it is not there, and what the
- * devices are.  Neither CUDA nor NVML is linked with, or needed to build this.
+ * GPUs: what operations on device memory need, why it is missing, and the
+ * devices.  Building this needs neither CUDA nor NVML, and it is not linked
+ * with them.
  */
 #include "info.h"
 
@@ -16,26 +17,26 @@
 #include <strings.h>
 
 #define DRIVER_LIBRARY "libcuda.so.1"
-#define DRIVER_LEAST 12040 /* 1000 * major + 10 * minor, as CUDA counts */
+#define DRIVER_LEAST 12040 /* 1000 * major + 10 * minor, as in CUDA */
 #define DRIVER_DEVICES_MAX 64
 
-/* Of enum CUdevice_attribute. */
+/* Values of enum CUdevice_attribute. */
 #define ATTRIBUTE_MAJOR 75
 #define ATTRIBUTE_MINOR 76
 #define ATTRIBUTE_MULTICAST 132
 
-/* A GPU, as the driver or NVML tells of it. */
+/* A GPU, as reported by the driver or NVML. */
 struct gpu {
-    int ordinal; /* CUDA's; -1: CUDA does not show it to this process */
+    int ordinal; /* CUDA's; -1: not visible to this process */
     char name[96];
     char uuid[96];
     uint64_t memory;
     int capability; /* 90 for 9.0 */
-    int multicast;  /* -1: not known */
-    int links;      /* -1: not known */
+    int multicast;  /* -1: unknown */
+    int links;      /* -1: unknown */
 };
 
-/* All return 0 or a CUresult. */
+/* The driver's functions; all return 0 or a CUresult. */
 struct driver {
     void *library;
     int version;
@@ -52,14 +53,14 @@ struct driver {
     int (*attribute)(int *value, int attribute, int device);
 };
 
-/* What has been found. */
+/* Everything that was found. */
 struct gpus {
     char driver_detail[SYMC_DETAIL_MAX];
     char devices_detail[SYMC_DETAIL_MAX];
     char nvml_detail[SYMC_DETAIL_MAX];
     char cublaslt_detail[SYMC_DETAIL_MAX];
     bool driver, devices, nvml, cublaslt; /* available */
-    struct symc_nvml known; /* by NVML; the first rows are these */
+    struct symc_nvml known; /* from NVML; the first rows are these */
     struct gpu *gpu;
     int count;
 };
@@ -123,7 +124,7 @@ static bool open_driver(struct driver *driver, char *detail, size_t nbytes)
             DRIVER_LEAST / 1000, DRIVER_LEAST % 1000 / 10);
         return false;
     }
-    /* ISO C has no cast from an object's to a function's pointer. */
+    /* ISO C has no cast from an object pointer to a function pointer. */
     memcpy(&driver->find, &symbol, sizeof(symbol));
     if (!find_functions(driver, detail, nbytes))
         return false;
@@ -151,7 +152,7 @@ static void format_error(const struct driver *driver, const char *what,
     snprintf(detail, nbytes, "%s: error %d, %s", what, refused, name);
 }
 
-/* As NVML has it. */
+/* Formats a UUID as NVML does. */
 static void format_uuid(char *text, size_t nbytes, const unsigned char *uuid)
 {
     size_t used = (size_t)snprintf(text, nbytes, "GPU");
@@ -164,7 +165,7 @@ static void format_uuid(char *text, size_t nbytes, const unsigned char *uuid)
     }
 }
 
-/* What it does not tell remains empty. */
+/* Reads a device; values that the driver does not report stay empty. */
 static void read_device(
     const struct driver *driver, int ordinal, struct gpu *gpu)
 {
@@ -188,9 +189,10 @@ static void read_device(
         gpu->multicast = -1;
 }
 
-/* ---- all of them ---- */
+/* ---- all GPUs ---- */
 
-/* A GPU that both tell of is one; NVML knows how it is linked. */
+/* Adds a GPU of the driver.  If NVML has it too, they are merged, with the
+ * links from NVML. */
 static void add_gpu(struct gpus *gpus, const struct gpu *gpu)
 {
     for (int i = 0; i < gpus->known.count; i++) {
@@ -287,7 +289,7 @@ static void read_all(struct gpus *gpus)
     close_driver(&driver);
 }
 
-/* ---- the tables ---- */
+/* ---- tables ---- */
 
 static const char *const support_columns[] = {
     "part", "available", "detail", NULL};
@@ -329,7 +331,7 @@ static const char *const gpus_columns[] = {"gpu", "cuda", "name",
     "memory_bytes", "compute_capability", "uuid", "multicast", "nvlinks",
     "reason", NULL};
 
-/* reason: why it cannot be used. */
+/* Adds the row of a GPU, with the reason why it cannot be used. */
 static void add_row(struct info_table *table, int row, const struct gpu *gpu)
 {
     info_number(table, row);

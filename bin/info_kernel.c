@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel features that the library uses.  Each is tried, since a sandbox
- * may refuse what the kernel has.
+ * The kernel features that the library uses.  Each is tried, because a sandbox
+ * may refuse what the kernel supports.
  */
 #include "info.h"
 
@@ -27,14 +27,14 @@
 
 #define PROBE_NBYTES 4096
 
-/* A probe returns 0, or the error number of what failed. */
+/* A feature and its probe, which returns 0 or an error number. */
 struct feature {
     const char *name;
-    const char *use; /* what for, and what happens without */
+    const char *use; /* purpose, and the effect without it */
     int (*probe)(void);
 };
 
-/* Abandon a probe: the error is kept across close(). */
+/* Closes a descriptor after a failed step and returns that step's error. */
 static int close_failed(int fd)
 {
     int error = errno;
@@ -52,7 +52,7 @@ static int probe_memfd(void)
         return errno;
     if (ftruncate(fd, PROBE_NBYTES) != 0 || fcntl(fd, F_ADD_SEALS, seals) != 0)
         return close_failed(fd);
-    /* A seal that does not hold is none. */
+    /* A seal must also take effect. */
     if (ftruncate(fd, 0) == 0)
         errno = ENOTSUP;
     else if (errno == EPERM)
@@ -80,12 +80,13 @@ static int probe_membarrier(void)
     return 0;
 }
 
-/* A child that has ended with status 7, not yet reaped, and its pidfd. */
+/* Makes a child that has exited with status 7 but is not reaped, and its
+ * pidfd. */
 static int make_dead_child(pid_t *child, int *pidfd)
 {
     struct pollfd ended = {.events = POLLIN};
 
-    fflush(NULL); /* or the child may write it again */
+    fflush(NULL); /* or the child may write buffered output again */
     *child = fork();
     if (*child < 0)
         return errno;
@@ -115,7 +116,7 @@ static int probe_pidfd(void)
     return error;
 }
 
-/* Linux 6.15; newer than the headers of most systems. */
+/* Needs Linux 6.15, newer than most systems' headers. */
 struct exit_info {
     uint64_t mask;
     uint64_t cgroup;
@@ -144,7 +145,7 @@ static int probe_exit_info(void)
     return error;
 }
 
-/* Lock a mutex in a child that dies with it. */
+/* Locks a mutex in a child that dies with it. */
 static int die_with_lock(pthread_mutex_t *mutex)
 {
     pid_t child;
@@ -158,7 +159,7 @@ static int die_with_lock(pthread_mutex_t *mutex)
         _exit(pthread_mutex_lock(mutex));
     if (waitpid(child, &status, 0) != child || status != 0)
         return ECHILD;
-    /* A mutex whose owner lives is busy; that of a dead owner is reported as
+    /* A mutex with a live owner is busy; one with a dead owner is reported as
      * such. */
     status = pthread_mutex_trylock(mutex);
     if (status != EOWNERDEAD)

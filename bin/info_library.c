@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library itself: how it was built, its backends, and the algorithms of the
- * host backend by operation and size.
+ * The library: its build options, backends, and the host backend's algorithms
+ * by operation and size.
  */
 #include "info.h"
 
@@ -23,7 +23,7 @@
 
 #define NBYTES_MAX ((size_t)1 << 40)
 
-/* How the library was built. */
+/* An optional part of the build. */
 struct build {
     const char *name;
     bool with;
@@ -114,7 +114,7 @@ static bool is_installed(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* A module that is not there is no fault: this machine has no use for it. */
+/* Adds a module that is not installed, which is not an error. */
 static void add_absent(struct info_table *table, const char *name)
 {
     info_text(table, name);
@@ -134,7 +134,7 @@ static void add_module(struct info_table *table, const char *name)
     info_text(table, loaded ? NULL : symmcoll_last_error());
 }
 
-/* Modules that have a row whether they are installed or not. */
+/* Modules that always have a row. */
 static const char *const expected[] = {"cuda"};
 
 static bool is_expected(const char *name)
@@ -145,7 +145,7 @@ static bool is_expected(const char *name)
     return false;
 }
 
-/* Modules that somebody else has put into the folder. */
+/* Adds other modules in the folder. */
 static void add_other_modules(struct info_table *table)
 {
     struct dirent **entries;
@@ -194,7 +194,7 @@ void info_add_backends(struct info_out *out)
 
 /* ---- algorithms ---- */
 
-/* Asking for the choice. */
+/* The parameters of a choice. */
 struct question {
     const struct symc_host_settings *settings;
     bool threads;
@@ -202,7 +202,7 @@ struct question {
     enum symc_kind kind;
 };
 
-/* What serves an operation of so many bytes a block. */
+/* Returns the algorithm for an operation with blocks of nbytes. */
 static const struct symc_algorithm *choose(
     const struct question *question, size_t nbytes)
 {
@@ -218,8 +218,8 @@ static const struct symc_algorithm *choose(
         question->symmetric, INFO_RANKS, &op);
 }
 
-/* The largest size from nbytes on that is served alike; found by doubling, then
- * halving the step. */
+/* Returns the largest size from nbytes on with the same algorithm: doubles the
+ * step, then halves it. */
 static size_t find_end(const struct question *question, size_t nbytes)
 {
     const struct symc_algorithm *same = choose(question, nbytes);
@@ -235,8 +235,8 @@ static size_t find_end(const struct question *question, size_t nbytes)
     return nbytes;
 }
 
-/* Those of operations that move data; of symmetric buffers only where these are
- * served in another way than private ones. */
+/* Adds the algorithms of an operation by size; for symmetric buffers only the
+ * sizes that differ from private ones. */
 static void add_choices(
     struct info_table *table, const struct question *question)
 {

@@ -55,7 +55,8 @@ static void add_rlimit(struct info_table *table, rlim_t value)
         info_number(table, (long long)value);
 }
 
-/* A number as such, other text as text; none where it cannot be read. */
+/* Adds the first line of a file, as a number if it is one; nothing if it cannot
+ * be read. */
 static void add_file(struct info_table *table, const char *path)
 {
     char line[256] = "";
@@ -117,7 +118,7 @@ static void add_bytes(
     info_note(table, use);
 }
 
-/* Why symmetric memory is in huge pages or not. */
+/* Adds the free huge pages, and why symmetric memory uses them or not. */
 static void add_huge_pages(
     struct info_table *table, const struct symc_config *config)
 {
@@ -134,7 +135,7 @@ void info_add_memory(struct info_out *out, const struct symc_config *config)
 {
     const struct symc_log silent = {.level = SYMC_LOG_OFF};
     struct symc_registry registry;
-    /* What is wrong with a backend is in the table of them. */
+    /* Errors of a backend are in the table of backends. */
     const struct symc_backend_layout layout =
         symc_registry_open(&registry, config, &silent) == SYMMCOLL_OK
             ? symc_registry_layout(&registry, config, INFO_RANKS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL: whether operations on device memory can use it, and what a library that
- * is there lacks.  It is loaded as they load it, in builds without CUDA, too.
+ * NCCL: whether operations on device memory can use it, and the functions that
+ * the installed library lacks.  It is loaded as they load it, also in builds
+ * without CUDA.
  */
 #include "info.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables as text and as JSON.  If there is no memory for a few lines of text
- * the program ends.
+ * Tables as text and as JSON. Without memory for a few lines of text the
+ * program exits.
  */
 #include "info.h"
 
@@ -94,7 +94,7 @@ void info_note(struct info_table *table, const char *note)
 
 /* ---- JSON ---- */
 
-/* Bytes of the UTF-8 character that begins here; 0 where none does. */
+/* Returns the length of the UTF-8 character at `at`, or 0 if invalid. */
 static size_t measure_utf8(const unsigned char *at)
 {
     size_t length = at[0] < 0x80                    ? 1
@@ -106,7 +106,7 @@ static size_t measure_utf8(const unsigned char *at)
     for (size_t i = 1; i < length; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-    /* Overlong forms, surrogates, and numbers beyond the last character. */
+    /* Overlong forms, surrogates, and code points above U+10FFFF. */
     if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
         (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
         return 0;
@@ -187,7 +187,7 @@ static void print_json(const struct info_table *table, struct info_out *out)
 
 /* ---- text ---- */
 
-/* A cell as text, in the given buffer where it is not one already. */
+/* Returns a cell as text, formatted in buffer if necessary. */
 static const char *format_cell(
     const struct info_cell *cell, char *buffer, size_t nbytes)
 {
@@ -204,7 +204,7 @@ static const char *format_cell(
     }
 }
 
-/* The widest cell of a column, and its name where that is shown. */
+/* Returns the width of a column, with its name if that is printed. */
 static int measure_column(const struct info_table *table, size_t column)
 {
     size_t widest = table->object ? 0 : strlen(table->columns[column]);
@@ -220,7 +220,7 @@ static int measure_column(const struct info_table *table, size_t column)
     return (int)widest;
 }
 
-/* The last column needs no width. */
+/* Prints a row; the last column is not padded. */
 static void print_text_row(const struct info_table *table,
     const int widths[INFO_COLUMNS_MAX], const struct info_cell *row, FILE *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the processors are: packages, cores, the groups that share a last-level
- * cache, and memory.  From hwloc, or without it from the files of the kernel.
+ * Topology of the processors: packages, cores, last-level caches and memory,
+ * from hwloc or, without it, from the kernel's files.
  */
 #include "info.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What both sources find. */
+/* The values that both sources provide. */
 struct topology {
     const char *source;
     long packages;
@@ -27,7 +27,7 @@ struct topology {
     long numa_nodes;
 };
 
-/* How many processors this process may use. */
+/* Returns the number of processors this process may use. */
 static long count_allowed(void)
 {
     long count = -1;
@@ -45,7 +45,7 @@ static long count_allowed(void)
     return count;
 }
 
-/* The first line of a file; false where it cannot be read. */
+/* Reads the first line of a file.  Returns false if it cannot be read. */
 static bool read_line(const char *path, char *line, size_t nbytes)
 {
     FILE *file = fopen(path, "re");
@@ -60,7 +60,8 @@ static bool read_line(const char *path, char *line, size_t nbytes)
     return found;
 }
 
-/* Processors' worth of time that one control group grants; < 0: no limit. */
+/* Returns the processor time that a control group grants, in processors; < 0:
+ * unlimited. */
 static double read_quota(const char *folder)
 {
     char path[4200], line[128];
@@ -73,8 +74,8 @@ static double read_quota(const char *folder)
     return quota / period;
 }
 
-/* The least quota from this process's control group up to the root; < 0: none.
- * Only the unified hierarchy is looked at. */
+/* Returns the smallest quota from this process's control group up to the root;
+ * < 0: none.  Reads the unified hierarchy only. */
 static double find_quota(void)
 {
     char line[2048], folder[4096] = "";
@@ -146,7 +147,7 @@ static bool find_topology(struct topology *topology, struct info_table *caches)
 
 #define CPUS "/sys/devices/system/cpu"
 
-/* A set of lines; what is in it already is not added again. */
+/* A set of lines, each once. */
 struct lines {
     char (*lines)[128];
     size_t count;
@@ -175,7 +176,7 @@ static bool read_cpu(int cpu, const char *name, char *line, size_t nbytes)
     return read_line(path, line, nbytes);
 }
 
-/* The level-3 cache of a processor, where it has not been seen. */
+/* Adds the level-3 cache of a processor unless it is known. */
 static void find_cache(int cpu, struct lines *seen, struct info_table *caches)
 {
     char name[64], level[16], shared[128], size[32];
@@ -227,7 +228,7 @@ static bool find_topology(struct topology *topology, struct info_table *caches)
     for (int cpu = 0; cpu < last; cpu++) {
         char package[32], core[32], both[80];
 
-        /* A processor that is switched off has no topology. */
+        /* An offline processor has no topology. */
         if (!read_cpu(cpu, "topology/physical_package_id", package,
                 sizeof(package)) ||
             !read_cpu(cpu, "topology/core_id", core, sizeof(core)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parts of symmcoll-perf share: the options, the table of operations,
- * one rank at work, one case (an operation at one size), and its figures.
+ * Shared parts of symmcoll-perf: options, the table of operations, the state of
+ * a rank, one case (an operation at one size), and its figures.
  */
 #ifndef SYMC_BIN_PERF_H
 #define SYMC_BIN_PERF_H
@@ -14,10 +14,10 @@
 
 #define PERF_NAME_MAX 48
 #define PERF_BUCKETS 8
-#define PERF_BUFFERS 16 /* of a coalesced operation */
+#define PERF_BUFFERS 16 /* buffers of a coalesced operation */
 #define PERF_BUCKET_NBYTES ((size_t)25 << 20)
-#define PERF_STORE_MOST ((size_t)16 << 20) /* of a value */
-#define PERF_DIRTY_MIN 4096 /* below it nobody rewrites an input */
+#define PERF_STORE_MOST ((size_t)16 << 20) /* largest value of a store */
+#define PERF_DIRTY_MIN 4096                /* below it no input is rewritten */
 
 enum perf_exit {
     PERF_PASSED = 0,
@@ -33,14 +33,14 @@ struct perf_driver;
 struct perf_figures;
 struct perf_results;
 
-/* How many blocks of `count` elements a buffer has. */
+/* Blocks of `count` elements in a buffer. */
 enum perf_extent {
     PERF_NO_BUFFER,
     PERF_ONE,
     PERF_ONE_PER_RANK
 };
 
-/* One collective as the tool knows it. */
+/* A collective and its properties. */
 struct perf_op {
     const char *name;
     enum perf_extent in;
@@ -49,32 +49,33 @@ struct perf_op {
     bool rooted;    /* rank 0 is the root */
     bool in_place;  /* can be done in place */
     bool dirty;     /* has an input to rewrite */
-    bool buckets;   /* a fixed set of buffers instead of sizes */
-    bool rare;      /* only where it is named */
-    bool device;    /* may be on device memory */
-    bool unordered; /* sums there in another order than the host's */
-    bool store;   /* goes through the world's store, and returns the own data */
-    bool pair;    /* only of two ranks, which receive each other's input */
-    bool signals; /* by symmetric memory of all ranks */
-    size_t most;  /* bytes; 0: no limit */
-    int parts;    /* of a call, one after the other; the time is of one; 0: 1 */
+    bool buckets;   /* a fixed set of buffers at one size */
+    bool rare;      /* only if named */
+    bool device;    /* supports device memory */
+    bool unordered; /* sums there in another order than on the host */
+    bool store;     /* uses the world's store and returns this rank's data */
+    bool pair;      /* only with two ranks, which receive each other's input */
+    bool signals;   /* uses symmetric memory of all ranks */
+    size_t most;    /* bytes; 0: unlimited */
+    int parts;      /* consecutive parts of a call; times are per part; 0: 1 */
     symmcoll_status_t (*run)(const struct perf_case *it);
-    double (*bus_factor)(int size); /* bus bandwidth over plain bandwidth */
+    /* bus bandwidth divided by plain bandwidth */
+    double (*bus_factor)(int size);
 };
 
-/* An operation and the way to do it, as chosen on the command line. */
+/* An operation and its manner, as chosen on the command line. */
 struct perf_choice {
     const struct perf_op *op;
-    bool dirty;               /* inputs are rewritten before each sample */
-    bool in_place;            /* and so they are here, from PERF_DIRTY_MIN on */
-    bool async;               /* all started, then waited for */
-    char name[PERF_NAME_MAX]; /* of its rows: "all_reduce_dirty" */
+    bool dirty;               /* rewrites inputs before each sample */
+    bool in_place;            /* rewrites them too, from PERF_DIRTY_MIN on */
+    bool async;               /* starts all calls, then waits for them */
+    char name[PERF_NAME_MAX]; /* in its rows: "all_reduce_dirty" */
 };
 
-/* The table, ended by a NULL name. */
+/* Returns the table, which ends with a NULL name. */
 const struct perf_op *perf_ops(void);
 
-/* ---- perf_several.c: see struct perf_op ---- */
+/* ---- perf_several.c: run functions of struct perf_op ---- */
 
 symmcoll_status_t perf_run_group_create(const struct perf_case *it);
 symmcoll_status_t perf_run_sendrecv(const struct perf_case *it);
@@ -96,10 +97,10 @@ symmcoll_status_t perf_run_all_to_all_vdev(const struct perf_case *it);
 
 /* ---- perf_signal.c ---- */
 
-/* Join symmetric memory for the choices that need it; enum perf_exit. */
+/* Joins symmetric memory if a choice needs it.  Returns an enum perf_exit. */
 int perf_signals_join(struct perf_rank *rank);
 
-/* A signal there and back, and a barrier. */
+/* Run a signal there and back, and a barrier. */
 symmcoll_status_t perf_run_signal(const struct perf_case *it);
 symmcoll_status_t perf_run_symm_barrier(const struct perf_case *it);
 
@@ -109,7 +110,7 @@ symmcoll_status_t perf_run_symm_barrier(const struct perf_case *it);
 
 struct perf_options;
 
-/* How everything is to be done, where a name does not say. */
+/* The manner of operations with names that do not specify it. */
 struct perf_manner {
     bool dirty;
     bool in_place;
@@ -117,19 +118,20 @@ struct perf_manner {
 };
 
 /*
- * Add the operations of a comma list, "all_reduce,all_reduce_dirty", to the
- * choices.  False after a message, which names the nearest operation.
+ * Adds the operations of a comma-separated list, "all_reduce,all_reduce_dirty",
+ * to the choices.  Returns false after a message, which suggests the nearest
+ * name.
  */
 bool perf_choose(struct perf_options *options, const char *list,
     const struct perf_manner *manner);
 
-/* Add everything that can be done in this manner. */
+/* Adds all operations that can be done in this manner. */
 void perf_choose_all(
     struct perf_options *options, const struct perf_manner *manner);
 
 /*
- * The nearest of the names that `at` returns for 0, 1, ... until NULL; NULL
- * where none is similar.
+ * Returns the name nearest to text among those that `at` returns for 0, 1, ...
+ * until NULL. Returns NULL if none is similar.
  */
 const char *perf_nearest(const char *text, const char *(*at)(int index));
 
@@ -137,7 +139,7 @@ const char *perf_nearest(const char *text, const char *(*at)(int index));
 
 #define PERF_SHAPES_MAX 16
 
-/* A product of --fused: A of rows x depth, B of depth x columns. */
+/* A product of --fused: A is rows x depth, B is depth x columns. */
 struct perf_shape {
     int64_t rows, depth, columns;
 };
@@ -145,145 +147,148 @@ struct perf_shape {
 struct perf_options {
     struct perf_choice choices[PERF_CHOICES_MAX];
     int nchoices;
-    bool named; /* the choices are the user's, not the default */
+    bool named; /* the user has chosen the operations */
     enum symmcoll_dtype dtype;
     symmcoll_op_t reduce;
     size_t min_nbytes;
     size_t max_nbytes;
-    size_t step;    /* each size is so many times the one before */
-    int groups;     /* in turn; 0: the world's */
-    bool symmetric; /* buffers are in symmetric memory */
-    int threads;    /* 0: ranks are processes, or this is one alone */
+    size_t step;    /* ratio of consecutive sizes */
+    int groups;     /* number of groups used in turn; 0: the world's */
+    bool symmetric; /* buffers in symmetric memory */
+    int threads;    /* 0: ranks are processes, or there is one rank */
     double seconds;
     bool tsv;
     bool check_only;
     const char *peer;       /* first column of --tsv */
-    bool gathers, scatters; /* the operations of --fused */
+    bool gathers, scatters; /* operations of --fused */
     struct perf_shape shapes[PERF_SHAPES_MAX];
     int nshapes;
-    bool device;                /* buffers are in memory of devices, */
-    bool share;                 /* of one for all ranks, */
-    int first_device;           /* from this one on */
-    struct perf_driver *driver; /* of them */
-    bool thresholds;            /* measure these instead */
-    int members; /* ranks that operations are of, the first ones; 0: all */
-    struct perf_results *results; /* of rank 0: kept, not printed; or NULL */
-    const char *plot; /* the picture to draw, in place of all else; or NULL */
-    char *const *inputs; /* ninputs files with what to draw */
+    bool device;                /* buffers in device memory */
+    bool share;                 /* one device for all ranks */
+    int first_device;           /* device of rank 0 */
+    struct perf_driver *driver; /* of the devices */
+    bool thresholds;            /* measures thresholds instead */
+    int members; /* operations use the first `members` ranks; 0: all */
+    /* rank 0 stores its results here instead of printing; or NULL */
+    struct perf_results *results;
+    const char *plot;    /* picture to draw instead of measuring; or NULL */
+    char *const *inputs; /* ninputs files with the data to draw */
     int ninputs;
 };
 
 /*
- * Read the command line.  False where the program is to end, with what in
- * *status: after --help, --version, or a message about what is wrong.
+ * Reads the command line.  Returns false if the program must exit with *status:
+ * after --help, --version, or an error message.
  */
 bool perf_parse(
     int argc, char **argv, struct perf_options *options, int *status);
 
-/* Whether a launcher started this process, and its rank there (else 0). */
+/* Returns whether a launcher started this process, and its rank (out, else
+ * 0). */
 bool perf_launched(int *rank);
 
 /* ---- perf_data.c ---- */
 
-#define PERF_PERIOD 61 /* a prime: no chunk size is a multiple of it */
+#define PERF_PERIOD 61 /* prime: not a divisor of any chunk size */
 #define PERF_REPEATS 32
 #define PERF_COMPONENT_MAX 8 /* bytes */
 
-/* What reductions of which data are about. */
+/* The parameters of test data. */
 struct perf_data {
     enum symmcoll_dtype dtype;
     symmcoll_op_t op; /* SUM ... PREMUL_SUM */
-    int size;         /* ranks */
+    int size;         /* number of ranks */
 };
 
 /*
- * A periodic sequence of elements, laid out a few times in a row so that it can
- * be copied and compared in long pieces.
+ * A periodic sequence of elements, repeated several times so that it can be
+ * copied and compared in long pieces.
  */
 struct perf_pattern {
     enum symmcoll_dtype dtype;
-    size_t component; /* bytes; an element has one, a complex one two */
+    size_t component; /* bytes; complex elements have two components */
     size_t components;
     unsigned char bytes[PERF_PERIOD * (PERF_REPEATS + 1) * PERF_COMPONENT_MAX];
 };
 
-/* What a rank contributes, and what all contributions reduce to. */
+/* Make a rank's input, and the reduction of all inputs. */
 void perf_pattern_input(
     struct perf_pattern *pattern, const struct perf_data *data, int rank);
 void perf_pattern_result(
     struct perf_pattern *pattern, const struct perf_data *data);
 
-/* A rank's factor where the operation is PREMUL_SUM. */
+/* Returns a rank's factor for PREMUL_SUM. */
 double perf_premul_factor(int rank);
 
-/* Write count elements, from the first-th of the sequence on. */
+/* Writes count elements, beginning with element `first` of the sequence. */
 void perf_pattern_fill(
     const struct perf_pattern *pattern, size_t first, void *out, size_t count);
 
-/* The first of count elements that differs; count where none does. */
+/* Returns the index of the first of count elements that differs, or count. */
 size_t perf_pattern_compare(const struct perf_pattern *pattern, size_t first,
     const void *found, size_t count);
 
-/* The sequence's element of that index, for messages. */
+/* Returns element `index` of the sequence, for messages. */
 const void *perf_pattern_at(const struct perf_pattern *pattern, size_t index);
 
-/* An element as text, into a buffer of PERF_NAME_MAX. */
+/* Formats an element into a buffer of PERF_NAME_MAX bytes. */
 const char *perf_format_element(
     enum symmcoll_dtype dtype, const void *element, char *buffer);
 
 /* ---- perf_rank.c ---- */
 
-/* One rank at work. */
+/* The state of one rank. */
 struct perf_rank {
     const struct perf_options *options;
     struct symmcoll_world *world;
-    struct symmcoll_group *all;     /* the world's */
-    struct symmcoll_group *group;   /* that operations are run in */
-    struct symmcoll_group **groups; /* options->groups of them, or NULL */
+    struct symmcoll_group *all;     /* the group of all ranks */
+    struct symmcoll_group *group;   /* the group of the operations */
+    struct symmcoll_group **groups; /* ngroups of them, or NULL */
     int ngroups;
-    int turn; /* of those, the next */
+    int turn; /* index of the next one */
     int rank;
     int size;
     bool threads;                  /* the ranks are threads of this process */
-    symmcoll_op_t dynamic;         /* the number under which the op is passed */
-    struct symmcoll_symm *signals; /* of all ranks; NULL: none needs it */
-    unsigned char *in;             /* with a margin before and after, */
+    symmcoll_op_t dynamic;         /* value of the op argument */
+    struct symmcoll_symm *signals; /* of all ranks; NULL: not needed */
+    unsigned char *in;             /* with a margin before and after; */
     unsigned char *out;            /* see perf_check.c */
     unsigned char *buckets[PERF_BUCKETS]; /* NULL until needed */
-    struct symmcoll_symm *symm; /* the workspace of symm_group; or NULL */
+    struct symmcoll_symm *symm;           /* workspace of symm_group, or NULL */
     struct symmcoll_group *symm_group;
     size_t symm_nbytes;
-    struct perf_pattern *own;         /* this rank's input, */
-    struct perf_pattern *other;       /* and what is expected */
-    double *samples;                  /* PERF_SAMPLES_MAX */
-    struct symmcoll_group *first;     /* the host's of --thresholds, or NULL */
-    bool idle;                        /* another rank is measured */
-    const struct symmcoll_call *call; /* of operations; NULL: the defaults */
-    struct perf_device *device;       /* NULL: buffers are the host's */
+    struct perf_pattern *own;     /* this rank's input */
+    struct perf_pattern *other;   /* the expected result */
+    double *samples;              /* PERF_SAMPLES_MAX */
+    struct symmcoll_group *first; /* host group of --thresholds, or NULL */
+    bool idle;                    /* other ranks are measured */
+    /* options of operations; NULL: the defaults */
+    const struct symmcoll_call *call;
+    struct perf_device *device; /* NULL: buffers are in host memory */
     struct symmcoll_call device_call;
-    struct perf_mirror *mirror; /* what is on the device, on the host */
+    struct perf_mirror *mirror; /* host copy of the device's buffers */
 };
 
-/* An operation at one size, ready to be run. */
+/* An operation at one size, ready to run. */
 struct perf_case {
     struct perf_rank *rank;
     const struct perf_choice *choice;
     enum symmcoll_dtype dtype;
-    symmcoll_op_t op; /* as the call takes it */
-    size_t count;     /* as the call takes it */
-    size_t nbytes;    /* of a rank's larger buffer */
+    symmcoll_op_t op; /* argument of the call */
+    size_t count;     /* argument of the call */
+    size_t nbytes;    /* size of a rank's larger buffer */
     void *in;
     void *out;
 };
 
 /*
- * Be one rank: join the others, check and time every choice, report on rank 0.
- * args is as symmcoll_init() takes it.  Returns an enum perf_exit.
+ * Runs one rank: joins the others, checks and times every choice, and prints on
+ * rank 0. args is as for symmcoll_init(). Returns an enum perf_exit.
  */
 int perf_rank_run(const struct perf_options *options,
     const struct symmcoll_init_args *args, bool threads);
 
-/* Have the next operation run in the next group. */
+/* Selects the next group for the next operation. */
 static inline void perf_next_group(struct perf_rank *rank)
 {
     if (rank->groups == NULL)
@@ -292,34 +297,35 @@ static inline void perf_next_group(struct perf_rank *rank)
     rank->turn = rank->turn + 1 < rank->ngroups ? rank->turn + 1 : 0;
 }
 
-/* Report a failed call on standard error; returns PERF_FAILED. */
+/* Reports a failed call on standard error.  Returns PERF_FAILED. */
 int perf_report(
     const struct perf_rank *rank, const char *what, symmcoll_status_t status);
 
-/* Replace each of count values by the largest of all ranks. */
+/* Replaces each of count values by the largest over all ranks. */
 symmcoll_status_t perf_largest(
     const struct perf_rank *rank, double *values, size_t count);
 
 /* ---- perf_groups.c ---- */
 
-/* Make the groups of --groups, of all ranks or the first ones; enum perf_exit.
- * To be freed in any case. */
+/* Makes the groups of --groups, of all ranks or of the first ones.  Returns an
+ * enum perf_exit.  perf_groups_free() must be called in any case. */
 int perf_groups_make(struct perf_rank *rank);
 void perf_groups_free(struct perf_rank *rank);
 
 /* ---- perf_memory.c ---- */
 
-/* Page-aligned and touched, as the method wants; NULL after a message. */
+/* Allocates page-aligned memory and touches it.  Returns NULL after a
+ * message. */
 void *perf_allocate(const struct perf_rank *rank, size_t nbytes);
 
-/* The same for a buffer of operations, in the manner that was asked for; the
- * same on all ranks.  To be freed before symmcoll_finalize(). */
+/* Allocates a buffer of operations in the requested kind of memory, the same on
+ * all ranks.  Must be freed before symmcoll_finalize(). */
 void *perf_allocate_buffer(const struct perf_rank *rank, size_t nbytes);
 void perf_free_buffer(const struct perf_rank *rank, void *memory);
 
 /* ---- perf_fused.c ---- */
 
-/* Check and time the operations of --fused; returns an enum perf_exit. */
+/* Checks and times the operations of --fused.  Returns an enum perf_exit. */
 int perf_fused(struct perf_rank *rank);
 
 /* ---- perf_check.c ---- */
@@ -327,21 +333,21 @@ int perf_fused(struct perf_rank *rank);
 #define PERF_MARGIN 4096 /* bytes before and after each buffer */
 
 /*
- * Lay out a case for blocks of count elements, `shift` elements off alignment,
- * and write what goes in.
+ * Sets the buffers and the number of bytes of a case with blocks of count
+ * elements, `shift` elements off alignment.
  */
 void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift);
 
-/* Elements of a buffer, and bytes of either that has any. */
+/* Returns the number of elements of a buffer. */
 size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent);
 
-/* Write this rank's input anew, as a producer of data would. */
+/* Rewrites this rank's input, as a producer of data would. */
 void perf_case_rewrite(const struct perf_case *it);
 
 /*
- * Run the case once and compare everything it should have written, and its
- * surroundings, with what is expected.  PERF_FAILED after a message; a status
- * other than OK is left to the caller.
+ * Runs the case once and compares everything it should have written, and the
+ * bytes around it, with the expected values.  Returns PERF_FAILED after a
+ * message; a status other than OK is left to the caller.
  */
 int perf_case_check(struct perf_case *it, symmcoll_status_t *status);
 
@@ -351,61 +357,61 @@ int perf_case_check(struct perf_case *it, symmcoll_status_t *status);
 
 struct perf_figures {
     long calls;
-    double shortest; /* seconds, of one call */
+    double shortest; /* seconds per call */
     double median;
-    double barrier; /* 0 where it is slow anyway */
-    double host;    /* of a device: median by the host's clock; else 0 */
+    double barrier; /* 0 if it is not measured */
+    double host;    /* on a device: median by the host's clock; else 0 */
 };
 
-/* Seconds of the monotonic clock. */
+/* Returns the monotonic clock in seconds. */
 double perf_now(void);
 
-/* Have all ranks here. */
+/* Waits for all ranks. */
 symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank);
 
-/* For qsort(). */
+/* Compares two times, for qsort(). */
 int perf_compare_times(const void *left, const void *right);
 
-/* Whether inputs are to be written again before each sample. */
+/* Returns whether inputs are rewritten before each sample. */
 bool perf_rewrites(const struct perf_case *it);
 
-/* Time a case.  Every rank gets the same figures. */
+/* Times a case.  All ranks get the same figures. */
 symmcoll_status_t perf_measure(
     const struct perf_case *it, struct perf_figures *figures);
 
-/* Time of a barrier, the best of a few batches: tells near cores from far. */
+/* Measures a barrier, the best of a few batches; it distinguishes near cores
+ * from far ones. */
 symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds);
 
-/* ---- perf_print.c; called on rank 0 ---- */
+/* ---- perf_print.c: rank 0 only ---- */
 
-/* These print, and end the process with a message where that is not possible:
- * what is measured from then on would be lost. */
+/* These print, and exit with a message if that fails, since all later results
+ * would be lost. */
 void perf_print_head(const struct perf_rank *rank, double barrier);
 void perf_print_figures(
     const struct perf_case *it, const struct perf_figures *figures);
 void perf_print_checked(
     const struct perf_rank *rank, const struct perf_choice *choice, int cases);
 
-/* With units, "4 KiB"; others as bytes. */
+/* Formats a size with a unit, "4 KiB", or in bytes. */
 const char *perf_format_size(size_t nbytes, char *buffer, size_t size);
 
-/* A row of --tsv. */
+/* Prints a row of --tsv. */
 void perf_print_row(const struct perf_options *options, const char *name,
     int ranks, size_t nbytes, double bus_factor,
     const struct perf_figures *figures);
 
-/* Whether all output was written; false after a message. */
+/* Returns whether all output was written; false after a message. */
 bool perf_flush(void);
 
 /* ---- perf_series.c ---- */
 
-#define PERF_SERIES_MAX \
-    18 /* that can be told apart: colours by kinds of line */
+#define PERF_SERIES_MAX 18 /* as many as colours and kinds of line */
 #define PERF_LABEL_MAX 160
 
 struct perf_point {
     double nbytes;
-    double us; /* median time of a call */
+    double us; /* median time per call */
     double gbs;
 };
 
@@ -414,8 +420,8 @@ struct perf_series {
     char *peer;
     char *op;
     int ranks;
-    int file;                  /* of the inputs */
-    struct perf_point *points; /* in the order of sizes, each once */
+    int file;                  /* index of its input */
+    struct perf_point *points; /* in ascending sizes, each once */
     size_t npoints;
     size_t capacity;
     char label[PERF_LABEL_MAX];
@@ -424,17 +430,18 @@ struct perf_series {
 struct perf_chart {
     struct perf_series series[PERF_SERIES_MAX];
     int nseries;
-    char title[PERF_LABEL_MAX]; /* what all series share */
+    char title[PERF_LABEL_MAX]; /* common to all series */
 };
 
-/* Read the inputs.  False after a message; to be freed in any case. */
+/* Reads the inputs.  Returns false after a message.  perf_chart_free() must be
+ * called in any case. */
 bool perf_chart_read(
     struct perf_chart *chart, const struct perf_options *options);
 void perf_chart_free(struct perf_chart *chart);
 
 /* ---- perf_plot.c ---- */
 
-/* Draw options->inputs into options->plot.  False after a message. */
+/* Draws options->inputs into options->plot.  Returns false after a message. */
 bool perf_plot(const struct perf_options *options);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checking results: every element of what an operation wrote, the bytes around
- * it, and the buffers of ranks that were to receive nothing.
+ * Checking of results: every element that an operation wrote, the bytes around
+ * it, and the buffers of ranks that should receive nothing.
  */
 #include "perf_device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define UNTOUCHED 0xa5 /* in buffers before the operation */
+#define UNTOUCHED 0xa5 /* content of buffers before the operation */
 #define GUARD 64       /* bytes checked before and after a result */
 
 size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent)
@@ -23,13 +23,13 @@ size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent)
     }
 }
 
-/* Where among all ranks' blocks this rank's own begins. */
+/* Returns the offset of this rank's block among all ranks' blocks. */
 static size_t own_offset(const struct perf_case *it)
 {
     return (size_t)it->rank->rank * it->count;
 }
 
-/* Whether a rank has one buffer, which it sends or receives. */
+/* Returns whether a rank has one buffer, which it sends or receives. */
 static bool has_one_buffer(const struct perf_op *op)
 {
     return op->rooted && !op->reduces && op->in == PERF_ONE &&
@@ -50,7 +50,7 @@ void perf_case_lay_out(struct perf_case *it, size_t count, size_t shift)
         (in_elements > out_elements ? in_elements : out_elements) * elem;
     it->in = rank->in + PERF_MARGIN + shift * elem;
     it->out = rank->out + PERF_MARGIN + shift * elem;
-    /* Symmetric memory is used where it lies if all ranks pass the same. */
+    /* Symmetric memory is used in place if all ranks pass the same buffer. */
     if (has_one_buffer(op) && rank->rank == 0) {
         it->in = rank->out + PERF_MARGIN + shift * elem;
         it->out = rank->in + PERF_MARGIN + shift * elem;
@@ -69,7 +69,7 @@ void perf_case_rewrite(const struct perf_case *it)
 {
     perf_pattern_fill(
         it->rank->own, 0, it->in, perf_case_elements(it, it->choice->op->in));
-    /* The stores are the point: keep them although nothing here reads them. */
+    /* Keeps the stores, although nothing here reads them. */
     __asm__ volatile("" ::: "memory");
 }
 
@@ -99,7 +99,8 @@ static int report_difference(const struct perf_case *it, const char *where,
     return PERF_FAILED;
 }
 
-/* Compare count elements at `found` with the pattern from its first-th on. */
+/* Compares count elements at `found` with the pattern from element `first`
+ * on. */
 static int compare(const struct perf_case *it, const char *where,
     const struct perf_pattern *pattern, size_t first, const void *found,
     size_t count)
@@ -113,7 +114,7 @@ static int compare(const struct perf_case *it, const char *where,
         perf_pattern_at(pattern, first + bad));
 }
 
-/* Nobody may have written to these bytes. */
+/* Checks that these bytes were not written. */
 static int compare_untouched(const struct perf_case *it, const char *where,
     const unsigned char *bytes, size_t nbytes)
 {
@@ -130,7 +131,7 @@ static int compare_untouched(const struct perf_case *it, const char *where,
     return PERF_PASSED;
 }
 
-/* Compare a result that this rank was to receive. */
+/* Compares a result that this rank should receive. */
 static int compare_received(const struct perf_case *it)
 {
     const struct perf_op *op = it->choice->op;
@@ -169,14 +170,14 @@ static int compare_received(const struct perf_case *it)
     return PERF_PASSED;
 }
 
-/* Whether the result goes to this rank's `out`. */
+/* Returns whether the result goes to this rank's `out`. */
 static bool receives(const struct perf_case *it)
 {
     const struct perf_op *op = it->choice->op;
 
     if (!op->rooted || (op->in == PERF_ONE_PER_RANK && !op->reduces))
         return true;
-    /* The root of a broadcast keeps what it has; other roots receive. */
+    /* The root of a broadcast keeps its data; other roots receive. */
     return (it->rank->rank == 0) == (op->reduces || op->out != PERF_ONE);
 }
 
@@ -195,7 +196,7 @@ static int check_buffers(const struct perf_case *it)
     if (bad == PERF_PASSED && !(it->choice->in_place && receives(it)))
         bad = compare(it, "input, which was to stay", it->rank->own, 0, it->in,
             perf_case_elements(it, op->in));
-    /* In place only ends of the whole buffer border on what nobody writes. */
+    /* In place, only the ends of the whole buffer border on untouched bytes. */
     if (it->choice->in_place && op->in == PERF_ONE_PER_RANK) {
         out = it->in;
         out_nbytes = perf_case_elements(it, op->in) * elem;
@@ -233,8 +234,8 @@ static int check_buckets(struct perf_case *it, symmcoll_status_t *status)
 }
 
 /*
- * No rank may leave a barrier before the last has entered it.  Ranks enter one
- * after another, and note when, by the clock that all processes of a machine
+ * Checks that no rank leaves a barrier before the last has entered it.  Ranks
+ * enter one after another and read the clock that all processes of a machine
  * share.
  */
 static int check_barrier(struct perf_case *it, symmcoll_status_t *status)

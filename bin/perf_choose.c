@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations by their names on the command line.  A name may have an ending
- * that says how the operation is called, as in the rows of the output.
+ * that specifies the manner, as in the rows of the output.
  */
 #include "perf.h"
 
@@ -10,7 +10,7 @@
 
 #define NAME_LONGEST 40 /* longer words are not compared with names */
 
-/* The number of single letters to insert, remove or replace. */
+/* Returns the number of single letters to insert, remove or replace. */
 static size_t edit_distance(const char *from, const char *to)
 {
     size_t row[NAME_LONGEST + 1], columns = strlen(to);
@@ -58,7 +58,7 @@ static const char *op_name_at(int index)
     return perf_ops()[index].name;
 }
 
-/* The operation of exactly that name, which need not end there. */
+/* Returns the operation with exactly the name of `length` bytes. */
 static const struct perf_op *find_op(const char *name, size_t length)
 {
     for (const struct perf_op *op = perf_ops(); op->name; op++)
@@ -67,7 +67,8 @@ static const struct perf_op *find_op(const char *name, size_t length)
     return NULL;
 }
 
-/* Whether a name has this ending; cuts it off by shortening *length. */
+/* Returns whether a name has this ending, and removes it by shortening
+ * *length. */
 static bool cut_ending(const char *name, size_t *length, const char *ending)
 {
     size_t cut = strlen(ending);
@@ -78,7 +79,7 @@ static bool cut_ending(const char *name, size_t *length, const char *ending)
     return true;
 }
 
-/* Whether the operation can be done so. */
+/* Returns whether the operation can be done in this manner. */
 static bool can_do(const struct perf_op *op, const struct perf_manner *manner)
 {
     return (!manner->dirty || op->dirty) &&
@@ -86,7 +87,7 @@ static bool can_do(const struct perf_op *op, const struct perf_manner *manner)
            (!manner->async || op->buckets);
 }
 
-/* Add one; true also where it is there already. */
+/* Adds an operation.  Returns true also if it is already chosen. */
 static bool add(struct perf_options *options, const struct perf_op *op,
     const struct perf_manner *manner)
 {
@@ -115,13 +116,13 @@ static bool add(struct perf_options *options, const struct perf_op *op,
     return true;
 }
 
-/* A name with its ending: "bucket_avg_nonblocking". */
+/* Adds an operation by its name with an ending: "bucket_avg_nonblocking". */
 static bool choose_name(struct perf_options *options, const char *name,
     size_t length, struct perf_manner manner)
 {
     const struct perf_op *op = find_op(name, length);
     size_t stem = length;
-    bool of_buckets = false; /* the ending is one that only they have */
+    bool of_buckets = false; /* the ending is for buckets only */
     char text[NAME_LONGEST + 1];
     const char *nearest;
 

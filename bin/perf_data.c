@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data of symmcoll-perf: what each rank contributes, the expected result,
- * and comparing.  All inputs are small integers, chosen by element type so that
+ * The data of symmcoll-perf: each rank's input, the expected result, and
+ * comparison.  All inputs are small integers, chosen by element type so that
  * every sum is exact; so results are compared bit by bit.
  */
 #include "perf.h"
@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An exact result: averages are left divided until the element type is known.
- */
+/* An exact result: averages stay divided until the element type is known. */
 struct ratio {
     int64_t numerator;
     int divisor;
@@ -22,7 +21,7 @@ static bool is_complex(enum symmcoll_dtype dtype)
     return dtype == SYMMCOLL_COMPLEX64 || dtype == SYMMCOLL_COMPLEX128;
 }
 
-/* Up to where every integer can be told from its neighbours. */
+/* Returns the limit up to which a type distinguishes all integers. */
 static int64_t exact_limit(enum symmcoll_dtype dtype)
 {
     switch (dtype) {
@@ -41,8 +40,8 @@ static int64_t exact_limit(enum symmcoll_dtype dtype)
     }
 }
 
-/* For sums and for data that only moves: grows with rank and place as long as
- * the sum over all ranks is exact. */
+/* Returns an element for sums and data movement: it grows with rank and place
+ * as long as the sum over all ranks is exact. */
 static int64_t summand(const struct perf_data *data, int rank, int place)
 {
     int64_t ranks = data->size, sum = ranks * (ranks + 1) / 2 * PERF_PERIOD;
@@ -60,8 +59,8 @@ static int64_t summand(const struct perf_data *data, int rank, int place)
 }
 
 /*
- * What rank contributes at a place of the period.  Each operation gets data in
- * which every rank decides the result somewhere, so that none can be left out.
+ * Returns a rank's element at a place of the period.  For each operation every
+ * rank decides the result at some place, so that a missing rank is noticed.
  */
 static int64_t contribution(const struct perf_data *data, int rank, int place)
 {
@@ -98,7 +97,7 @@ double perf_premul_factor(int rank)
     return 1 + rank % 2;
 }
 
-/* The contributions of all ranks at a place, reduced. */
+/* Returns the reduction of all ranks' elements at a place. */
 static struct ratio reduce_place(const struct perf_data *data, int place)
 {
     struct ratio result = {contribution(data, 0, place), 1};
@@ -140,7 +139,7 @@ static struct ratio reduce_place(const struct perf_data *data, int place)
     return result;
 }
 
-/* To the nearest half or bfloat16, to even between two; for values of normal
+/* Round to the nearest half or bfloat16, ties to even; for values of normal
  * size, as all here are. */
 static uint16_t round_to_half(float value)
 {
@@ -163,7 +162,7 @@ static uint16_t round_to_bfloat16(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* One component in the form of its type. */
+/* Writes one component in its type. */
 static void encode(enum symmcoll_dtype dtype, struct ratio value, void *out)
 {
     float single = (float)value.numerator / (float)value.divisor;
@@ -211,7 +210,7 @@ static void start_pattern(
     pattern->component = symmcoll_dtype_size(data->dtype) / pattern->components;
 }
 
-/* Repeat the first period after itself. */
+/* Repeats the first period. */
 static void repeat_pattern(struct perf_pattern *pattern)
 {
     size_t nbytes = PERF_PERIOD * pattern->component;
@@ -247,7 +246,7 @@ const void *perf_pattern_at(const struct perf_pattern *pattern, size_t index)
     return pattern->bytes + place * pattern->component;
 }
 
-/* Whole periods, so that the next piece begins at the same place. */
+/* Returns whole periods, so that the next piece begins at the same place. */
 static size_t piece_nbytes(const struct perf_pattern *pattern)
 {
     return (size_t)PERF_PERIOD * (PERF_REPEATS - 1) * pattern->component;
@@ -293,8 +292,8 @@ static double half_to_double(uint16_t half)
     float value;
 
     memcpy(&value, &bits, sizeof(value));
-    /* Scaling by 2^112 moves the exponent and is right for subnormals too; the
-     * largest exponent means inf or NaN and is shown as a large number. */
+    /* Scaling by 2^112 moves the exponent, also for subnormals; inf and NaN are
+     * shown as large numbers. */
     value *= 0x1p112f;
     return half & 0x8000 ? -(double)value : (double)value;
 }
@@ -325,7 +324,7 @@ static double decode(enum symmcoll_dtype dtype, const void *in)
     }
 }
 
-/* An integer's bits, sign-extended where its type has a sign. */
+/* Returns an integer, sign-extended if its type is signed. */
 static int64_t decode_integer(enum symmcoll_dtype dtype, const void *in)
 {
     int8_t one;

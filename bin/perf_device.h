@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory, as symmcoll-perf has them: the driver, what should
- * be in the buffers, times by events, and which settings are best.
+ * Operations on device memory in symmcoll-perf: the driver, the expected
+ * contents of buffers, times by events, and the best settings.
  */
 #ifndef SYMC_BIN_PERF_DEVICE_H
 #define SYMC_BIN_PERF_DEVICE_H
 
 #include "perf.h"
 
-/* ---- perf_driver.c: the CUDA driver, and devices.  What returns false or NULL
- * has said why. ---- */
+/* ---- perf_driver.c: the CUDA driver and devices.  Functions that return false
+ * or NULL have printed a message.  ---- */
 
 struct perf_device;
 
-/* Load it, and look whether there is a device of that number; enum perf_exit.
- * To be closed in any case. */
+/* Loads the driver and checks that device `first` exists.  Returns an enum
+ * perf_exit.  perf_driver_close() must be called in any case. */
 int perf_driver_open(struct perf_driver **driver, int first);
 void perf_driver_close(struct perf_driver *driver);
 
-/* Whether all devices have multicast, one for each rank. */
+/* Returns whether all devices support multicast and there is one per rank. */
 bool perf_driver_has_multicast(const struct perf_driver *driver, int ranks);
 
-/* Make a rank's device that of the calling thread, with a stream. */
+/* Opens a rank's device for the calling thread, with a stream. */
 struct perf_device *perf_device_open(
     const struct perf_options *options, int rank);
 void perf_device_close(struct perf_device *device);
@@ -31,33 +31,34 @@ void *perf_device_stream(const struct perf_device *device);
 
 void *perf_device_allocate(const struct perf_device *device, size_t nbytes);
 void perf_device_free(const struct perf_device *device, void *memory);
-/* In the stream's order, to and from the host too. */
+/* Copies in stream order, also to and from the host. */
 bool perf_device_copy(const struct perf_device *device, void *to,
     const void *from, size_t nbytes);
-/* Until all that is in the stream has ended. */
+/* Waits until the stream is empty. */
 bool perf_device_wait(const struct perf_device *device);
 
-/* Record event 0 or 1; and, when both are over, the time between them. */
+/* Records event 0 or 1; returns the time between them when both have
+ * completed. */
 bool perf_device_mark(const struct perf_device *device, int event);
 bool perf_device_elapsed(const struct perf_device *device, double *seconds);
 
 /* ---- perf_mirror.c ---- */
 
-/* For a rank whose buffers are on a device: data that are random, on both, and
- * what the device has, on the host.  False after a message. */
+/* Opens a rank's host copy of its device buffers: random data on both.  Returns
+ * false after a message. */
 bool perf_mirror_open(struct perf_rank *rank, size_t nbytes);
 void perf_mirror_close(struct perf_rank *rank);
 
-/* As perf_case_check(): the same bytes as the host's operation, everywhere; but of
- * one that is unordered, only that it ends. */
+/* As perf_case_check(): compares all bytes with the host's operation; an
+ * unordered operation must only end. */
 int perf_mirror_check(struct perf_case *it, symmcoll_status_t *status);
 
-/* As perf_case_rewrite(), in the stream; false after a message. */
+/* As perf_case_rewrite(), in the stream.  Returns false after a message. */
 bool perf_mirror_rewrite(const struct perf_case *it);
 
 /* ---- perf_events.c ---- */
 
-/* As perf_measure(), by events of the stream, and by the host's clock. */
+/* As perf_measure(), by events of the stream and by the host's clock. */
 symmcoll_status_t perf_events_measure(
     const struct perf_case *it, struct perf_figures *figures);
 
@@ -65,7 +66,7 @@ symmcoll_status_t perf_events_measure(
 
 #define PERF_RESULTS_MAX 32
 
-/* What --thresholds compares: of all_reduce, at each size. */
+/* Results of all_reduce for --thresholds, by size. */
 struct perf_results {
     int ranks; /* 0: nothing was measured */
     int count;
@@ -75,20 +76,21 @@ struct perf_results {
     } of[PERF_RESULTS_MAX];
 };
 
-/* Measures with these options, and the settings of the environment, in a world
- * of that name; enum perf_exit. */
+/* Measures with these options, and the settings in the environment, in a world
+ * of that name.  Returns an enum perf_exit. */
 typedef int (*perf_run_fn)(
     const struct perf_options *options, const char *name);
 
-/* Measure on all ranks, and print on rank 0; enum perf_exit. */
+/* Measures on all ranks and prints on rank 0. Returns an enum perf_exit. */
 int perf_thresholds(const struct perf_options *options, perf_run_fn run);
 
-/* ---- perf_place.c: --device and what belongs to it ---- */
+/* ---- perf_place.c: --device and related options ---- */
 
-/* "cuda", "cuda:3"; false after a message. */
+/* Parses "cuda" or "cuda:3". Returns false after a message. */
 bool perf_parse_device(struct perf_options *options, const char *text);
 
-/* Whether the options go together; completes them.  False after a message. */
+/* Checks that the options go together, and completes them.  Returns false after
+ * a message. */
 bool perf_finish_device(struct perf_options *options);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The CUDA driver as symmcoll-perf uses it: memory, a stream and events of each
- * rank's device.  It is loaded when it is asked for; neither CUDA nor its headers
- * are needed to build this.
+ * The CUDA driver in symmcoll-perf: memory, a stream and events of each rank's
+ * device.  It is loaded on demand; building this needs neither CUDA nor its
+ * headers.
  */
 #include "perf_device.h"
 
@@ -14,12 +14,12 @@
 #define LIBRARY "libcuda.so.1"
 #define STREAM_NON_BLOCKING 1
 #define NAME_MAX_NBYTES 96
-#define MULTICAST_SUPPORTED 132 /* an attribute */
+#define MULTICAST_SUPPORTED 132 /* device attribute */
 
-/* All return 0 or a CUresult. */
+/* All functions return 0 or a CUresult. */
 struct perf_driver {
     void *library;
-    int count; /* devices */
+    int count; /* number of devices */
     int (*init)(unsigned flags);
     int (*error_name)(int result, const char **name);
     int (*device_count)(int *count);
@@ -53,7 +53,7 @@ struct perf_device {
 
 /* ---- the driver ---- */
 
-/* A function, or its second version, where that alone is there. */
+/* Returns a function, or its second version if only that exists. */
 static void *find_function(const struct perf_driver *driver, const char *name)
 {
     void *symbol = dlsym(driver->library, name);
@@ -99,13 +99,13 @@ static bool find_functions(struct perf_driver *driver)
                 wanted[i].name);
             return false;
         }
-        /* ISO C has no cast from an object's to a function's pointer. */
+        /* ISO C has no cast from an object pointer to a function pointer. */
         memcpy(wanted[i].function, &symbol, sizeof(symbol));
     }
     return true;
 }
 
-/* True where a call has succeeded; else a message says which has not. */
+/* Returns true if a call has succeeded; otherwise prints its error. */
 static bool is_good(
     const struct perf_driver *driver, int ordinal, const char *what, int result)
 {
@@ -164,7 +164,6 @@ int perf_driver_open(struct perf_driver **driver, int first)
     return check_devices(opened, first);
 }
 
-/* The library stays: it has threads of its own, and may not be unloaded. */
 bool perf_driver_has_multicast(const struct perf_driver *driver, int ranks)
 {
     for (int i = 0; i < driver->count; i++) {
@@ -178,6 +177,7 @@ bool perf_driver_has_multicast(const struct perf_driver *driver, int ranks)
     return ranks <= driver->count;
 }
 
+/* The library stays loaded: it has its own threads and must not be unloaded. */
 void perf_driver_close(struct perf_driver *driver)
 {
     free(driver);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measuring operations on device memory: they are enqueued in a row between two
- * events of the stream.  The time between these is that of the device; by the
- * host's clock it takes from the first call until the stream is empty.
+ * Measurement of operations on device memory.  They are enqueued in a row
+ * between two events of the stream, whose difference is the device's time.  The
+ * host's time is from the first call until the stream is empty.
  */
 #include "perf_device.h"
 
 #include <stdlib.h>
 
-#define BATCH_S 1e-3 /* a sample of short calls takes about so long */
+#define BATCH_S 1e-3 /* approximate time of a sample of short calls */
 #define CALLS_MAX 200
 #define ESTIMATE_CALLS 20
 #define WARM_CALLS 5
 #define MEASURABLE_S 1e-7
-#define LONG_S 0.3 /* a call above is warm-up enough */
+#define LONG_S 0.3 /* one longer call is enough warm-up */
 #define SAMPLES_MAX (PERF_SAMPLES_MAX / 2)
 #define MIN_SAMPLES 3
 
-/* Of one call. */
+/* Times of one call. */
 struct times {
     double device, host;
 };
@@ -33,8 +33,8 @@ static symmcoll_status_t call(const struct perf_case *it, int calls)
     return status;
 }
 
-/* A message has said why there are none, and the other ranks learn of it when
- * this one does not come. */
+/* Times calls in a row.  If the driver fails, a message has been printed, and
+ * the other ranks notice when this one is missing. */
 static symmcoll_status_t time_calls(
     const struct perf_case *it, int calls, struct times *times)
 {
@@ -59,7 +59,7 @@ static symmcoll_status_t time_calls(
     return right ? SYMMCOLL_OK : SYMMCOLL_ERR_DEVICE;
 }
 
-/* Seconds of a call, the same on all ranks. */
+/* Estimates the seconds of a call, the same on all ranks. */
 static symmcoll_status_t estimate(const struct perf_case *it, double *seconds)
 {
     struct times times = {0, 0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of matrices fused with a collective, beside the same as two calls and
- * beside the product alone.  All ways are checked, then measured in turn, so that
- * their times can be compared.
+ * Products of matrices fused with a collective, compared with two separate
+ * calls and with the product alone.  All ways are checked, then measured in
+ * turn, so that their times can be compared.
  */
 #include "perf.h"
 
@@ -13,36 +13,36 @@
 
 #define WAYS_MAX 5
 #define SAMPLES_LEAST 7
-#define CHECKED 200 /* elements of each result */
+#define CHECKED 200 /* elements checked per result */
 
 struct fused;
 typedef symmcoll_status_t (*fused_fn)(struct fused *it);
 
-/* One way to do it. */
+/* One way to compute it. */
 struct way {
     const char *name;
     fused_fn run;
-    bool partial; /* its result is of this rank alone */
+    bool partial; /* the result is of this rank alone */
 };
 
-/* One operation of one shape. */
+/* One operation at one shape. */
 struct fused {
     struct perf_rank *rank;
-    struct symmcoll_group *alone; /* of this rank */
+    struct symmcoll_group *alone; /* group of this rank only */
     int64_t rows, depth, columns;
     bool scatters;
     enum symmcoll_dtype dtype;
     struct symmcoll_tensor shard;  /* in symmetric memory */
-    struct symmcoll_tensor copied; /* the same, in other memory */
+    struct symmcoll_tensor copied; /* the same data in other memory */
     struct symmcoll_tensor a, b, whole, part;
-    bool scaled; /* 8-bit floats, with results of float32 */
-    struct symmcoll_tensor rows_scale, columns_scale; /* of 1 each */
+    bool scaled; /* 8-bit floats, with float32 results */
+    struct symmcoll_tensor rows_scale, columns_scale; /* all 1 */
     const struct way *ways;
     int nways;
     double *times[WAYS_MAX];
 };
 
-/* ---- elements: small whole numbers, so that sums are exact ---- */
+/* ---- elements: small integers, so that sums are exact ---- */
 
 static int a_number(int rank, int64_t row, int64_t k)
 {
@@ -54,7 +54,8 @@ static int b_number(int rank, int64_t k, int64_t column)
     return (int)((k * 11 + column * 5 + rank * 3) % 5) - 2;
 }
 
-/* The upper half of a float is a bfloat16; those numbers need no more. */
+/* Stores a number.  The upper half of a float is a bfloat16, which is exact for
+ * these numbers. */
 static void put(const struct symmcoll_tensor *tensor, int64_t index, int number)
 {
     static const uint16_t halves[5] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000};
@@ -97,7 +98,7 @@ static double get(const struct symmcoll_tensor *tensor, int64_t index)
                      ((half & 0x8000) != 0 ? -1 : 1);
 }
 
-/* Element (i, j) of what a way returns. */
+/* Returns element (row, column) of a way's result. */
 static double expect(
     const struct fused *it, bool partial, int64_t row, int64_t column)
 {
@@ -148,7 +149,7 @@ static int check(const struct fused *it, const struct way *way)
     return PERF_PASSED;
 }
 
-/* ---- the ways ---- */
+/* ---- ways ---- */
 
 static struct symmcoll_scaled_matrix scaled_matrix(const struct fused *it)
 {
@@ -188,7 +189,7 @@ static symmcoll_status_t gather_copied(struct fused *it)
     return gather(it, it->rank->group, &it->copied, NULL);
 }
 
-/* Of one rank nothing is communicated. */
+/* Runs the product alone: with one rank nothing is communicated. */
 static symmcoll_status_t multiply(struct fused *it)
 {
     return gather(it, it->alone, &it->a, NULL);
@@ -342,7 +343,7 @@ static int check_all(struct fused *it)
     for (int i = 0; i < it->nways; i++) {
         symmcoll_status_t status;
 
-        /* What the way before has left is not taken for a result of this. */
+        /* So that an earlier result is not taken for this one's. */
         clear(&it->whole);
         clear(&it->part);
         status = it->ways[i].run(it);

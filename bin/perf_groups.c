@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The groups in which a rank's operations run, where that is not the world's.
+ * The groups of a rank's operations, if they are not the world's.
  */
 #include "perf.h"
 
@@ -23,7 +23,7 @@ void perf_groups_free(struct perf_rank *rank)
     free(rank->groups);
 }
 
-/* A group of all ranks, or of the first ones. */
+/* Makes a group of all ranks, or of the first ones. */
 static int make_group(struct perf_rank *rank, struct symmcoll_group **group)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
@@ -49,7 +49,7 @@ int perf_groups_make(struct perf_rank *rank)
                 rank->options->members, rank->size);
         return PERF_FAILED;
     }
-    /* Operations of the host alone have a group of their own. */
+    /* Operations of the host have their own group. */
     if (rank->options->members > 0) {
         result = make_group(rank, &rank->first);
         rank->all = rank->group = rank->first;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --thresholds: which settings the times of the ways speak for. */
+/* --thresholds: the settings that follow from the measured times. */
 #include "perf_thresholds.h"
 
 #include <math.h>
 
-#define ENOUGH 1.03 /* of the best time: as good, with fewer blocks */
+#define ENOUGH 1.03 /* times within this factor of the best count as equal */
 
 const struct perf_figures *perf_find_figures(
     const struct perf_results *results, size_t nbytes)
@@ -20,8 +20,8 @@ static double log_time(const struct perf_figures *figures)
     return log(figures->median > 0 ? figures->median : 1e-9);
 }
 
-/* What it costs, in all sizes that both were measured at, to do it in one way up
- * to a size and in the next one above; NAN: there is no such size. */
+/* Returns the cost of one way up to a limit and the next one above it, over all
+ * sizes measured for both; NAN: there is none. */
 static double find_cost(const struct perf_results *up_to,
     const struct perf_results *above, size_t limit)
 {
@@ -35,7 +35,7 @@ static double find_cost(const struct perf_results *up_to,
         if (other == NULL)
             continue;
         any = true;
-        /* Of both, the time over that of the second. */
+        /* Ratio of the first way's time to the second's, as a logarithm. */
         if (nbytes <= limit)
             cost += log_time(&up_to->of[i].figures) - log_time(other);
     }
@@ -87,7 +87,7 @@ size_t perf_find_above(const struct perf_table *table, int way, size_t limit)
     return 0;
 }
 
-/* The sum of a way's times, as logarithms, and how many. */
+/* Returns the sum of a way's times, as logarithms, and their count. */
 static double add_times(const struct perf_table *table, int way, int *count)
 {
     double sum = 0;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The method of measuring, the same as that of the programs symmcoll-perf is
- * compared with: warm-up, then samples of as many calls in a row as fill 20 us,
- * each after a barrier; a sample counts as long as the slowest rank took.
+ * The measuring method, the same as in the programs that symmcoll-perf is
+ * compared with: warm-up, then samples of enough calls in a row to take 20 us,
+ * each after a barrier.  A sample's time is that of the slowest rank.
  */
 #include "perf_device.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-#define BATCH_S 20e-6      /* a sample of short calls takes about so long */
-#define MEASURABLE_S 50e-9 /* estimates below are not believed */
-#define SHORT_S 1e-3       /* calls below are estimated from ESTIMATE_CALLS */
-#define LONG_S 0.3         /* a call above is warm-up enough */
-#define CAP_S 0.35         /* most time of a point, barriers included */
+#define BATCH_S 20e-6      /* approximate time of a sample of short calls */
+#define MEASURABLE_S 50e-9 /* least believable estimate */
+#define SHORT_S 1e-3       /* faster calls are estimated from ESTIMATE_CALLS */
+#define LONG_S 0.3         /* one longer call is enough warm-up */
+#define CAP_S 0.35         /* most time per point, with barriers */
 #define ESTIMATE_CALLS 20
 #define MIN_SAMPLES 3
 #define PROBE_BATCHES 4
 #define PROBE_CALLS 100
-#define PROBE_BELOW_S 20e-6 /* slower barriers tell nothing about cores */
+#define PROBE_BELOW_S 20e-6 /* slower barriers do not distinguish cores */
 
-/* What is known of a case before it is timed. */
+/* Estimates made before a case is timed. */
 struct estimate {
     double barrier;
     double call;
@@ -64,7 +64,7 @@ symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds)
     return status;
 }
 
-/* Seconds of each of a number of calls in a row. */
+/* Returns the seconds per call of calls in a row. */
 static symmcoll_status_t time_calls(
     const struct perf_case *it, int calls, double *seconds)
 {
@@ -80,7 +80,7 @@ static symmcoll_status_t time_calls(
     return status;
 }
 
-/* Warm up, and learn how long a call takes; the same on all ranks. */
+/* Warms up and estimates the time of a call, the same on all ranks. */
 static symmcoll_status_t estimate_call(
     const struct perf_case *it, struct estimate *estimate)
 {
@@ -88,7 +88,7 @@ static symmcoll_status_t estimate_call(
     symmcoll_status_t status = SYMMCOLL_OK;
     int groups = it->rank->options->groups;
 
-    /* Each group has memory of its own to get. */
+    /* Each group allocates its memory. */
     for (int i = 0; i <= groups && status == SYMMCOLL_OK; i++) {
         perf_next_group(it->rank);
         status = it->choice->op->run(it);
@@ -100,7 +100,7 @@ static symmcoll_status_t estimate_call(
         both[0] = perf_now() - start;
         if (status == SYMMCOLL_OK)
             status = time_calls(it, 1, &both[1]);
-        /* All ranks have to agree on whether to go on. */
+        /* All ranks must make the same decision. */
         if (status == SYMMCOLL_OK)
             status = perf_largest(it->rank, both, 2);
         if (both[1] > LONG_S)
@@ -118,7 +118,7 @@ static symmcoll_status_t estimate_call(
     return status;
 }
 
-/* How many samples fit into the time of a point. */
+/* Returns how many samples fit into the time of a point. */
 static int count_samples(
     const struct perf_case *it, const struct estimate *estimate, int calls)
 {

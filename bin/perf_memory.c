@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of symmcoll-perf: the buffers of operations, which are symmetric
- * with --symmetric, and what a rank keeps for itself.
+ * Memory of symmcoll-perf: buffers of operations, symmetric with --symmetric,
+ * and a rank's own memory.
  */
 #include "perf_device.h"
 
@@ -26,8 +26,8 @@ void *perf_allocate(const struct perf_rank *rank, size_t nbytes)
     return memory;
 }
 
-/* Join an allocation of every rank in a group, whose operations then find it as
- * long as it is not freed. */
+/* Joins an allocation of every rank in a group, whose operations use it until
+ * it is freed. */
 static symmcoll_status_t join(struct symmcoll_group *group, void *memory)
 {
     struct symmcoll_symm *handle;
@@ -39,7 +39,7 @@ static symmcoll_status_t join(struct symmcoll_group *group, void *memory)
     return status;
 }
 
-/* In all groups in which operations run. */
+/* Joins an allocation in all groups of operations. */
 static symmcoll_status_t join_all(const struct perf_rank *rank, void *memory)
 {
     symmcoll_status_t status = SYMMCOLL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers on a device, and what should be in them: the same bytes on the host,
- * on which the same operation is done in host memory.  So data may be random:
+ * Buffers on a device and their expected contents: the same bytes on the host,
+ * on which the same operation runs in host memory.  So data may be random:
  * floating-point numbers between 0.5 and 1 of either sign, other numbers from 0
  * to 15.
  */
@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNTOUCHED 0xa5 /* in buffers before the operation */
+#define UNTOUCHED 0xa5 /* content of buffers before the operation */
 
 struct perf_mirror {
-    size_t nbytes;         /* of each */
+    size_t nbytes;         /* of each buffer */
     unsigned char *random; /* elements, from PERF_MARGIN on */
-    unsigned char *in;     /* what is in the rank's buffers */
+    unsigned char *in;     /* copies of the rank's buffers */
     unsigned char *out;
-    unsigned char *seen;   /* what the device has */
-    unsigned char *source; /* on the device: as random */
+    unsigned char *seen;   /* read back from the device */
+    unsigned char *source; /* `random` on the device */
 };
 
 /* ---- random elements ---- */
@@ -33,7 +33,7 @@ static uint64_t draw(uint64_t *state)
     return *state * UINT64_C(2685821657736338717);
 }
 
-/* A number as its type has it, in the lowest bits. */
+/* Returns a random number in the encoding of its type, in the lowest bits. */
 static uint64_t draw_component(enum symmcoll_dtype dtype, uint64_t *state)
 {
     uint64_t bits = draw(state);
@@ -68,7 +68,8 @@ static void fill_random(
     for (size_t i = 0; i + component <= nbytes; i += component) {
         uint64_t bits = draw_component(dtype, &state);
 
-        memcpy(at + i, &bits, component); /* its lowest bytes are the first */
+        /* little-endian: the lowest bytes come first */
+        memcpy(at + i, &bits, component);
     }
 }
 
@@ -113,7 +114,7 @@ void perf_mirror_close(struct perf_rank *rank)
 
 /* ---- one case ---- */
 
-/* Where in its buffer something is that is in one of the rank's. */
+/* Returns the offset of an address in the rank's buffer that has it. */
 static size_t offset_of(const struct perf_rank *rank, const void *at)
 {
     const unsigned char *byte = at;
@@ -136,7 +137,7 @@ static size_t input_nbytes(const struct perf_case *it)
            symmcoll_dtype_size(it->dtype);
 }
 
-/* Write both buffers, here and on the device. */
+/* Writes both buffers, on the host and on the device. */
 static bool write_buffers(const struct perf_case *it, size_t nbytes)
 {
     const struct perf_rank *rank = it->rank;
@@ -146,13 +147,13 @@ static bool write_buffers(const struct perf_case *it, size_t nbytes)
     memset(mirror->out, UNTOUCHED, nbytes);
     memcpy(on_host(rank, it->in), mirror->random + offset_of(rank, it->in),
         input_nbytes(it));
-    /* The host's operation writes here, too. */
+    /* The host's operation writes to the host copies. */
     return perf_device_copy(rank->device, rank->in, mirror->in, nbytes) &&
            perf_device_copy(rank->device, rank->out, mirror->out, nbytes) &&
            perf_device_wait(rank->device);
 }
 
-/* The same operation, in host memory and in a group of its own. */
+/* Runs the same operation in host memory, in its own group. */
 static symmcoll_status_t run_on_host(const struct perf_case *it)
 {
     struct perf_rank rank = *it->rank;

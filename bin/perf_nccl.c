@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether all_reduce on devices can be NCCL's.  It is loaded as the library loads
- * it, in builds without CUDA, too.
+ * Whether all_reduce on devices can use NCCL. It is loaded as the library loads
+ * it, also in builds without CUDA.
  */
 #include "perf_thresholds.h"
 
@@ -22,8 +22,9 @@ static const char *get_variable(const char *name)
     return getenv(name);
 }
 
-/* As lib/cuda/nccl/nccl_choice.c has it: of integers what has the same bits in any
- * order, of floats sums; those of 8 bits have none at all. */
+/* Returns whether lib/cuda/nccl/nccl_choice.c has NCCL do this reduction: for
+ * integers those with the same bits in any order, for floats sums; 16-bit
+ * integers never. */
 static bool is_reduced(const struct perf_options *options)
 {
     switch (options->dtype) {

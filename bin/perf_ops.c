@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations that symmcoll-perf knows: how each is called, and how much of
- * the data has to cross the bus for it.
+ * The operations of symmcoll-perf: the call, and the share of the data that
+ * crosses the bus.
  */
 #include "perf.h"
 
@@ -59,7 +59,7 @@ static symmcoll_status_t run_all_to_all(const struct perf_case *it)
         it->dtype, it->rank->call, NULL);
 }
 
-/* The objects of all ranks, whose bytes are then copied to the result. */
+/* Gathers objects of all ranks, whose bytes are then copied to the result. */
 static symmcoll_status_t run_object(const struct perf_case *it)
 {
     size_t size = (size_t)it->rank->size;
@@ -78,7 +78,7 @@ static symmcoll_status_t run_object(const struct perf_case *it)
     return status;
 }
 
-/* With counts, which are compared, and here alike. */
+/* With counts, which are compared and here equal. */
 static symmcoll_status_t run_all_to_all_v(const struct perf_case *it)
 {
     size_t whole = it->count * (size_t)it->rank->size;
@@ -97,7 +97,7 @@ static symmcoll_status_t run_monitored_barrier(const struct perf_case *it)
     return symmcoll_monitored_barrier(it->rank->group, 0, NULL, NULL, NULL);
 }
 
-/* Bus factors as nccl-tests defines them. */
+/* Bus factors as defined by nccl-tests. */
 static double both_ways(int size)
 {
     return 2.0 * (size - 1) / size;

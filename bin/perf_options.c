@@ -119,7 +119,8 @@ static const struct option longs[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* A number from the environment that is a rank; false where it is not there. */
+/* Reads a rank from an environment variable.  Returns false if it is not
+ * set. */
 static bool read_rank(const char *name, int *rank)
 {
     const char *text = getenv(name);
@@ -149,7 +150,7 @@ static bool refuse(const char *option, const char *expected, const char *found)
     return false;
 }
 
-/* "4096", "4K", "4KiB"; units are powers of 1024. */
+/* Parses "4096", "4K" or "4KiB"; units are powers of 1024. */
 static bool parse_size(const char *option, const char *text, size_t *nbytes)
 {
     static const char units[] = "KMG";
@@ -228,7 +229,8 @@ static bool refuse_name(const char *option, const char *what, const char *found,
 
 static bool parse_reduce(const char *text, symmcoll_op_t *op)
 {
-    /* It is made by a call of its own, so symmcoll_op_parse() lacks it. */
+    /* symmcoll_op_parse() does not know it: it is created by a call of its
+     * own. */
     if (strcmp(text, symmcoll_op_name(SYMMCOLL_PREMUL_SUM)) == 0) {
         *op = SYMMCOLL_PREMUL_SUM;
         return true;
@@ -285,7 +287,7 @@ static bool parse_shape(const char *text, struct perf_options *options)
     return true;
 }
 
-/* What can be judged only when everything has been read. */
+/* Options that can be checked only when all have been read. */
 struct pending {
     const char *ops[PERF_CHOICES_MAX];
     int nops;
@@ -372,7 +374,7 @@ static bool parse_one(int key, const char *text, struct perf_options *options,
     }
 }
 
-/* --plot takes files in place of measuring. */
+/* Checks that --plot has files and no option for measuring. */
 static bool check_plot(const struct perf_options *options)
 {
     const char *other = options->tsv           ? "--tsv"
@@ -393,7 +395,7 @@ static bool check_plot(const struct perf_options *options)
     return other == NULL && options->ninputs > 0;
 }
 
-/* --fused and --shape need each other; then no other buffers are needed. */
+/* Checks that --shape has --fused.  No other buffers are needed then. */
 static bool finish_fused(struct perf_options *options)
 {
     bool fused = options->gathers || options->scatters;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the buffers are: --device, and the options that need it.
+ * The place of the buffers: --device, and the options that need it.
  */
 #include "perf_device.h"
 
@@ -41,7 +41,7 @@ static bool refuse(const char *option, const char *expected, const char *found)
     return false;
 }
 
-/* Without a device nothing that needs one is wanted. */
+/* Checks that no option needs --device. */
 static bool check_host(const struct perf_options *options)
 {
     const char *option = options->share        ? "--share"
@@ -54,7 +54,7 @@ static bool check_host(const struct perf_options *options)
     return false;
 }
 
-/* --thresholds has an operation of its own. */
+/* Chooses the operation of --thresholds. */
 static bool choose_thresholds(struct perf_options *options)
 {
     static const struct perf_manner plain = {.dirty = false};
@@ -86,7 +86,7 @@ bool perf_finish_device(struct perf_options *options)
                 "all_gather, reduce_scatter, broadcast, reduce, gather, "
                 "scatter, all_to_all, barrier, sendrecv, send_recv_both",
                 options->choices[i].name);
-    /* The barriers of measuring are the host's, and not of such a group. */
+    /* The barriers of measuring are the host's and use another group. */
     if (options->groups == 0)
         options->groups = 1;
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * --plot: latency and bandwidth over size as an SVG picture, both axes
- * logarithmic.  The same points always make the same file.  Colours follow the
- * scheme that the reader prefers, light where a viewer does not know of any.
+ * logarithmic.  The same points always make the same file.  The colours follow
+ * the reader's preferred scheme, light if the viewer has none.
  */
 #include "perf.h"
 
@@ -18,7 +18,7 @@
 #define LEGEND_TOP (TOP + PANEL_HEIGHT + 66)
 #define LEFT 72
 #define LEGEND_ROW 22
-#define LETTER 7.0 /* width of one in the legend, more or less */
+#define LETTER 7.0 /* approximate width of a letter in the legend */
 #define COLOURS 6
 #define TICKS_MAX 64
 #define SIZE_LABEL 60 /* width of "256 KiB" and a gap */
@@ -26,12 +26,12 @@
 /* One of the two diagrams. */
 struct panel {
     double left;        /* of its area */
-    double least, most; /* base-10 logarithms at the bottom and the top */
+    double least, most; /* base-10 logarithms at bottom and top */
     const char *title;
     double (*value)(const struct perf_point *point);
 };
 
-/* Sizes at the left and the right of both, as base-2 logarithms. */
+/* Sizes at the left and right of both diagrams, as base-2 logarithms. */
 struct sizes {
     double least, most;
 };
@@ -48,7 +48,7 @@ static double value_gbs(const struct perf_point *point)
 
 /* ---- text ---- */
 
-/* Text of the user's in XML: what is not plain becomes a question mark. */
+/* Writes a user's text as XML; non-ASCII and control characters become '?'. */
 static void write_text(FILE *file, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -108,7 +108,7 @@ static double place_y(const struct panel *panel, double value)
                      PANEL_HEIGHT;
 }
 
-/* "8 B", "4 KiB": of a power of two. */
+/* Writes "8 B" or "4 KiB", a power of two. */
 static void write_size(FILE *file, int exponent)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -142,8 +142,8 @@ static void write_size_axis(
         panel->left + PANEL_WIDTH / 2.0, TOP + PANEL_HEIGHT + 38);
 }
 
-/* Lines at 1, 2 and 5 times each power of ten; numbers at all of them where
- * these are few. */
+/* Writes lines at 1, 2 and 5 times each power of ten, with numbers at all of
+ * them if they are few. */
 static void write_value_axis(FILE *file, const struct panel *panel)
 {
     static const double steps[] = {1, 2, 5};
@@ -181,7 +181,7 @@ static void write_frame(FILE *file, const struct panel *panel)
 
 /* ---- series ---- */
 
-/* Colours first, then the kind of line. */
+/* Begins a series; the colour changes first, then the kind of line. */
 static void begin_series(FILE *file, int number)
 {
     static const char *const dashes[] = {"none", "7 4", "2 3"};
@@ -211,8 +211,8 @@ static void write_series(FILE *file, const struct panel *panel,
     fputs("</g>\n", file);
 }
 
-/* Place the entries line by line, and write them where there is a file.  The
- * number of lines. */
+/* Lays out the legend line by line, and writes it if there is a file.  Returns
+ * the number of lines. */
 static int write_legend(FILE *file, const struct perf_chart *chart)
 {
     double x = LEFT;
@@ -244,8 +244,8 @@ static int write_legend(FILE *file, const struct perf_chart *chart)
 
 /* ---- the picture ---- */
 
-/* The next of 1, 2, 5, 10, ... at or below a value, or with up at or above it,
- * as a logarithm. */
+/* Returns, as a logarithm, the nearest of 1, 2, 5, 10, ... at or below a value,
+ * or with `up` at or above it. */
 static double round_value(double value, bool up)
 {
     static const double steps[] = {1, 2, 5, 10};
@@ -260,7 +260,7 @@ static double round_value(double value, bool up)
     return found;
 }
 
-/* What both axes have to hold. */
+/* Finds the ranges of both axes. */
 static void find_range(
     struct panel *panel, struct sizes *sizes, const struct perf_chart *chart)
 {

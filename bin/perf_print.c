@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What symmcoll-perf prints on standard output: a table for people, or with
- * --tsv the columns that bench/compare and the programs compared with share.
+ * Standard output of symmcoll-perf: a table, or with --tsv the columns that
+ * bench/compare and the programs compared with share.
  */
 #include "perf_device.h"
 
@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Barriers of two ranks with a core each are one crossing of a cache line: 55
- * to 120 ns within a last-level cache, 240 and more between two. */
+/* A barrier of two ranks with a core each is one crossing of a cache line: 55
+ * to 120 ns within a last-level cache, 240 ns and more between two. */
 #define NEAR_BELOW_S 180e-9
-#define AWAKE_BELOW_S 2e-6 /* above it somebody slept or lost its core */
+#define AWAKE_BELOW_S 2e-6 /* above it a rank slept or lost its core */
 
-/* The widest vector unit that the processor offers. */
+/* Returns the widest vector unit of the processor. */
 static const char *processor_simd(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One rank of symmcoll-perf from its first call of the library to its last: it
- * joins the others, checks and times each operation at each size, and lets rank
- * 0 print.
+ * joins the others, checks and times each operation at each size, and rank 0
+ * prints.
  */
 #include "perf_device.h"
 
@@ -18,7 +18,7 @@ int perf_report(
     return PERF_FAILED;
 }
 
-/* Enough for the largest size, or for one element of each rank. */
+/* Allocates buffers for the largest size, or for one element per rank. */
 static int allocate_buffers(struct perf_rank *rank)
 {
     size_t elem = symmcoll_dtype_size(rank->options->dtype);
@@ -69,7 +69,7 @@ static void free_buffers(struct perf_rank *rank)
     free(rank->samples);
 }
 
-/* The elements of a call whose larger buffer has about so many bytes. */
+/* Returns the elements of a call with a larger buffer of about nbytes. */
 static size_t count_elements(const struct perf_case *it, size_t nbytes)
 {
     const struct perf_op *op = it->choice->op;
@@ -80,7 +80,7 @@ static size_t count_elements(const struct perf_case *it, size_t nbytes)
     return count > 0 ? count : 1;
 }
 
-/* Whether a verdict is good on all ranks. */
+/* Returns whether a verdict is good on all ranks. */
 static int agree(const struct perf_rank *rank, int verdict)
 {
     double worst = verdict;
@@ -91,8 +91,8 @@ static int agree(const struct perf_rank *rank, int verdict)
     return worst > PERF_PASSED ? PERF_FAILED : PERF_PASSED;
 }
 
-/* Check one layout of a case.  *supported is false where the library says that
- * it does not do such a thing, which it says on every rank. */
+/* Checks one layout of a case.  *supported is false if the library returns
+ * UNSUPPORTED, which it does on every rank. */
 static int check_layout(struct perf_case *it, bool *supported)
 {
     symmcoll_status_t status;
@@ -109,7 +109,7 @@ static int check_layout(struct perf_case *it, bool *supported)
     return *supported ? agree(it->rank, verdict) : PERF_PASSED;
 }
 
-/* Check a case as it will be timed, and with an odd count off alignment. */
+/* Checks a case as it will be timed, and with an odd count off alignment. */
 static int check_case(
     struct perf_case *it, size_t count, int *cases, bool *supported)
 {
@@ -130,8 +130,8 @@ static int check_case(
     return check_layout(it, supported);
 }
 
-/* For --thresholds: the number of ranks in each process, and the rest on rank
- * 0. */
+/* Stores a result of --thresholds: the number of ranks in each process, the
+ * rest on rank 0. */
 static void keep_result(
     const struct perf_case *it, const struct perf_figures *figures)
 {
@@ -147,7 +147,7 @@ static void keep_result(
     results->of[results->count++].figures = *figures;
 }
 
-/* Check and time an operation at one size. */
+/* Checks and times an operation at one size. */
 static int do_case(struct perf_rank *rank, const struct perf_choice *choice,
     size_t nbytes, int *cases, bool *supported)
 {
@@ -179,7 +179,7 @@ static int do_case(struct perf_rank *rank, const struct perf_choice *choice,
     return PERF_PASSED;
 }
 
-/* The size after this one: the largest is always among them; 0 at the end. */
+/* Returns the next size; the largest is always included; 0 at the end. */
 static size_t next_size(const struct perf_options *options, size_t nbytes)
 {
     if (nbytes >= options->max_nbytes)
@@ -244,8 +244,7 @@ static int do_choice(struct perf_rank *rank, const struct perf_choice *choice)
     return result;
 }
 
-/* The number under which the operation is passed; PREMUL_SUM has one per world.
- */
+/* Makes the op argument; PREMUL_SUM is created per world. */
 static symmcoll_status_t make_op(struct perf_rank *rank)
 {
     rank->dynamic = rank->options->reduce;
@@ -255,7 +254,7 @@ static symmcoll_status_t make_op(struct perf_rank *rank)
         rank->world, perf_premul_factor(rank->rank), &rank->dynamic);
 }
 
-/* Have the group begin on its devices, which says what is missing there. */
+/* Runs a first operation on the devices, which reports what is missing. */
 static int use_device(const struct perf_rank *rank)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -296,7 +295,7 @@ static int do_choices(struct perf_rank *rank)
     return PERF_PASSED;
 }
 
-/* Find this rank's device, where operations are on such. */
+/* Opens this rank's device if operations are on devices. */
 static int open_device(struct perf_rank *rank)
 {
     if (!rank->options->device)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What --plot draws, read from files of tab-separated values: a series for each
- * peer, operation and number of ranks of a file, with a point for each size.
+ * Data of --plot, read from files of tab-separated values: a series per peer,
+ * operation, number of ranks and file, with a point per size.
  */
 #include "perf.h"
 
@@ -12,13 +12,13 @@
 
 #define COLUMNS 10
 
-/* Beyond these nothing is measured, and axes would have no end. */
+/* Larger values are never measured, and axes would have no end. */
 #define RANKS_MAX 1e6
 #define NBYTES_MAX 0x1p50
 #define US_MIN 1e-6
 #define US_MAX 1e12
 
-/* Columns of a row that are used, as perf_print.c writes them. */
+/* The columns used of a row, as perf_print.c writes them. */
 enum column {
     COLUMN_PEER = 0,
     COLUMN_OP = 1,
@@ -27,7 +27,7 @@ enum column {
     COLUMN_MEDIAN = 6
 };
 
-/* Where a row stands, for messages. */
+/* A line of a file, for messages. */
 struct place {
     const char *path;
     long line;
@@ -49,7 +49,7 @@ static bool no_memory(void)
 
 /* ---- reading ---- */
 
-/* Cut a line into its columns; further ones belong to later releases. */
+/* Splits a line into its columns; later releases may add more. */
 static bool split(const struct place *place, char *line, char *columns[COLUMNS])
 {
     char found[32], *tab = line;
@@ -80,7 +80,7 @@ static bool parse_number(const struct place *place, const char *what,
     return refuse(place, what, text);
 }
 
-/* The series of a row, made where it is the first one of it. */
+/* Returns the series of a row, and creates it for its first row. */
 static struct perf_series *find_series(
     struct perf_chart *chart, int file, char *const columns[COLUMNS], int ranks)
 {
@@ -102,7 +102,7 @@ static struct perf_series *find_series(
     series->ranks = ranks;
     series->peer = strdup(columns[COLUMN_PEER]);
     series->op = strdup(columns[COLUMN_OP]);
-    chart->nseries++; /* before what can fail, so that it is released */
+    chart->nseries++; /* before steps that can fail, so that it is freed */
     if (series->peer != NULL && series->op != NULL)
         return series;
     no_memory();
@@ -126,7 +126,7 @@ static bool add_point(
     return true;
 }
 
-/* Whether --op, where it is given, names the operation. */
+/* Returns whether --op names the operation, or is not used. */
 static bool is_chosen(const struct perf_options *options, const char *op)
 {
     for (int i = 0; i < options->nchoices; i++)
@@ -158,7 +158,8 @@ static bool read_row(struct perf_chart *chart,
         !parse_number(place, "a time in microseconds", columns[COLUMN_MEDIAN],
             0, US_MAX, &point.us))
         return false;
-    /* Logarithms: no size, as of a barrier, and no time have no place. */
+    /* Logarithms: rows without a size, such as barriers, or without a time have
+     * no place. */
     if (!is_chosen(options, columns[COLUMN_OP]) || point.nbytes < 1 ||
         point.us < US_MIN)
         return true;
@@ -194,7 +195,7 @@ static bool read_file(
     return right;
 }
 
-/* ---- what is drawn of it ---- */
+/* ---- what is drawn ---- */
 
 static int compare_points(const void *left, const void *right)
 {
@@ -205,7 +206,7 @@ static int compare_points(const void *left, const void *right)
     return a->us < b->us ? -1 : a->us > b->us;
 }
 
-/* One point for each size, in the order of sizes: the median of several. */
+/* Keeps one point per size, in ascending sizes: the median of several. */
 static void merge_points(struct perf_series *series)
 {
     size_t kept = 0, end;
@@ -222,7 +223,7 @@ static void merge_points(struct perf_series *series)
     series->npoints = kept;
 }
 
-/* In which of their names the series differ. */
+/* The names in which the series differ. */
 struct differing {
     bool peer;
     bool op;
@@ -258,7 +259,7 @@ static void append(char *text, const char *part)
         text + used, PERF_LABEL_MAX - used, "%s%s", used > 0 ? ", " : "", part);
 }
 
-/* What of a series' name is chosen, in words; the peer where nothing is. */
+/* Formats the chosen parts of a series' name; the peer if none is chosen. */
 static void name_series(char *text, const struct perf_series *series,
     const struct differing *chosen, const char *path)
 {
@@ -286,7 +287,7 @@ static void name_series(char *text, const struct perf_series *series,
         append(text, series->peer);
 }
 
-/* The title has what all series share, the legend what tells them apart. */
+/* The title has the parts common to all series, the legend the others. */
 static void name_all(
     struct perf_chart *chart, const struct perf_options *options)
 {

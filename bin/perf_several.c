@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is measured of several calls: messages there and back, groups that are
- * made and released, a store's keys, many buffers at once.
+ * Measurements of several calls: messages there and back, groups created and
+ * freed, keys of a store, many buffers at once.
  */
 #include "perf.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Make a group of all ranks, and release it. */
+/* Creates a group of all ranks and frees it. */
 symmcoll_status_t perf_run_group_create(const struct perf_case *it)
 {
     struct symmcoll_group *group;
@@ -37,7 +37,7 @@ static symmcoll_status_t recv_from_other(const struct perf_case *it)
         1 - it->rank->rank, 0, NULL, it->rank->call, NULL);
 }
 
-/* There and back. */
+/* Sends a message there and back. */
 symmcoll_status_t perf_run_sendrecv(const struct perf_case *it)
 {
     bool first = it->rank->rank == 0;
@@ -48,7 +48,7 @@ symmcoll_status_t perf_run_sendrecv(const struct perf_case *it)
     return first ? recv_from_other(it) : send_to_other(it);
 }
 
-/* Both ways at once. */
+/* Sends messages both ways at once. */
 symmcoll_status_t perf_run_send_recv_both(const struct perf_case *it)
 {
     struct symmcoll_work *sent, *received;
@@ -70,7 +70,7 @@ symmcoll_status_t perf_run_send_recv_both(const struct perf_case *it)
     return second != SYMMCOLL_OK ? second : first;
 }
 
-/* Set a key of this rank's own, and read it. */
+/* Sets a key of this rank and reads it. */
 symmcoll_status_t perf_run_store(const struct perf_case *it)
 {
     struct symmcoll_store *store = symmcoll_world_store(it->rank->world);
@@ -90,8 +90,7 @@ symmcoll_status_t perf_run_store(const struct perf_case *it)
     return SYMMCOLL_OK;
 }
 
-/* The case's elements in several buffers, one of which has what does not divide
- * evenly. */
+/* The case's elements in several buffers; the last one has the remainder. */
 struct buffers {
     size_t counts[PERF_BUFFERS];
     void *outs[PERF_BUFFERS];
@@ -132,7 +131,7 @@ symmcoll_status_t perf_run_separate(const struct perf_case *it)
     return status;
 }
 
-/* The same calls, in a region. */
+/* Makes the separate calls in a region. */
 symmcoll_status_t perf_run_region(const struct perf_case *it)
 {
     symmcoll_status_t status = symmcoll_coalesce_begin(it->rank->group);
@@ -154,8 +153,8 @@ static symmcoll_status_t average_bucket(
         it->dtype, SYMMCOLL_AVG, NULL, work);
 }
 
-/* Start all buckets, then wait for each.  What was started is always waited
- * for, since the buffers are the library's until then. */
+/* Starts all buckets, then waits for each.  Started ones are always waited for,
+ * because the library uses the buffers until then. */
 static symmcoll_status_t average_buckets_async(const struct perf_case *it)
 {
     struct symmcoll_work *works[PERF_BUCKETS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signals and barriers of symmetric memory, of the group of all ranks.
+ * Signals and barriers of symmetric memory, in the group of all ranks.
  */
 #include "perf.h"
 
@@ -29,7 +29,7 @@ int perf_signals_join(struct perf_rank *rank)
                : perf_report(rank, "joining symmetric memory", status);
 }
 
-/* There and back. */
+/* Sends a signal there and back. */
 symmcoll_status_t perf_run_signal(const struct perf_case *it)
 {
     struct symmcoll_symm *symm = it->rank->signals;

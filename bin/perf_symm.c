@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations on symmetric memory: the input is copied to the group's workspace
- * and the result from there, as where an engine's tensors are elsewhere.
+ * and the result from there, as for a framework with tensors elsewhere.
  */
 #include "perf_device.h"
 
@@ -9,7 +9,7 @@
 
 #define PAGE ((size_t)4096)
 
-/* The workspace, with room for so many bytes. */
+/* Opens the workspace with room for nbytes. */
 static symmcoll_status_t open_workspace(
     const struct perf_case *it, size_t nbytes, char **data)
 {
@@ -92,7 +92,7 @@ symmcoll_status_t perf_run_symm_all_gather(const struct perf_case *it)
     return status;
 }
 
-/* Of a device, by the workspace there. */
+/* Runs on a device, with the workspace there. */
 symmcoll_status_t perf_run_intra_node(const struct perf_case *it)
 {
     const struct perf_rank *rank = it->rank;
@@ -107,8 +107,8 @@ symmcoll_status_t perf_run_intra_node(const struct perf_case *it)
         rank->symm, it->out, it->count, it->dtype, it->op, rank->call);
 }
 
-/* Pieces of equal size, whose sizes are read all the same: a row is an
- * element. */
+/* Exchanges pieces of equal size, whose sizes are read all the same.  A row is
+ * an element. */
 symmcoll_status_t perf_run_all_to_all_vdev(const struct perf_case *it)
 {
     struct symmcoll_symm_exchange exchange = SYMMCOLL_SYMM_EXCHANGE_INIT;

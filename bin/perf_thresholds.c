@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --thresholds: all-reductions on devices, done in each way at sizes on both
- * sides of where the settings change from one to the next, and the settings that
- * these times speak for.  Those by a switch are of symmetric memory.  A way is what a
- * world does whose settings leave no other.
+ * --thresholds: all_reduce on devices, done in each way at sizes around the
+ * points where the settings change from one to the next, and the settings that
+ * follow from these times.  Those with a switch use symmetric memory.  A way is
+ * measured in a world with settings that allow no other.
  */
 #include "perf_thresholds.h"
 
@@ -53,7 +53,7 @@ static void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* The ranks are not there yet, and so no other thread reads these. */
+/* Sets the environment; no ranks exist yet, so no other thread reads it. */
 static void apply(const struct perf_table *table, const struct perf_way *way)
 {
     set("SYMMCOLL_CUDA_PACKETS_MAX", way->packets_max);
@@ -61,7 +61,7 @@ static void apply(const struct perf_table *table, const struct perf_way *way)
     set("SYMMCOLL_CUDA_ONE_SHOT_MAX_TWO", way->one_shot_max);
     set("SYMMCOLL_CUDA_BLOCKS",
         way->blocks != NULL ? way->blocks : table->blocks);
-    /* All of it or nothing, whatever the reduction is. */
+    /* All or nothing, whatever the reduction. */
     set("SYMMCOLL_CUDA_NCCL_SUMS", "on");
     set("SYMMCOLL_CUDA_NCCL_MIN", way->by_nccl ? "0" : "inf");
     if (way->by_switch == NULL)
@@ -72,7 +72,7 @@ static void apply(const struct perf_table *table, const struct perf_way *way)
         way->blocks != NULL ? way->blocks : table->multicast_blocks);
 }
 
-/* What a switch may do, alone. */
+/* Chooses the only operation that a switch supports. */
 static void choose_switch(struct perf_options *one)
 {
     one->choices[0] = (struct perf_choice){.op = &by_switch};
@@ -83,7 +83,7 @@ static void choose_switch(struct perf_options *one)
     one->reduce = SYMMCOLL_SUM;
 }
 
-/* NCCL adds up in an order of its own. */
+/* Marks the operation as unordered, because NCCL sums in its own order. */
 static void choose_nccl(struct perf_options *one, struct perf_op *by_nccl)
 {
     *by_nccl = *one->choices[0].op;
@@ -91,7 +91,7 @@ static void choose_nccl(struct perf_options *one, struct perf_op *by_nccl)
     one->choices[0].op = by_nccl;
 }
 
-/* Why ranks have no switch; NULL: they have. */
+/* Returns why the ranks have no switch; NULL: they have one. */
 static const char *find_no_switch(const struct perf_options *options, int ranks)
 {
     if (options->share || !perf_driver_has_multicast(options->driver, ranks))
@@ -99,7 +99,7 @@ static const char *find_no_switch(const struct perf_options *options, int ranks)
     return ranks > SWITCH_RANKS ? "more than 8 ranks" : NULL;
 }
 
-/* Of the first ranks, or of all (0). */
+/* Measures a way with the first ranks, or with all (0). */
 static int measure_way(const struct perf_table *table, int number, int members,
     struct perf_results *results, perf_run_fn run)
 {
@@ -187,7 +187,7 @@ static const char *find_fastest(
     return name;
 }
 
-/* Sizes at which one of these ways was measured. */
+/* Prints the sizes at which one of these ways was measured. */
 static void print_rows(
     const struct perf_results *results, int first, int last, int ranks)
 {
@@ -233,13 +233,13 @@ static void print_limit(
     char size[32];
 
     perf_format_size(limit, size, sizeof(size));
-    /* "16 KiB" to people, 16KiB to the settings. */
+    /* "16 KiB" in tables, 16KiB in settings. */
     for (char *at = strchr(size, ' '); at != NULL && *at != '\0'; at++)
         *at = at[1];
     print_size(options, key, limit > 0 ? size : "0");
 }
 
-/* From where on; 0: nowhere. */
+/* Prints the least size of a way; 0: never used. */
 static void print_least(
     const struct perf_options *options, const char *key, size_t least)
 {
@@ -249,7 +249,7 @@ static void print_least(
         print_size(options, key, "inf");
 }
 
-/* What an administrator may put into /etc/symmcoll.conf. */
+/* Prints settings for /etc/symmcoll.conf. */
 static void print_settings(const struct perf_table *table)
 {
     const struct perf_options *options = table->options;
@@ -342,7 +342,7 @@ int perf_thresholds(const struct perf_options *options, perf_run_fn run)
         table->multicast_blocks = strdup(multicast_blocks);
     result = measure_ways(table, 0, &ranks, run);
     if (result == PERF_PASSED && ranks > 2) {
-        int two = 2; /* where this rank is none of them */
+        int two = 2; /* if this rank is not one of the two */
 
         result = measure_ways(table, 2, &two, run);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-conf: the settings in effect with their origins, a check of a file,
- * and the OPTIONS section of symmcoll.conf(5).  Uses the public interface only.
- * Manual: symmcoll-conf(1).
+ * symmcoll-conf: prints the settings in effect with their origins, checks a
+ * file, and prints the OPTIONS section of symmcoll.conf(5). Uses the public
+ * interface only.  Manual: symmcoll-conf(1).
  */
 #include "help.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the exit status says. */
+/* Exit statuses. */
 enum {
     EXIT_FINE = 0,
     EXIT_PROBLEM = 1,
@@ -54,7 +54,7 @@ static int fail(void)
     return EXIT_PROBLEM;
 }
 
-/* ---- what is done with settings and warnings ---- */
+/* ---- printing of settings and warnings ---- */
 
 static void print_row(const struct symmcoll_setting *setting, void *arg)
 {
@@ -62,7 +62,7 @@ static void print_row(const struct symmcoll_setting *setting, void *arg)
     printf("%s\t%s\t%s\n", setting->key, setting->value, setting->origin);
 }
 
-/* Arg counts the warnings, or is NULL. */
+/* arg counts the warnings, or is NULL. */
 static void print_warning(const char *line, void *arg)
 {
     int *count = arg;
@@ -72,8 +72,8 @@ static void print_warning(const char *line, void *arg)
     fprintf(stderr, "symmcoll-conf: warning: %s\n", line);
 }
 
-/* Prints words as lines of mdoc text, each sentence from a new line on.  Help
- * texts contain no markup except backslashes. */
+/* Prints words as lines of mdoc text, each sentence on a new line.  Help texts
+ * contain no markup except backslashes. */
 static void print_paragraph(const char *text)
 {
     size_t column = 0;
@@ -104,7 +104,7 @@ static void print_paragraph(const char *text)
     putchar('\n');
 }
 
-/* One macro line for each of some names between blanks. */
+/* Prints one macro line per name in a list separated by blanks. */
 static void print_variables(const char *own, const char *others)
 {
     printf(".Ev %s", own);
@@ -152,8 +152,7 @@ static int run_check(const char *path)
     return warnings == 0 ? EXIT_FINE : EXIT_PROBLEM;
 }
 
-/* The page is the same everywhere: neither files nor variables count.
- */
+/* The page is the same everywhere: files and variables are ignored. */
 static int run_mdoc(void)
 {
     if (clearenv() != 0 || setenv("SYMMCOLL_CONF", "", 1) != 0) {
@@ -189,7 +188,7 @@ static int run_command(int count, char **words)
     return fail_usage("unknown command", words[0]);
 }
 
-/* The exit status, unless what was printed got lost. */
+/* Returns the exit status, or EXIT_PROBLEM if output was lost. */
 static int close_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -206,7 +205,7 @@ int main(int argc, char **argv)
         {"mdoc", no_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
-    static char name[] = "symmcoll-conf"; /* in getopt's messages */
+    static char name[] = "symmcoll-conf"; /* shown in getopt's messages */
     bool mdoc = false;
 
     if (argc > 0)

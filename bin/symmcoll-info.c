@@ -59,7 +59,7 @@ static void print_all(
     info_add_memory(out, config);
 }
 
-/* The exit status, once all has been printed. */
+/* Returns the exit status after all output. */
 static int close_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -69,9 +69,9 @@ static int close_output(void)
 }
 
 /*
- * The settings in effect, or where they are wrong the built-in ones: what is
- * wrong is in *wrong then, and on standard error.  Where the program is used to
- * find out why nothing works it must work itself.
+ * Loads the settings in effect, or the defaults if they are wrong: the error is
+ * then in *wrong and on standard error.  A program that finds out why nothing
+ * works must work itself.
  */
 static symmcoll_status_t load_settings(
     struct symc_config **config, char **wrong)
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     int key;
 
     if (argc > 0)
-        argv[0] = name; /* for the messages of getopt_long() */
+        argv[0] = name; /* shown in getopt_long()'s messages */
     while ((key = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
         switch (key) {
         case 'a':

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-perf: checks the results of collectives, then measures how long they
- * take.  It is one rank when a launcher started it; else its threads are the
- * ranks, or it is one rank alone.  It uses the public interface only.
+ * symmcoll-perf: checks the results of collectives, then measures their time.
+ * It is one rank if a launcher started it; otherwise its threads are the ranks,
+ * or it is a single rank.  It uses the public interface only.
  */
 #include "perf_device.h"
 
@@ -12,18 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One rank as a thread. */
+/* A rank that is a thread. */
 struct thread {
     pthread_t id;
     const struct perf_options *options;
-    struct symmcoll_store *store; /* a clone of its own */
-    const char *name;             /* of the world; NULL: it has none */
+    struct symmcoll_store *store; /* its own clone */
+    const char *name;             /* of the world; NULL: none */
     int rank;
     int result;
 };
 
-/* Stay on the rank-th processor of those we may use.  Where there are fewer
- * than ranks, or binding is forbidden, the scheduler decides. */
+/* Binds to the rank-th allowed processor.  With fewer processors than ranks, or
+ * if binding fails, the scheduler decides. */
 static void bind_thread(int rank, int size)
 {
     cpu_set_t all, one;
@@ -62,8 +62,8 @@ static int report_thread(int rank, const char *what, const char *why)
 }
 
 /*
- * Start a thread for each rank and wait for all.  When one cannot be started,
- * those before it would wait in vain: so the process ends at once.
+ * Starts a thread per rank and waits for all.  If one cannot be started, the
+ * process exits at once, because the others would wait for it.
  */
 static int run_threads(const struct perf_options *options,
     struct symmcoll_store *store, const char *name, struct thread *threads)
@@ -89,7 +89,7 @@ static int run_threads(const struct perf_options *options,
     return result;
 }
 
-/* Be all ranks of a world in this process. */
+/* Runs all ranks of a world in this process. */
 static int run_alone(const struct perf_options *options, const char *name)
 {
     struct thread *threads = calloc((size_t)options->threads, sizeof(*threads));
@@ -110,7 +110,7 @@ static int run_alone(const struct perf_options *options, const char *name)
     return result;
 }
 
-/* One rank, or all of them. */
+/* Runs one rank, or all of them. */
 static int run(const struct perf_options *options, const char *name)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
@@ -140,10 +140,10 @@ int main(int argc, char **argv)
     char name[] = "symmcoll-perf";
 
     if (argc > 0)
-        argv[0] = name; /* for the messages of getopt_long() */
+        argv[0] = name; /* shown in getopt_long()'s messages */
     if (!perf_parse(argc, argv, &options, &status))
         return status;
-    if (options.plot != NULL) /* under a launcher one rank is enough */
+    if (options.plot != NULL) /* one rank of a launcher is enough */
         return perf_launched(&rank) && rank > 0 ? PERF_PASSED
                : perf_plot(&options)            ? PERF_PASSED
                                                 : PERF_FAILED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll-store: serves a tcp store until it is told to end, for jobs that
- * outlive their rank 0.  Manual: symmcoll-store(1).
+ * symmcoll-store: serves a tcp store until a signal ends it, for jobs that
+ * outlive their rank 0. Manual: symmcoll-store(1).
  */
 #include "help.h"
 #include "store/server.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the exit status says. */
+/* Exit statuses. */
 enum {
     EXIT_FINE = 0,
     EXIT_PROBLEM = 1,
@@ -55,7 +55,7 @@ static int fail(void)
     return EXIT_PROBLEM;
 }
 
-/* A number up to most, with a unit where units is true. */
+/* Parses a number up to most, with a unit if units is true. */
 static bool read_number(
     const char *text, size_t most, bool units, size_t *number)
 {
@@ -79,7 +79,7 @@ static bool read_number(
     return true;
 }
 
-/* Serve until a signal comes. */
+/* Serves until a signal arrives. */
 static int serve(const struct symc_server_args *args)
 {
     struct symc_server *server;
@@ -119,7 +119,7 @@ enum {
     MEMORY
 };
 
-/* One option; what it says goes into the arguments. */
+/* Stores one option in the arguments. */
 static int take_option(
     int option, struct symc_place *place, struct symc_server_args *args)
 {
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
-    static char name[] = "symmcoll-store"; /* in getopt's messages */
+    static char name[] = "symmcoll-store"; /* shown in getopt's messages */
     struct symc_place place = {.host = "127.0.0.1", .port = 6379};
     struct symc_server_args args = {.place = &place, .deadline_ns = SYMC_NEVER};
     int status = EXIT_FINE;
