@@ -195,6 +195,11 @@ symmcoll_status_t symc_store_edit(struct symmcoll_store *store, const char *key,
     symmcoll_status_t status =
         store->ops->edit(store->table, key, edit, deadline_ns);
 
+    /* A change may fail after its result was read. */
+    if (status != SYMMCOLL_OK) {
+        free(edit->result.data);
+        edit->result = (struct symc_bytes){NULL, 0};
+    }
     /* One public pop may need several edits. */
     if (edit->kind != SYMC_EDIT_POP)
         symc_store_count(store, calls[edit->kind], began_ns, status);
