@@ -40,7 +40,7 @@ void charlm_step_adam(struct charlm_adam *adam, struct charlm_model *model,
     const float decay1 = 0.9f, decay2 = 0.99f, epsilon = 1e-8f;
 
     adam->step++;
-    /* Both moments start at zero; the rate corrects their bias. */
+    /* The moments start at zero; the rate corrects their bias. */
     double bias1 = 1.0 - pow((double)decay1, adam->step);
     double bias2 = 1.0 - pow((double)decay2, adam->step);
     float rate = (float)(learning_rate / bias1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The BLAS that multiplies the matrices.  It is loaded when the program runs, not
- * linked: which of the installed ones is the fastest depends on the CPU, by a factor
- * of up to 5 among those that are tuned, and of 15 and more to the reference BLAS.
+ * The BLAS for matrix products.  It is loaded at run time, not linked: which of
+ * the installed ones is the fastest depends on the CPU, by a factor of up to 5
+ * among tuned ones, and of 15 and more to the reference BLAS.
  */
 #include "charlm.h"
 
@@ -13,7 +13,7 @@
 
 symc_sgemm_fn charlm_sgemm;
 
-/* The file names of Netlib's BLAS and of its C interface. */
+/* Checks for the file names of Netlib's BLAS and its C interface. */
 static bool is_reference(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -67,7 +67,7 @@ int charlm_load_blas(struct charlm_blas *blas, char *error)
     snprintf(blas->path, sizeof(blas->path), "%s",
         path != NULL ? path : info.dli_fname);
     free(path);
-    /* It reports no name, as those that are tuned do. */
+    /* Tuned libraries report a name; the reference BLAS does not. */
     blas->slow = is_reference(blas->path) && strstr(blas->name, ".so") != NULL;
     if (blas->slow)
         snprintf(blas->name, sizeof(blas->name), "the reference BLAS");

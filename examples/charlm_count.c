@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * N-gram tables that the network is compared with: how often each byte followed
- * each sequence of bytes in the training set.  A table of order 1 counts pairs;
- * one of order 6 nearly stores the text, which helps where texts repeat each
- * other.
+ * N-gram tables that the network is compared with: the number of times each
+ * byte followed each sequence of bytes in the training set.  A table of order 1
+ * counts pairs; one of order 6 nearly stores the text, which helps if texts
+ * repeat each other.
  *
- * Witten and Bell's smoothing: where a context was seen n times, followed by t
+ * Witten and Bell's smoothing: if a context was seen n times, followed by t
  * different bytes, a byte that followed it c times has the probability
  *
  *     (c + t * p) / (n + t)
@@ -18,7 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Counts by key, in open addressing; a key of 0 marks a free slot. */
+/* A count in a hash table with open addressing; key 0 marks a free slot. */
 struct slot {
     uint64_t key;
     uint32_t total;     /* n of a context, c of a context and a byte */
@@ -27,10 +27,10 @@ struct slot {
 
 struct table {
     struct slot *slots;
-    size_t nslots; /* a power of two, more than the keys */
+    size_t nslots; /* power of two, more than the keys */
 };
 
-/* The slot of a key, or the free one where it would be. */
+/* Returns the slot of a key, or the free one for it. */
 static struct slot *find_slot(const struct table *table, uint64_t key)
 {
     size_t i = (size_t)charlm_mix(key) & (table->nslots - 1);
@@ -41,8 +41,9 @@ static struct slot *find_slot(const struct table *table, uint64_t key)
 }
 
 /*
- * The key of the length bytes before a position, with that at it or without.
- * Up to 7 symbols fit; the length and the kind keep keys apart and above zero.
+ * Returns the key of the `length` bytes before a position, with the byte at it
+ * or without.  Up to 7 symbols fit; the length and the kind keep keys distinct
+ * and nonzero.
  */
 static uint64_t make_key(
     const unsigned char *symbols, uint32_t position, int length, bool with_byte)
@@ -85,7 +86,7 @@ static double predict(const struct table *table, const unsigned char *symbols,
             find_slot(table, make_key(symbols, position, length, true));
 
         if (context->total == 0)
-            break; /* nor has any longer one been seen */
+            break; /* no longer context has been seen either */
         p = (byte->total + context->different * p) /
             ((double)context->total + context->different);
     }

@@ -33,7 +33,7 @@ uint64_t charlm_mix(uint64_t value)
     return value ^ value >> 31;
 }
 
-/* From -1 to 1. */
+/* Returns a number from -1 to 1. */
 static double draw_uniform(uint64_t seed, uint64_t number)
 {
     uint64_t bits = charlm_mix(charlm_mix(seed) ^ number) >> 11;
@@ -65,8 +65,8 @@ static void name_params(struct charlm_model *model)
     }
 }
 
-/* Uniform weights whose variance keeps activations of rectified units at the
- * same scale (He et al., 2015); biases start at zero. */
+/* Draws uniform weights with a variance that keeps activations of rectified
+ * units at the same scale (He et al., 2015); biases start at zero. */
 static void draw_weights(struct charlm_model *model, uint64_t seed)
 {
     for (int i = 0; i < CHARLM_NPARAMS; i++) {
@@ -78,15 +78,15 @@ static void draw_weights(struct charlm_model *model, uint64_t seed)
         if (i == EMBEDDING)
             bound = 1.0;
         else if (i == WEIGHT3)
-            bound *= 0.1; /* begin near the uniform distribution */
+            bound *= 0.1; /* starts near the uniform distribution */
         for (size_t j = 0; j < param->count; j++)
             param->value[j] =
                 (float)(bound * draw_uniform(seed + (uint64_t)i, (uint64_t)j));
     }
 }
 
-/* Cut the next count floats off the model's memory, on a cache line's border.
- */
+/* Takes the next count floats of the model's memory, aligned to a cache
+ * line. */
 static float *take(float **cursor, size_t count)
 {
     float *taken = *cursor;
@@ -182,7 +182,7 @@ void charlm_set_row(struct charlm_model *model, int row,
         symbols + position - context, context + 1);
 }
 
-/* out = in * weight + bias, below zero cut off where rectify. */
+/* Computes out = in * weight + bias; `rectify` sets negative values to 0. */
 static void apply_layer(const struct charlm_param *weight,
     const struct charlm_param *bias, const float *in, float *out, int rows,
     bool rectify)
@@ -202,7 +202,8 @@ static void apply_layer(const struct charlm_param *weight,
     }
 }
 
-/* Turn one row of scores into probabilities; returns the loss of the target. */
+/* Turns one row of scores into probabilities.  Returns the loss of the
+ * target. */
 static double apply_softmax(float *row, int vocab, int target)
 {
     float largest = row[0], sum = 0.0f;
@@ -216,7 +217,7 @@ static double apply_softmax(float *row, int vocab, int target)
     }
     for (int i = 0; i < vocab; i++)
         row[i] /= sum;
-    /* The largest score alone adds 1 to the sum. */
+    /* The largest score alone contributes 1 to the sum. */
     return log(fmax((double)sum, 1.0)) - score;
 }
 
@@ -248,9 +249,9 @@ double charlm_forward(struct charlm_model *model, int rows)
 }
 
 /*
- * The gradients of one layer from that of its output, each reported at once;
- * then that of its input, while those reported may already be on their way to
- * the other ranks.
+ * Computes the gradients of one layer from the gradient of its output and
+ * reports each at once; then the gradient of its input, while the reported ones
+ * may already be in flight to the other ranks.
  */
 static int reverse_layer(struct charlm_model *model, int weight_number,
     const float *in, const float *d_out, float *d_in, charlm_ready_fn ready,
@@ -278,15 +279,15 @@ static int reverse_layer(struct charlm_model *model, int weight_number,
     return 0;
 }
 
-/* Where a rectified unit was cut off, no gradient passes. */
+/* Stops the gradient at units that were set to 0. */
 static void reverse_rectifier(const float *out, float *d_out, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         d_out[i] = out[i] > 0.0f ? d_out[i] : 0.0f;
 }
 
-/* The gradient of the mean loss by the scores: the probabilities, less one at
- * the target. */
+/* Computes the gradient of the mean loss by the scores: the probabilities, less
+ * one at the target. */
 static void reverse_softmax(struct charlm_model *model)
 {
     const struct charlm_shape *s = &model->shape;
@@ -363,8 +364,8 @@ double charlm_mean_loss(struct charlm_model *model,
     return set->count > 0 ? loss / (double)set->count : 0.0;
 }
 
-/* The symbol at which the running sum of probabilities, sharpened, passes a
- * random share of the whole. */
+/* Draws a symbol in proportion to the sharpened probabilities, with random
+ * bits. */
 static int draw_symbol(const float *probabilities, int vocab, uint64_t bits)
 {
     const double sharpness = 1.0 / 0.7;
@@ -393,7 +394,7 @@ void charlm_generate(struct charlm_model *model, const struct charlm_text *text,
             charlm_mix(charlm_mix(seed) ^ i));
 
         out[i] = (char)text->byte[symbol];
-        /* The last symbol of a row is the target: it takes no part. */
+        /* The last symbol of a row is the target, which is not read. */
         memmove(model->symbols, model->symbols + 1, context - 1);
         model->symbols[context - 1] = (unsigned char)symbol;
     }

@@ -114,7 +114,7 @@ static int parse_rate(const char *text, double *rate, char *error)
 static int parse_path(
     const char *name, const char *text, const char **path, char *error)
 {
-    /* More likely the path was forgotten than that a file begins with "-". */
+    /* More likely the path was forgotten than that it begins with "-". */
     if (*text == '\0' || *text == '-')
         return charlm_fail(
             error, "--%s: expected a path, found \"%s\"", name, text);
@@ -122,7 +122,7 @@ static int parse_path(
     return 0;
 }
 
-/* --text takes its argument and all that follows up to the next option. */
+/* Takes the argument of --text and all that follows up to the next option. */
 static int take_texts(
     int argc, char **argv, struct charlm_options *options, char *error)
 {
@@ -131,7 +131,7 @@ static int take_texts(
 
     if (parse_path("text", optarg, &path, error) != 0)
         return -1;
-    argv[first] = optarg; /* of --text=FILE a part of the word */
+    argv[first] = optarg; /* for --text=FILE a part of the word */
     while (optind < argc && argv[optind][0] != '-')
         optind++;
     options->texts = (const char *const *)&argv[first];
@@ -161,7 +161,7 @@ int charlm_parse_options(
         .seed = 1,
         .learning_rate = 2e-3};
     opterr = 0;
-    /* "+": keep the order of arguments; ":": return ':' for a missing one. */
+    /* "+": keeps the order of arguments; ":": returns ':' for a missing one. */
     while (status == 0 &&
            (c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
         if (c == 't')

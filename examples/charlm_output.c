@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that are written at the end, and opened before the training, so that a
- * bad path is an error at once and not after the training.
+ * Files written at the end but opened before the training, so that a bad path
+ * is an error at once.
  */
 #include "charlm.h"
 
@@ -49,7 +49,7 @@ int charlm_truncate_output(const struct charlm_output *output, char *error)
 {
     struct stat st;
 
-    /* Only regular files have a length; /dev/stdout may be none. */
+    /* Only regular files have a length; /dev/stdout may not be one. */
     if (fstat(output->fd, &st) == 0 && S_ISREG(st.st_mode) &&
         ftruncate(output->fd, 0) != 0)
         return charlm_fail(
@@ -63,7 +63,7 @@ void charlm_close_output(struct charlm_output *output)
 
     if (output->fd < 0)
         return;
-    /* Remove what was created for this run and not written. */
+    /* Removes a file that was created by this run and not written. */
     if (output->made && fstat(output->fd, &st) == 0 && st.st_size == 0)
         unlink(output->path);
     close(output->fd);

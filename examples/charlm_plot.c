@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loss curve as SVG: drawn by gnuplot, or by this file where gnuplot is not
- * installed.
+ * The loss curve as SVG: drawn by gnuplot if it is installed, otherwise by this
+ * file.
  */
 #include "charlm.h"
 
@@ -40,7 +40,7 @@ static void write_script(FILE *script, const struct charlm_curve *curve,
     fprintf(script, "e\n");
 }
 
-/* Run gnuplot with the script as its input and the picture as its output. */
+/* Runs gnuplot with the script as input and the picture as output. */
 static bool run_gnuplot(int script, int picture)
 {
     static char name[] = "gnuplot", no_user_files[] = "--default-settings";
@@ -69,7 +69,7 @@ static bool run_gnuplot(int script, int picture)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* False where there is no gnuplot, or it does not know SVG. */
+/* Returns false if there is no gnuplot, or one without SVG. */
 static bool draw_with_gnuplot(FILE *picture, const struct charlm_curve *curve,
     const struct charlm_scores *scores)
 {
@@ -95,8 +95,8 @@ static bool draw_with_gnuplot(FILE *picture, const struct charlm_curve *curve,
 #define BOTTOM 50
 
 struct scale {
-    double largest; /* the loss at the top */
-    int steps;      /* the step at the right */
+    double largest; /* loss at the top */
+    int steps;      /* step at the right */
 };
 
 static double place_x(const struct scale *scale, double step)
@@ -172,7 +172,7 @@ static bool draw_by_hand(FILE *picture, const struct charlm_curve *curve,
     return fflush(picture) == 0 && !ferror(picture);
 }
 
-/* ---- either ---- */
+/* ---- with or without gnuplot ---- */
 
 static int copy_picture(
     FILE *picture, const struct charlm_output *output, char *error)

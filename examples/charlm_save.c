@@ -12,7 +12,7 @@
 struct sha256 {
     uint32_t state[8];
     unsigned char block[64];
-    uint64_t nbytes; /* so far */
+    uint64_t nbytes; /* bytes added until now */
 };
 
 /* The fractional parts of the cube roots of the first 64 primes. */

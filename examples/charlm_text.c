@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The texts: which files are read, which bytes occur, and which positions are
- * learned from and which are held out: one whole file (MPL-2.0), and every
- * tenth kilobyte of all others, concatenated.
+ * Reading of texts: the bytes that occur, the positions to learn from, and the
+ * held-out ones: one whole file (MPL-2.0), and every tenth kilobyte of all
+ * others, concatenated.
  */
 #include "charlm.h"
 
@@ -17,8 +17,8 @@
 #define LICENCES "/usr/share/common-licenses"
 #define HELD_OUT_FILE "MPL-2.0"
 #define BLOCK 1024            /* bytes of one kilobyte */
-#define HELD_OUT_EVERY 10     /* the last of so many blocks */
-#define LENGTH_MAX (1u << 30) /* bytes of all texts; positions are 32 bits */
+#define HELD_OUT_EVERY 10     /* the last of every ten blocks */
+#define LENGTH_MAX (1u << 30) /* bytes of all texts: positions have 32 bits */
 
 static int append_bytes(struct charlm_text *text, int fd, size_t nbytes,
     const char *path, char *error)
@@ -51,7 +51,7 @@ static int append_bytes(struct charlm_text *text, int fd, size_t nbytes,
     return 0;
 }
 
-/* Append one file's bytes. */
+/* Appends the bytes of one file. */
 static int append_file(struct charlm_text *text, const char *path, char *error)
 {
     struct stat st;
@@ -81,8 +81,8 @@ static bool is_held_out(const char *path)
     return strcmp(slash != NULL ? slash + 1 : path, HELD_OUT_FILE) == 0;
 }
 
-/* The files to learn from first, the one held out after them; *rest is where
- * it begins. */
+/* Appends the files to learn from, then the held-out one, which begins at
+ * *rest. */
 static int append_files(struct charlm_text *text, const char *const *paths,
     int npaths, size_t *rest, char *error)
 {
@@ -102,7 +102,7 @@ static int is_plain_name(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* In the order of bytes, not of the locale as alphasort() sorts. */
+/* In byte order; alphasort() uses the locale's. */
 static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -148,7 +148,7 @@ static int append_licences(struct charlm_text *text, size_t *rest, char *error)
     return status;
 }
 
-/* Number the bytes that occur, in ascending order, and replace each by its
+/* Numbers the bytes that occur, in ascending order, and replaces each by its
  * number. */
 static void number_bytes(struct charlm_text *text)
 {
@@ -172,9 +172,9 @@ static bool in_held_out_block(size_t position)
 }
 
 /*
- * Sort the positions into the three sets.  The first positions, with less than
- * a whole context before them, are in none of them; neither are positions of
- * the training text whose context reaches back into a held-out block.
+ * Sorts the positions into the three sets.  Positions without a whole context
+ * before them are in none of them, nor are training positions with a context
+ * that begins in a held-out block.
  */
 static int sort_positions(
     struct charlm_text *text, size_t rest, size_t context, char *error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The training loop: how a program uses the library.  Each gradient is passed
- * to the reducer as soon as it is computed, so that it is reduced while the
- * next one is computed; after finish every rank holds the same average and
+ * The training loop, which shows the use of the library.  Each gradient is
+ * passed to the reducer as soon as it is computed, so that it is reduced while
+ * the next one is computed; after finish every rank has the same average and
  * makes the same update.
  *
  * One step uses ranks * accumulate micro-batches of equal size.  The gradient
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #define POINTS 200      /* of the curve, for up to 2000 steps */
-#define INTERVAL_MAX 10 /* steps per point, at most */
+#define INTERVAL_MAX 10 /* most steps per point */
 
 /* The state of the loop. */
 struct trainer {
@@ -31,9 +31,9 @@ struct trainer {
     struct charlm_adam adam;
     int rank;
     int size;
-    double *own_losses; /* of each micro-batch since the last exchange */
+    double *own_losses; /* per micro-batch since the last exchange */
     double *all_losses;
-    symmcoll_status_t status; /* of the library's latest call */
+    symmcoll_status_t status; /* of the latest library call */
 };
 
 static int library_fail(char *error)
@@ -71,7 +71,7 @@ static int create_reducer(struct trainer *trainer, char *error)
     return 0;
 }
 
-/* Draw the rows of one micro-batch: the same ones on whichever rank. */
+/* Draws the rows of one micro-batch, the same on any rank. */
 static void draw_rows(struct trainer *trainer, int step, int number)
 {
     const struct charlm_set *train = &trainer->text->train;
@@ -87,8 +87,8 @@ static void draw_rows(struct trainer *trainer, int step, int number)
     }
 }
 
-/* A gradient is complete.  The reducer divides by the number of ranks, so this
- * divides by the number of micro-batches of a rank. */
+/* Passes a complete gradient to the reducer, which divides by the number of
+ * ranks; so this divides by the number of a rank's micro-batches. */
 static int pass_gradient(void *arg, int number)
 {
     struct trainer *trainer = arg;
@@ -103,7 +103,7 @@ static int pass_gradient(void *arg, int number)
     return trainer->status == SYMMCOLL_OK ? 0 : -1;
 }
 
-/* Forward and backward of this rank's micro-batches; only the last one's
+/* Runs forward and backward of this rank's micro-batches; only the last
  * backward communicates. */
 static int run_micro_batches(struct trainer *trainer, int step, double *losses)
 {
@@ -125,7 +125,8 @@ static int run_micro_batches(struct trainer *trainer, int step, double *losses)
     return 0;
 }
 
-/* Linear warm-up over a tenth of the steps, then cosine decay. */
+/* Returns the learning rate: linear warm-up over a tenth of the steps, at most
+ * 100, then cosine decay. */
 static double learning_rate(const struct charlm_options *options, int step)
 {
     const double pi = 3.14159265358979323846, least = 0.02;
@@ -170,9 +171,9 @@ static int add_times(struct trainer *trainer, struct charlm_cost *cost)
 }
 
 /*
- * The mean loss of the latest steps, over all ranks.  The losses are gathered
- * by micro-batch and added in a fixed order, so the mean is bitwise the same
- * however the micro-batches are divided among ranks.
+ * Computes the mean loss of the latest steps over all ranks.  The losses are
+ * gathered by micro-batch and added in a fixed order, so the mean is bitwise
+ * the same however the micro-batches are divided among ranks.
  */
 static int exchange_losses(struct trainer *trainer, int nsteps, double *mean)
 {
@@ -232,7 +233,7 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
     return status;
 }
 
-/* Room for the losses, here and of all ranks. */
+/* Allocates memory for the losses, of this rank and of all ranks. */
 static int allocate(struct trainer *trainer, struct charlm_curve *curve)
 {
     size_t points, count;

@@ -7,9 +7,9 @@
  * ranks, while backward computes the layer below.  The update waits for these
  * works.
  *
- * From the call of the collective until its work has ended the slice belongs to
- * the library: backward must not touch it.  All ranks start the slices in the
- * same order.
+ * The slice belongs to the library from the call of the collective until its
+ * work has ended: backward must not touch it.  All ranks start the slices in
+ * the same order.
  *
  *   cc -O2 -o flat_gradient flat_gradient.c \
  *       $(pkg-config --cflags --libs symmcoll) -lm
@@ -22,13 +22,13 @@
 #include <symmcoll.h>
 
 #define NLAYERS 3
-#define WIDTH 16 /* the widest layer */
+#define WIDTH 16 /* of the widest layer */
 #define NPARAMS (5 * 16 + 17 * 16 + 17)
 #define NSAMPLES 240
 #define STEPS 400
 
-/* Inputs and outputs of each layer; its weights are rows of inputs and a bias.
- */
+/* Inputs and outputs of each layer; its weights are rows of inputs and a
+ * bias. */
 static const int widths[NLAYERS + 1] = {4, 16, 16, 1};
 
 struct layer {
@@ -41,10 +41,11 @@ struct layer {
 static float params[NPARAMS], grads[NPARAMS];
 static struct layer layers[NLAYERS];
 static float inputs[NSAMPLES][4], targets[NSAMPLES];
-static float outputs[NLAYERS + 1][NSAMPLES][WIDTH]; /* of each layer */
-static float errors[2][NSAMPLES][WIDTH];            /* by its outputs */
+static float outputs[NLAYERS + 1][NSAMPLES][WIDTH]; /* per layer */
+/* loss gradients of its outputs */
+static float errors[2][NSAMPLES][WIDTH];
 
-/* Numbers between -1 and 1, the same on every rank. */
+/* Returns a number between -1 and 1, the same on every rank. */
 static float draw(void)
 {
     static uint32_t state = 1;
@@ -76,7 +77,7 @@ static void make_model(void)
     }
 }
 
-/* One layer forward, for the samples first, first + step, ... */
+/* Computes one layer forward, for the samples first, first + step, ... */
 static void forward(int l, int first, int step)
 {
     const struct layer *layer = &layers[l];
@@ -93,7 +94,8 @@ static void forward(int l, int first, int step)
     }
 }
 
-/* One layer backward: its gradient, and the errors of the layer below. */
+/* Computes one layer backward: its gradient, and the errors of the layer
+ * below. */
 static void backward(int l, int first, int step)
 {
     const struct layer *layer = &layers[l];
@@ -119,8 +121,8 @@ static void backward(int l, int first, int step)
     }
 }
 
-/* This rank's part of the loss, and its derivative by the last outputs; both
- * divided by all samples, so that the ranks' parts add up to the mean. */
+/* Computes this rank's part of the loss and its derivative by the last outputs,
+ * both divided by all samples, so that the ranks' parts add up to the mean. */
 static float take_loss(int first, int step)
 {
     float loss = 0.0f;
@@ -134,7 +136,8 @@ static float take_loss(int first, int step)
     return loss;
 }
 
-/* One step of gradient descent; *loss is the mean over all ranks' samples. */
+/* Takes one step of gradient descent; *loss is the mean over all ranks'
+ * samples. */
 static symmcoll_status_t take_step(struct symmcoll_group *group, float *loss)
 {
     int rank = symmcoll_group_rank(group), size = symmcoll_group_size(group);
@@ -150,7 +153,7 @@ static symmcoll_status_t take_step(struct symmcoll_group *group, float *loss)
             (size_t)layers[l].count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL,
             &works[l]);
     }
-    /* The works end in the order in which they were started. */
+    /* The works end in the order of their start. */
     for (int l = NLAYERS - 1; l >= 0; l--) {
         if (status == SYMMCOLL_OK)
             status = symmcoll_work_wait(works[l], -1);
@@ -164,8 +167,8 @@ static symmcoll_status_t take_step(struct symmcoll_group *group, float *loss)
     return status;
 }
 
-/* Whether the parameters are bitwise equal on all ranks: then the smallest and
- * the largest of the ranks' hashes are equal. */
+/* Checks that the parameters are bitwise equal on all ranks: the smallest and
+ * the largest of the ranks' hashes are equal then. */
 static symmcoll_status_t compare(struct symmcoll_group *group, int *equal)
 {
     uint64_t bounds[2] = {0, 0};

@@ -7,16 +7,16 @@
  *    row 0     rank 0     rank 1     samples 0 to 7
  *    row 1     rank 2     rank 3     samples 8 to 15
  *
- * The network is y = V relu(W x).  Each column has half of the hidden units: the
- * rows of W that compute them, and the columns of V that use them.  So the ranks
- * of a row compute parts of y that have to be added, by a reduce_scatter that
- * leaves each of them half of its row's samples; the gradient comes back through
- * its adjoint.  The gradients of the weights are added over the ranks of a
- * column, which have the same weights and other samples.
+ * The network is y = V relu(W x). Each column has half of the hidden units: the
+ * rows of W that compute them, and the columns of V that use them.  So the
+ * ranks of a row compute parts of y that have to be added, by a reduce_scatter
+ * that leaves each of them half of its row's samples; the gradient comes back
+ * through its adjoint.  The gradients of the weights are added over the ranks
+ * of a column, which have the same weights and other samples.
  *
- * Then every rank gathers the weights of its row and compares them with those of
- * a step that it computes alone.  All numbers are small multiples of powers of
- * two, so that no sum is rounded and both are equal bit by bit.
+ * Then every rank gathers the weights of its row and compares them with those
+ * of a step that it computes alone.  All numbers are small multiples of powers
+ * of two, so that no sum is rounded and both are equal bit by bit.
  *
  *   cc -O2 -o parallel_mesh parallel_mesh.c \
  *       $(pkg-config --cflags --libs symmcoll)
@@ -31,26 +31,26 @@
 #define HIDDEN 8
 #define OUTPUTS 2
 #define SAMPLES 16
-#define SIDE 2 /* of the mesh */
+#define SIDE 2 /* ranks per side of the mesh */
 #define RATE 0.25f
 
-/* A step of a network with that many hidden units, on that many samples. */
+/* A step of a network with `hidden` units on `samples` samples. */
 struct step {
     int hidden, samples;
     float w[HIDDEN][INPUTS], v[OUTPUTS][HIDDEN];
     float x[SAMPLES][INPUTS], target[SAMPLES][OUTPUTS];
     float h[SAMPLES][HIDDEN], y[SAMPLES][OUTPUTS];
-    float dy[SAMPLES][OUTPUTS]; /* by the loss */
+    float dy[SAMPLES][OUTPUTS]; /* loss gradient */
     float dw[HIDDEN][INPUTS], dv[OUTPUTS][HIDDEN];
 };
 
-/* Multiples of 1/4 between -1 and 1, different for each argument. */
+/* Returns a multiple of 1/4 between -1 and 1 that depends on both arguments. */
 static float draw(int a, int b)
 {
     return (float)((a * 31 + b * 17 + a * b * 7) % 9 - 4) / 4;
 }
 
-/* ---- the network, with the hidden units and samples that there are ---- */
+/* ---- the network, with the units and samples of a step ---- */
 
 static void forward(struct step *step)
 {
@@ -86,7 +86,7 @@ static void backward(struct step *step)
     }
 }
 
-/* The gradient of half the squared error, averaged over all samples. */
+/* Returns the gradient of half the squared error, averaged over all samples. */
 static float error_of(float y, float target)
 {
     return (y - target) / SAMPLES;
@@ -102,7 +102,8 @@ static void update(struct step *step)
     }
 }
 
-/* Hidden units from `unit` on and samples from `sample` on. */
+/* Makes a step with hidden units from `unit` on and samples from `sample`
+ * on. */
 static void make_step(
     struct step *step, int hidden, int unit, int samples, int sample)
 {
@@ -123,7 +124,7 @@ static void make_step(
     }
 }
 
-/* The whole step on one rank. */
+/* Takes the whole step on one rank. */
 static void step_alone(struct step *step)
 {
     make_step(step, HIDDEN, 0, SAMPLES, 0);
@@ -135,7 +136,7 @@ static void step_alone(struct step *step)
     update(step);
 }
 
-/* ---- the same on the mesh ---- */
+/* ---- the step on the mesh ---- */
 
 struct mesh {
     struct symmcoll_world *world;
@@ -143,7 +144,8 @@ struct mesh {
     int at_row, at_column;
 };
 
-/* All ranks make all groups, in the same order. */
+/* Creates the groups of all rows and columns: all ranks create all, in the same
+ * order. */
 static symmcoll_status_t make_mesh(struct mesh *mesh)
 {
     int rank = symmcoll_world_rank(mesh->world);
@@ -171,8 +173,8 @@ static symmcoll_status_t make_mesh(struct mesh *mesh)
     return SYMMCOLL_OK;
 }
 
-/* Add the parts of y; each rank of the row has half of the samples then, and
- * computes their errors, which come back to both. */
+/* Adds the parts of y, so that each rank of the row has half of the samples; it
+ * computes their errors, which are gathered by both. */
 static symmcoll_status_t exchange_errors(
     const struct mesh *mesh, struct step *step)
 {
@@ -204,7 +206,7 @@ static symmcoll_status_t exchange_errors(
     return status;
 }
 
-/* Add the gradients of all samples, in place. */
+/* Adds the gradients of all samples, in place. */
 static symmcoll_status_t add_gradients(
     const struct mesh *mesh, struct step *step)
 {
@@ -219,7 +221,8 @@ static symmcoll_status_t add_gradients(
     return status;
 }
 
-/* Gather W by rows and V by columns from the ranks of a row, and compare. */
+/* Gathers W by rows and V by columns from the ranks of a row, and compares
+ * them. */
 static symmcoll_status_t compare(
     const struct mesh *mesh, struct step *step, int *equal)
 {

@@ -2,9 +2,9 @@
 /*
  * The feed-forward block of a transformer, tensor-parallel: y = relu(x V) W.
  *
- * Each rank has some of the tokens (rows of x), some columns of V and the rows of
- * W that belong to them.  The first product gathers x while it multiplies; the
- * second adds up what the ranks have computed and leaves each with its tokens:
+ * Each rank has some of the tokens (rows of x), some columns of V and the rows
+ * of W that belong to them.  The first product gathers x while it multiplies;
+ * the second adds up the ranks' results and leaves each rank its tokens:
  *
  *   x [tokens / ranks, width]
  *     all_gather and matmul, with V [width, hidden / ranks]
@@ -12,8 +12,8 @@
  *     matmul, with W [hidden / ranks, width], and reduce_scatter
  *   y [tokens / ranks, width]
  *
- * Then every rank computes the whole block alone, compares its tokens, and tells
- * how long both took; --plot draws the times.  All numbers are small multiples of
+ * Then every rank computes the whole block alone, compares its tokens, and rank
+ * 0 prints both times; --plot draws them.  All numbers are small multiples of
  * powers of two: up to 2 million weights in each matrix no sum is rounded, and
  * both are equal bit by bit.
  *
@@ -29,7 +29,7 @@
 #include <time.h>
 
 #define STEPS_MAX 1000
-#define EXACT_MAX 2097152 /* weights of a matrix: numbers of 24 bits */
+#define EXACT_MAX 2097152 /* weights of a matrix: 24-bit sums */
 
 struct options {
     int tokens, width, hidden, steps, threads;
@@ -40,7 +40,7 @@ struct options {
 struct block {
     struct symmcoll_group *group;
     struct symmcoll_tensor x, v, w, h, y;
-    double times[STEPS_MAX]; /* of each step, in s */
+    double times[STEPS_MAX]; /* seconds per step */
 };
 
 static double now(void)
@@ -51,7 +51,7 @@ static double now(void)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-/* Multiples of 1/4 from -1/2 to 1/2, different for each argument. */
+/* Returns a multiple of 1/4 from -1/2 to 1/2 that depends on both arguments. */
 static float draw(int a, int b)
 {
     return (float)((a * 31 + b * 17 + a % 7 * b) % 5 - 2) / 4;
@@ -69,7 +69,7 @@ static int make(struct symmcoll_tensor *tensor, int rows, int columns)
     return tensor->data != NULL;
 }
 
-/* Fill in from a row and a column of the whole on. */
+/* Fills a part that begins at a row and a column of the whole. */
 static void fill(struct symmcoll_tensor *tensor, int seed, int row, int column)
 {
     float *data = tensor->data;
@@ -79,8 +79,8 @@ static void fill(struct symmcoll_tensor *tensor, int seed, int row, int column)
             *data++ = draw(seed + row + i, column + j);
 }
 
-/* The rank-th of so many parts.  x is in symmetric memory where there are
- * several, so that the other ranks read it where it is. */
+/* Makes part `rank` of `parts`. x is in symmetric memory, so that the other
+ * ranks read it in place. */
 static symmcoll_status_t make_block(
     struct block *block, const struct options *options, int rank, int parts)
 {
@@ -178,7 +178,7 @@ static void plot_line(FILE *file, const struct block *block, int steps,
         400 - 360 * last / top, colour, name, ranks);
 }
 
-/* The time of each step, as SVG. */
+/* Draws the time of each step as SVG. */
 static int plot(const char *path, const struct block *part,
     const struct block *whole, int steps, int ranks)
 {
@@ -211,8 +211,8 @@ static int plot(const char *path, const struct block *part,
 
 /* ---- a rank ---- */
 
-/* Whether this rank's tokens are those of a single rank.  Where sums are rounded,
- * in another order, they are as near as 1/10000 of the largest. */
+/* Returns whether this rank's tokens are those of a single rank.  If sums are
+ * rounded, in another order, they may differ by 1/10000 of the largest. */
 static int is_equal(const struct options *options, const struct block *part,
     const struct block *whole, int rank)
 {
@@ -246,7 +246,7 @@ static int check_options(const struct options *options, int rank, int ranks)
     return 0;
 }
 
-/* 0: the picture was not written. */
+/* Returns 0 if the picture could not be written. */
 static int report(const struct options *options, const struct block *part,
     const struct block *whole, int ranks)
 {
@@ -286,7 +286,7 @@ static symmcoll_status_t work(struct symmcoll_world *world, void *arg)
         status = make_block(whole, options, 0, 1);
     if (status == SYMMCOLL_OK)
         status = run(part, options->steps);
-    /* One after the other, so that each has the machine for itself. */
+    /* One after the other, so that each has the machine to itself. */
     for (int r = 0; r < ranks && status == SYMMCOLL_OK; r++) {
         if (r == rank)
             status = run(whole, options->steps);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Train a character-level language model on several ranks.  Started by
+ * Trains a character-level language model on several ranks.  Started by
  * symmcoll-run (or torchrun, mpirun, srun) each process is a rank; with
  * --threads the ranks are threads of one process; otherwise there is one rank.
- * examples/README says how to build it against an installed library.
+ * examples/README explains how to build it against an installed library.
  *
  * A rank joins the others, reads the texts, trains, compares and reports.
  * After each of these parts the ranks agree whether all continue, so that an
- * error that several ranks have is printed once, by the lowest of them.
+ * error of several ranks is printed once, by the lowest of them.
  */
 #include "charlm.h"
 
@@ -22,28 +22,30 @@
 #define EXIT_USAGE 2
 #define NAME "train_charlm"
 
-/* The sizes of the network, except for the vocabulary, which the text sets. */
+/* The sizes of the network, except for the vocabulary, which depends on the
+ * text. */
 static const struct charlm_shape default_shape = {
     .context = 16, .embed = 32, .hidden1 = 512, .hidden2 = 256};
 
-/* One rank, as a process or as a thread. */
+/* A rank, as a process or as a thread. */
 struct rank {
     const struct charlm_options *options;
-    struct symmcoll_init_args init; /* how it joins the others */
+    struct symmcoll_init_args init; /* for joining the others */
     struct symmcoll_group *group;
     int number;
     int size;
     struct charlm_text text;
     struct charlm_model *model;
     struct charlm_blas blas;
-    struct charlm_output plot; /* of rank 0 only */
+    struct charlm_output plot; /* rank 0 only */
     struct charlm_output save;
     char error[CHARLM_ERROR_MAX];
-    int status; /* of exit */
+    int status; /* exit status */
     pthread_t thread;
 };
 
-/* The rank that a launcher set for this process, as text; NULL without one. */
+/* Returns the rank that a launcher set for this process, as text; NULL:
+ * none. */
 static const char *launched_rank(void)
 {
     static const char *const variables[] = {
@@ -55,9 +57,9 @@ static const char *launched_rank(void)
     return NULL;
 }
 
-/* ---- agreeing on errors ---- */
+/* ---- agreement on errors ---- */
 
-/* Print an error that only this rank has. */
+/* Prints an error that only this rank has. */
 static int fail_alone(const struct rank *rank, const char *text)
 {
     fprintf(stderr, "%s: rank %d: %s\n", NAME, rank->number, text);
@@ -65,8 +67,7 @@ static int fail_alone(const struct rank *rank, const char *text)
 }
 
 /*
- * Whether any rank has failed in the part that ends: 0 where all go on, else
- * the status to exit with.
+ * Ends a part: returns 0 if no rank has failed in it, else the exit status.
  */
 static int agree(struct rank *rank, int failed, int exit_status)
 {
@@ -90,7 +91,7 @@ static int agree(struct rank *rank, int failed, int exit_status)
 
 /* ---- the parts ---- */
 
-/* Read the texts, make the network, open what is to be written. */
+/* Reads the texts, makes the network and opens the output files. */
 static int prepare(struct rank *rank)
 {
     const struct charlm_options *options = rank->options;
@@ -122,7 +123,7 @@ static int prepare(struct rank *rank)
     return 0;
 }
 
-/* Whether all ranks have the same parameters; rank 0 prints the answer. */
+/* Checks that all ranks have the same parameters; rank 0 prints the result. */
 static int compare_params(struct rank *rank)
 {
     unsigned char mine[CHARLM_DIGEST];
@@ -153,7 +154,7 @@ static int compare_params(struct rank *rank)
     return odd == 0 ? 0 : EXIT_FAILURE;
 }
 
-/* Rank 0, after training: the summary, and the files. */
+/* Prints the summary and writes the files, on rank 0 after training. */
 static int report(struct rank *rank, const struct charlm_curve *curve,
     const struct charlm_cost *cost)
 {
@@ -172,8 +173,8 @@ static int report(struct rank *rank, const struct charlm_curve *curve,
     return 0;
 }
 
-/* Load the BLAS that rank 0 chooses: another one adds in another order.  Ranks that
- * are threads have loaded it already. */
+/* Loads the BLAS that rank 0 chooses, because another one sums in another
+ * order.  Ranks that are threads have loaded it already. */
 static int load_blas(struct rank *rank)
 {
     int32_t candidate;
@@ -207,7 +208,7 @@ static int run_parts(struct rank *rank)
         charlm_warn_blas(&rank->blas);
     failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
         &curve, &cost, rank->error);
-    /* In a group that has failed the ranks cannot agree any more. */
+    /* The ranks of a failed group cannot agree any more. */
     if (failed != 0 && symmcoll_group_error(rank->group) != SYMMCOLL_OK)
         status = fail_alone(rank, rank->error);
     else
@@ -252,7 +253,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Ranks that are threads join through a store of the process. */
+/* Runs ranks as threads, which join through a store of the process. */
 static int run_threads(const struct charlm_options *options, int count)
 {
     struct rank *ranks = calloc((size_t)count, sizeof(*ranks));
@@ -282,7 +283,7 @@ static int run_threads(const struct charlm_options *options, int count)
         rank->init.rank = started;
         rank->init.world_size = count;
         if (pthread_create(&rank->thread, NULL, run_thread, rank) != 0) {
-            /* Those that run would wait for this one. */
+            /* The running ranks would wait for this one. */
             fprintf(stderr, "%s: cannot start thread %d of %d\n", NAME, started,
                 count);
             exit(EXIT_FAILURE);
@@ -299,9 +300,10 @@ static int run_threads(const struct charlm_options *options, int count)
 }
 
 /*
- * Matrix products by one thread, whatever the launcher has set: ranks are the
- * parallelism here, and a product split over threads rounds differently.  BLAS
- * libraries read these variables when they are loaded, hence the exec.
+ * Makes matrix products use one thread, whatever the launcher has set: ranks
+ * are the parallelism here, and a product split over threads rounds
+ * differently.  BLAS libraries read these variables when they are loaded, hence
+ * the exec.
  */
 static void use_one_thread(char **argv)
 {
@@ -317,10 +319,10 @@ static void use_one_thread(char **argv)
     }
     if (changed)
         execv("/proc/self/exe", argv);
-    /* Where that is not possible, continue: correct, but slower. */
+    /* If that fails, the program goes on: correct, but slower. */
 }
 
-/* Print the BLAS that is chosen, those rejected, and a warning if it is a slow one. */
+/* Prints the chosen BLAS, the rejected ones, and a warning about a slow one. */
 static int print_blas(const struct charlm_options *options)
 {
     struct charlm_blas blas;
@@ -347,7 +349,7 @@ static int print_blas(const struct charlm_options *options)
     return EXIT_SUCCESS;
 }
 
-/* The exit status; 1 where the output could not be written. */
+/* Returns the exit status, or 1 if the output could not be written. */
 static int close_output(int status)
 {
     errno = 0;
