@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Machines without a CUDA driver, and with one that is none. */
+/* Tests machines without a CUDA driver, and machines with an unusable one. */
 #include "cuda/driver.h"
 #include "cuda/find.h"
 #include "t/cuda/loaded.h"
@@ -74,8 +74,8 @@ static int is_refused(void *arg)
 
 /* ---- where it could be found ---- */
 
-/* In a program for which the loader would find the driver: asking whose memory
- * an address is does not load it. */
+/* Runs in a program for which the loader would find the driver: looking up the
+ * device of an address does not load the driver. */
 static int it_is_not_loaded_for_a_question(void)
 {
     const struct symc_cuda *cuda = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls from threads in which no context is current, or that of another device: what is
- * done is in the context of the memory and the stream, and the thread has its own one
- * afterwards.
+ * Tests calls from threads without a current context, or with one of another
+ * device: work runs in the context of the memory and the stream, and the
+ * thread's own context is current again afterwards.
  */
 #include "t/cuda/members.h"
 
@@ -148,8 +148,8 @@ static int hooks_on(struct task *task, CUstream stream)
     return right;
 }
 
-/* The world opens a device once for all of them: the ranks' threads have all come
- * so far when a bucket has been summed. */
+/* The world opens a device once for all groups. When a bucket has been summed,
+ * the threads of all ranks have opened it. */
 static int hooks(struct task *task)
 {
     uint64_t found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes before all ranks whose devices are the fake driver's. */
+/* Runs before all ranks with devices of the fake driver. */
 #include "t/cuda/kernels.h"
 #include "t/cuda/members.h"
 #include "t/sanitized.h"

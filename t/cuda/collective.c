@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Collectives by kind, in memory of a device and of the host.
- */
+/* Runs collectives by kind, in device memory and in host memory. */
 #include "t/cuda/members.h"
 
 #include "base/dtype.h"
@@ -142,7 +140,7 @@ struct several {
     size_t counts[SEVERAL_MOST];
 };
 
-/* Of unlike sizes, some of none. */
+/* Divides the count into buffers of unlike sizes, some of them empty. */
 static void cut(struct several *several, const struct collective *one)
 {
     static const size_t weights[SEVERAL_MOST] = {1, 4, 2, 0, 3, 0, 5, 1, 2};

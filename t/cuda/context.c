@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The context of a device, and calls in it from any thread. */
+/* Tests the context of a device, and calls in it from any thread. */
 #include "cuda/context.h"
 #include "t/cuda/device.h"
 
@@ -89,7 +89,8 @@ static int an_own_one_is_used(void *unused)
     if (!right)
         return 0;
     symc_cuda_context_close(&context);
-    /* Where there is a primary one, too; and not for another device. */
+    /* The program's context is used even if a primary one exists, but not for
+     * another device. */
     right = good(cuDevicePrimaryCtxRetain(&primary, 0)) &&
             symc_cuda_context_open(cuda, symc_fail, 0, NULL, &context) ==
                 SYMMCOLL_OK &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are threads, each on a device of its own, on the default streams of these: a
- * copy between two devices there waits for all that both have to do, so the library makes
- * it beside, and the default stream waits for it.
+ * Tests ranks that are threads, each with its own device, on the devices'
+ * default streams. A copy between two devices in a default stream waits for
+ * all work of both, so the library copies on another stream, and the default
+ * stream waits for the copy.
  */
 #include "t/cuda/members.h"
 
@@ -104,7 +105,8 @@ static int data_comes_before_its_signal(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What the caller has put into its stream before and after. */
+/* Checks the order with work that the caller enqueued on its stream before and
+ * after the call. */
 static int it_is_in_order(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;

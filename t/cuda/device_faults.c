@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks, kernels and devices that come to a bad end in the middle of an operation
- * on device memory: everybody is told why, no stream hangs, and other groups go
- * on.
+ * Tests ranks, kernels and devices that fail in the middle of an operation on
+ * device memory: every rank gets the cause, no stream hangs, and other groups
+ * continue.
  */
 #include "t/attempts.h"
 #include "t/cuda/sums.h"
@@ -27,7 +27,8 @@ static void await(struct faults_rank *self, const struct sums *sums,
     device_wait(sums->stream);
 }
 
-/* The victim's stream stands still, so its kernel does not begin. */
+/* Kills the victim while its stream is blocked, so that its kernel does not
+ * begin. */
 static int lose_a_peer(struct faults_rank *self)
 {
     struct symmcoll_group *other;
@@ -73,8 +74,9 @@ static int miss_a_deadline(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* What the others' streams have before their kernels takes most of the time.  The
- * victim would name itself, so it has longer. */
+/* Earlier work on the other ranks' streams takes most of the timeout before
+ * their kernels begin. The victim, which would report itself, has a longer
+ * timeout. */
 static int begin_late(struct faults_rank *self)
 {
     const double seconds = *(const double *)self->arg;
@@ -89,7 +91,7 @@ static int begin_late(struct faults_rank *self)
         return 1;
     if (self->rank == VICTIM)
         faults_pass(self, 1);
-    else /* for longer than kernels give up early */
+    else /* blocked for longer than kernels wait before they end early */
         usleep((useconds_t)(seconds * 0.6e6));
     fake_resume(sums.stream);
     await(self, &sums, work);
@@ -97,7 +99,7 @@ static int begin_late(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* Another thread of rank 0 aborts the group. */
+/* Aborts the group from another thread of rank 0. */
 static int abort_from_thread(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading the driver, and what it returned as text. */
+/* Tests the loading of the driver, and the text for its results. */
 #include "cuda/driver.h"
 #include "t/cuda/device.h"
 
@@ -11,7 +11,7 @@ static const char *const optional[] = {"cuFuncLoad", "cuMulticastCreate",
     "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastUnbind",
     "cuMulticastGetGranularity", "cuStreamGetId", "cuStreamWriteValue32"};
 
-/* What drivers have, and the library does not call. */
+/* Driver functions that the library does not call. */
 static const char *const unused[] = {"cuDeviceCanAccessPeer",
     "cuDeviceGetPCIBusId", "cuDeviceTotalMem", "cuDriverGetVersion",
     "cuEventSynchronize", "cuLibraryUnload", "cuMemAllocAsync",
@@ -100,7 +100,8 @@ static int threads_load_one(void *nothing)
     return right && fake_calls("cuInit") == 1;
 }
 
-/* It is refused with a text, which is kept, and loaded when that is over. */
+/* Checks that loading fails with a text, which is kept, and succeeds when the
+ * cause is gone. */
 static int is_refused(const char *settings, const char *text)
 {
     const struct symc_cuda *cuda = NULL;
@@ -233,7 +234,7 @@ static int a_fork_is_refused(void *nothing)
 
 /* ---- errors ---- */
 
-/* What is told of a failed call, all of it. */
+/* Checks the whole text for a failed call. */
 static int is_told(const struct symc_cuda *cuda, CUresult result, int device,
     symmcoll_status_t status, const char *text)
 {

@@ -125,7 +125,7 @@ static int types_and_reductions(struct symmcoll_group *group, int rank)
     return right && made > 80;
 }
 
-/* Each rank has a factor of its own. */
+/* Passes a different premultiplication factor on each rank. */
 static int factors(struct symmcoll_group *group, int rank)
 {
     static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT16,

@@ -12,8 +12,9 @@ static CUgraphExec capture(struct symmcoll_group *group,
     const struct collective *one, void *out, const void *in, CUstream stream)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
-    /* Whatever any thread of the library calls meanwhile is to be allowed; of
-     * threads, which call the driver themselves, only their own calls. */
+    /* Threads of the library may call anything during the capture. Ranks that
+     * are threads call the driver themselves, so only their own calls are
+     * checked. */
     CUstreamCaptureMode mode = group->world->threads
                                    ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
                                    : CU_STREAM_CAPTURE_MODE_GLOBAL;

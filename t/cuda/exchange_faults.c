@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An exchange of unlike parts by kernels that a rank leaves in the middle: its
- * first launch has moved a piece of the largest part, and the second one does not
- * come.
+ * Tests an exchange of unlike parts by kernels that a rank abandons in the
+ * middle: its first launch has moved a chunk of the largest part, and the
+ * second launch does not happen.
  */
 #include "t/attempts.h"
 #include "t/cuda/unlike.h"
@@ -54,8 +54,9 @@ static bool begin(struct faults_rank *self, struct exchange *it)
     return true;
 }
 
-/* Start one whose second launch the victim leaves out, and block until both launches
- * have been made: what ends the group before that is another error. */
+/* Starts an exchange in which the victim skips the second launch, and blocks
+ * until both launches have been called: an error that ended the group earlier
+ * would be another one. */
 static bool start(struct faults_rank *self, const struct exchange *it,
     double timeout, struct symmcoll_work **work)
 {
@@ -102,7 +103,8 @@ static void *abort_later(void *arg)
     return NULL;
 }
 
-/* The same, and another thread of rank 0 aborts the group. */
+/* Runs such an exchange, which another thread of rank 0 ends by aborting the
+ * group. */
 static int abort_one(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges of parts of unlike sizes on devices, by a kernel: without NCCL, with a
+ * Tests exchanges of unlike parts on devices by a kernel: without NCCL, with a
  * device for each rank and with ranks that share one.
  */
 #include "t/cuda/kernels.h"
@@ -82,8 +82,8 @@ static int counts_differ(struct symmcoll_group *group, int rank)
 
 /* ---- reductions ---- */
 
-/* Of unlike parts, in place; then rank 1 has one element more for rank 2 than that
- * expects, no byte is touched, and the group goes on. */
+/* Reduces unlike parts in place. Then rank 1 passes one element more for rank
+ * 2 than rank 2 expects: no byte is touched, and the group remains usable. */
 static int reduces_in_place(struct symmcoll_group *group, int rank)
 {
     size_t counts[SIZE] = {5, 0, 700};

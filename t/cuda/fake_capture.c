@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver's captures: what is captured, and what ends a capture. */
+/* Tests captures of the fake driver: the work that is captured, and the calls
+ * that end a capture. */
 #include "t/cuda/device.h"
 
 #include <pthread.h>
@@ -145,7 +146,7 @@ static int fork_and_join(bool joined, CUresult expected)
             good(cuStreamWaitEvent(capture.other, capture.event, 0)) &&
             has_status(capture.other, CU_STREAM_CAPTURE_STATUS_ACTIVE) &&
             good(cuEventRecord(capture.back, capture.other));
-    /* What comes after the event has to be seen, too. */
+    /* Work after the event must be joined, too. */
     if (!joined)
         right =
             right && good(cuMemsetD32Async(capture.words, 1, 1, capture.other));
@@ -276,7 +277,8 @@ static void *ask(void *arg)
     return NULL;
 }
 
-/* Another thread, of some mode, asks for a stream beside a capture. */
+/* Queries a stream from another thread, in some capture mode, during a
+ * capture. */
 static int asks(CUstreamCaptureMode capturing, CUstreamCaptureMode asking_mode,
     CUresult expected)
 {
@@ -322,7 +324,7 @@ static int the_default_stream_ends_it(void *unused)
                 good(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
 
     (void)unused;
-    /* No stream that waits for it is captured. */
+    /* No captured stream waits for this one. */
     right = right && good(cuMemsetD32Async(capture.words, 1, 1, NULL)) &&
             good(cuStreamSynchronize(NULL)) &&
             has_status(capture.origin, CU_STREAM_CAPTURE_STATUS_ACTIVE) &&

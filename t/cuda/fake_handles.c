@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Handles of streams and events that are kept for too long, and what is freed twice: the
- * fake driver ends the process, as the real one only may.  Each is done as it should be first, which
- * nothing is in the way of.
+ * Tests handles of streams and events that are used after they were destroyed,
+ * and memory that is freed twice: the fake driver ends the process, whereas
+ * the real one only may. Each case first runs correctly and succeeds.
  */
 #include "t/cuda/device.h"
 
@@ -12,7 +12,7 @@
 
 static CUcontext context;
 
-/* What the driver says is read by nobody. */
+/* Discards the driver's message. */
 static int begin(const char *settings)
 {
     return open_device(settings, 0) && good(cuCtxGetCurrent(&context)) &&
@@ -26,8 +26,8 @@ static int has_status(CUstream stream)
     return good(cuStreamIsCapturing(stream, &status));
 }
 
-/* Another stream is made and destroyed before a call with the first one, which is
- * destroyed before that where it is wrong. */
+/* Creates and destroys another stream before a call on the first one, which in
+ * the wrong case is already destroyed. */
 static int uses_a_stream(void *wrong)
 {
     CUstream first = NULL, second = NULL;
@@ -90,7 +90,8 @@ static void *query(void *event)
     return NULL;
 }
 
-/* While a short one has it: one of so many times at least. */
+/* Destroys an event, in the wrong case while a short call uses it. At least
+ * one of the attempts must overlap the call. */
 static int destroys_an_event(void *wrong)
 {
     int right = begin("linger=300");

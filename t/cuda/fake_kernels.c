@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels in the fake driver's streams, run by the engine. */
+/* Tests kernels in streams of the fake driver, run by the engine. */
 #include "t/cuda/device.h"
 #include "t/kernels/engine.h"
 
@@ -96,7 +96,8 @@ static int launches_are_in_order(void *unused)
     return right && close_device(0);
 }
 
-/* Of one that was not loaded the launch would wait for the stall, for ever. */
+/* Launches a loaded kernel while a stream is blocked. The first launch of an
+ * unloaded kernel would wait for the blocked stream forever. */
 static int a_loaded_kernel_waits_for_nobody(void *unused)
 {
     CUstream stream = NULL;

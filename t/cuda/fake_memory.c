@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver's memory: physical allocations, addresses, other processes. */
+/* Tests the memory of the fake driver: physical allocations, addresses, and
+ * sharing with other processes. */
 #include "t/cuda/device.h"
 
 #include <stdatomic.h>
@@ -25,7 +26,7 @@ static int allow(CUdeviceptr at, size_t nbytes)
     return good(cuMemSetAccess(at, nbytes, &access, 1));
 }
 
-/* Which memory, and of which device. */
+/* Checks the type of memory and its device. */
 static int is_memory(const void *at, unsigned int type, int device)
 {
     CUpointer_attribute names[] = {
@@ -174,7 +175,8 @@ static int write_imported(void *arg)
            good(cuMemAddressFree(at, 2 * MIB)) && close_device(0);
 }
 
-/* It starts before this process uses CUDA, and waits for a descriptor. */
+/* Runs in a child that was forked before this process uses CUDA, and that
+ * waits for a descriptor. */
 static int make_and_export(void *arg)
 {
     struct shared *shared = arg;
@@ -430,7 +432,7 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1)
         return write_imported(&shared) ? 0 : 1;
-    /* What frees is asked for what is not there. */
+    /* Freeing memory that does not exist returns an error. */
     (void)fake_configure("reuse=1");
     plan(12);
     ok(run_child(an_allocation_has_two_addresses, NULL),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver's streams and events: what is ordered, and what is not. */
+/* Tests streams and events of the fake driver: which work is ordered, and
+ * which is not. */
 #include "t/cuda/device.h"
 
 #include <sched.h>
@@ -262,7 +263,8 @@ static void CUDA_CB note(void *number)
     order[atomic_fetch_add(&nordered, 1) % 2] = *(int *)number;
 }
 
-/* Whether what a stream has begins while one before it waits. */
+/* Checks whether the work of a stream begins while earlier work of another
+ * stream waits. */
 static int is_kept_waiting(const char *settings, bool expected)
 {
     static int one = 1, two = 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose memory an address is, and what it costs to ask. */
+/* Tests the lookup of an address's device, and its cost. */
 #include "backend/backend.h"
 #include "cuda/driver.h"
 #include "t/cuda/finding.h"
@@ -12,7 +12,7 @@
 #define THREADS 3
 #define OTHER "t/backend/.libs/symmcoll_fake_module.so"
 
-/* What a test has: the module, and later the driver. */
+/* The test's module, and later the driver. */
 struct finder {
     const struct finding *finding;
     struct loaded driver;
@@ -60,7 +60,7 @@ static int is_devices(
 
 /* ---- the cost ---- */
 
-/* What so many questions did. */
+/* Checks how often ASKED lookups counted objects and searched for libcuda. */
 static int costs(const struct finder *finder, int counted, int searched)
 {
     const struct finding *finding = finder->finding;
@@ -168,7 +168,7 @@ static int a_broken_context_is_no_reason_to_read_it(void *unused)
 
 #define PAGE ((size_t)4096)
 
-/* By so many questions of the driver. */
+/* Checks a range, and the number of driver queries made for it. */
 static int is_whole(const struct finder *finder, CUdeviceptr first,
     CUdeviceptr last, bool expected, uint64_t asked)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is the first of its kind in a context, for which a driver may have streams wait for
- * each other: where ranks are threads nothing of an operation is, for a group uses each
- * kind when it is opened, before any kernel of it waits for another rank.
+ * Tests first uses of an operation in a context, during which a driver may
+ * make streams wait for each other. With ranks that are threads no operation
+ * is a first use: a group uses each kind when it is opened, before any of its
+ * kernels waits for another rank.
  */
 #include "t/cuda/every.h"
 
@@ -29,7 +30,7 @@ static int meet(struct symmcoll_group *group)
         "a barrier of the host");
 }
 
-/* Whether the group's first operation and the status it ends with are so. */
+/* Checks the status and text of a group's first operation. */
 static int opens(struct symmcoll_group *group, int rank,
     symmcoll_status_t status, const char *text)
 {
@@ -74,7 +75,7 @@ static int nothing_is_first(struct symmcoll_group *group, int rank)
     return fake_first_uses() == before && right;
 }
 
-/* No such sum does any of it: fused operations do. */
+/* Checks sets and copies, which fused operations use but sums do not. */
 static int so_are_sets_and_copies(struct symmcoll_group *group, int rank)
 {
     static const char *const names[] = {

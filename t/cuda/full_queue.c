@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stream that the program never lets go on, whose queue is full: a thread that
- * enqueues stands in the driver, and everybody else's waits keep their time.
+ * Tests a stream that the program never releases, with a full queue: a thread
+ * that enqueues blocks in the driver, and the waits of all other threads keep
+ * their timeouts.
  */
 #include "t/cuda/sums.h"
 
@@ -58,7 +59,8 @@ static bool waits_shortly(struct symmcoll_work *work)
     return false;
 }
 
-/* Every rank floods; the victim's stream stands still. */
+/* Every rank enqueues until its queue is full; the victim's stream is
+ * blocked. */
 static int flood(struct faults_rank *self, double timeout,
     bool (*judge)(struct faults_rank *self, struct symmcoll_work *work))
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives that are captured in a graph, which is started several times.
+ * Tests collectives that are captured in a graph, which is launched several
+ * times.
  */
 #include "t/cuda/every.h"
 

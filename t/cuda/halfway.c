@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An operation that the driver takes a part of: its first kernels are on a stream
- * that does not come to them, and begin when the program has released the group.
- * What they use stays, and who may write to the buffers is said.
+ * Tests an operation of which the driver accepts only a part: its first
+ * kernels are on a blocked stream, and begin after the program has released
+ * the group. Their resources are kept, and the error states who may write to
+ * the buffers.
  */
 #include "t/cuda/sums.h"
 
@@ -10,7 +11,7 @@
 #define VICTIM 1
 #define COUNT 3000 /* takes several kernels */
 
-/* What goes wrong on the victim's driver. */
+/* The failure of the victim's driver. */
 struct half {
     const char *fault;
     bool direct; /* the call has no work */

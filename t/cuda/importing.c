@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of the program's own that is joined: of cuMemAlloc() and of cuMemMap(),
- * from any address of it on; and what cannot be.
+ * Tests joining the program's own memory, from cuMemAlloc() and from
+ * cuMemMap(), beginning at any address in it; and memory that cannot be
+ * joined.
  */
 #include "t/cuda/joined.h"
 #include "t/cuda/mapped.h"
@@ -187,7 +188,7 @@ static int refuses_other_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* That other processes cannot map. */
+/* Checks that memory which other processes cannot map is refused. */
 static int refuses_private_memory(struct symmcoll_group *group, int rank)
 {
     struct symc_memory_request request;
@@ -225,7 +226,7 @@ static void *pool_alloc(size_t nbytes)
     return (void *)(uintptr_t)at;
 }
 
-/* Whether a device may use what is of another one's pool. */
+/* Returns whether a device may access memory of another device's pool. */
 static int has_access(int device, int of)
 {
     CUmemLocation location = {
@@ -238,7 +239,8 @@ static int has_access(int device, int of)
            flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-/* Threads give each other access; processes cannot. */
+/* Joins memory of pools: threads can give each other access, processes
+ * cannot. */
 static int joins_of_pools(struct symmcoll_group *group, int rank)
 {
     int device = device_use(rank), next, right = joined_open(group, rank);

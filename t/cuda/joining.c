@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of devices that the members of a group join: what it holds and for how
- * long; and whatever is wrong with one member's, all are told it, nobody has
- * joined, nothing is left, and the next attempt succeeds.
+ * Tests device memory that the members of a group join: its contents and its
+ * lifetime. Whatever is wrong on one member, all members get the error, none
+ * has joined, no resource remains, and the next attempt succeeds.
  */
 #include "t/cuda/joined.h"
 
@@ -47,7 +47,7 @@ static int joins(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(other) == SYMMCOLL_OK && right;
 }
 
-/* Its group is gone first. */
+/* Frees the group before its joined memory. */
 static int outlives_its_group(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -78,15 +78,16 @@ static int outlives_its_group(struct symmcoll_group *all, int rank)
 
 /* ---- what is not ---- */
 
-/* A join that all members are told of alike, after which nothing is left of it, and
- * that of the same memory of most of them succeeds. */
+/* Checks that all members get the same error from a join, that no resource
+ * remains, and that most of them can then join the same memory. */
 static int is_refused(struct symmcoll_group *group, void *memory,
     symmcoll_status_t expected, const char *text)
 {
     struct symc_joined none, *joined = &none;
     int before, right;
 
-    /* Objects of threads are counted together: nobody makes any meanwhile. */
+    /* Objects of threads are counted together, so no thread may create any
+     * here. */
     if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return 0;
     before = joined_objects();
@@ -181,7 +182,7 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One of them, whichever it is. */
+/* Makes a call fail in one of the threads, whichever makes it. */
 static int a_thread_fails(struct symmcoll_group *group, int rank)
 {
     static const char *const settings[] = {"fail=cuMemAddressReserve:2:999",
@@ -248,7 +249,7 @@ static int descriptors_end(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what a rank alone asks for ---- */
+/* ---- requests of one rank ---- */
 
 static int allocates_in_vain(struct symmcoll_group *group, int rank)
 {

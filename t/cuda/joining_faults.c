@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Members that die, or do not come, while memory of devices is joined: all others
- * are told who, none waits for ever or has joined, and other groups go on.
+ * Tests members that die or do not arrive while device memory is joined: all
+ * others learn which member it was, none waits forever or has joined, and
+ * other groups continue.
  */
 #include "t/attempts.h"
 #include "t/cuda/joined.h"
@@ -15,7 +16,7 @@
 #define VICTIM 1
 #define NBYTES ((size_t)10000)
 
-/* What happens to the victim. */
+/* The failure of the victim. */
 struct plan {
     const char
         *call;      /* of the driver, in which it dies; NULL: it never comes */
@@ -39,7 +40,7 @@ static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
     return status;
 }
 
-/* The same memory is joined without the victim. */
+/* Joins the same memory without the victim. */
 static bool goes_on(struct symmcoll_group *other, int rank, void *memory)
 {
     struct symc_joined *joined = NULL;

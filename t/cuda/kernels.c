@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* As lib/cuda/launch.c has them; what lacks here is not found when it loads. */
+/* Declares kernels as lib/cuda/launch.c does; a missing one is not found at
+ * load time. */
 #include "t/cuda/kernels.h"
 #include "t/cuda/fake/fake.h"
 #include "t/kernels/engine.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective on device memory has the bits that it has in host memory, too,
- * where work begins late, and streams of a device share its hardware queues: no
- * operation needs that another of its rank begins beside it.
+ * Checks that collectives on device memory have the same bits as in host
+ * memory when work begins late and streams share a device's hardware queues:
+ * no operation depends on another operation of its rank running concurrently.
  */
 #include "t/cuda/every.h"
 #include "t/sanitized.h"

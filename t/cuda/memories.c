@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Host and device memory in one group: operations of both, in one order of calls;
- * ranks that pass different kinds of memory in one call; and what travels through
- * host memory beside operations on devices.
+ * Tests host and device memory in one group: operations on both, in one order
+ * of calls; ranks that pass different kinds of memory in one call; and
+ * objects, which travel through host memory beside operations on devices.
  */
 #include "t/cuda/members.h"
 #include "t/object/object.h"
@@ -29,7 +29,8 @@ static int works_on_devices(struct symmcoll_group *group, int rank)
 
 /* ---- ranks that differ ---- */
 
-/* What every rank is told: who passed which. */
+/* Checks the error on every rank: it names the rank that passed the odd kind
+ * of memory, and both kinds. */
 static int is_told(symmcoll_status_t status, const char *text, int odd,
     bool odd_on_device, int size)
 {
@@ -252,7 +253,8 @@ static int sends(struct both *both)
     return say(right, "sends");
 }
 
-/* What the host cannot read is refused, before the others know of the call. */
+/* Checks that memory which the host cannot read is refused before other ranks
+ * see the call. */
 static int refuses_device_memory(struct both *both)
 {
     struct symmcoll_object one = {both->in, sizeof(float), 0}, all[8] = {{0}};
@@ -275,7 +277,7 @@ static int refuses_device_memory(struct both *both)
                SYMMCOLL_ERR_INVALID, text);
 }
 
-/* While an operation on the device, whose stream stands still, is under way. */
+/* Exchanges objects while an operation is in flight on a blocked stream. */
 static int objects(struct symmcoll_group *group, int rank)
 {
     struct both both;

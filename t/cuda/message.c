@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of device memory with guards, and bodies of ranks that pass them on.
+ * Messages in device memory with guards, and the rank bodies that send and
+ * receive them.
  */
 #include "t/cuda/message.h"
 
@@ -55,7 +56,7 @@ void message_fill(const struct message *message, size_t nbytes, int seed)
     free(host);
 }
 
-/* Whether it has those bytes, and no guard has changed. */
+/* Checks that the message holds those bytes and that no guard has changed. */
 int message_is(const struct message *message, size_t nbytes, int seed)
 {
     const size_t all = message->capacity + 2 * GUARD;
@@ -154,8 +155,8 @@ int message_has_its_bytes(struct symmcoll_group *group, int rank)
 
 #define WORKS 6
 
-/* Each rank has several of both under way with the other one, whose receives are in
- * the other order of tags. */
+/* Each rank has several sends and receives in flight with its peer, with the
+ * receives in reverse order of tags. */
 int message_goes_both_ways(struct symmcoll_group *group, int rank)
 {
     const int peer = 1 - rank;
@@ -193,7 +194,8 @@ int message_goes_both_ways(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* To all others at once, each in a place of its own on the way. */
+/* Rank 0 sends to all others at once, each message through its own staging
+ * memory. */
 int message_goes_to_all(struct symmcoll_group *group, int rank)
 {
     const int size = symmcoll_group_size(group);
@@ -222,7 +224,7 @@ int message_goes_to_all(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A receive from any source knows whom it is from. */
+/* Checks that a receive from any source returns the sender's rank. */
 int message_comes_from_any(struct symmcoll_group *group, int rank)
 {
     const int size = symmcoll_group_size(group);
@@ -259,7 +261,8 @@ int message_comes_from_any(struct symmcoll_group *group, int rank)
 #define SETS 40
 #define SET_NBYTES ((size_t)16 * 1024 * 1024) /* that a device is busy with */
 
-/* What is set after much else is what is sent. */
+/* Checks that a send sees the latest contents, which its stream sets after
+ * much other work. */
 int message_follows_its_stream(struct symmcoll_group *group, int rank)
 {
     const size_t nbytes = 3 * MESSAGE_CHUNK;

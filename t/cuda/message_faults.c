@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of device memory that come to a bad end: a peer that dies or does not call,
- * streams that stand still, what the driver refuses.  Each rank is told why, in time,
- * and what is not concerned goes on.
+ * Tests failing messages of device memory: a peer that dies or does not call,
+ * blocked streams, calls refused by the driver. Each rank gets the cause in
+ * time, and unaffected operations continue.
  */
 #include "t/attempts.h"
 #include "t/cuda/message.h"
@@ -27,7 +27,7 @@ static bool begin(struct faults_rank *self, struct message *message)
 /* The victim sends to the others, or receives of them. */
 struct plan {
     bool receives;     /* the victim does */
-    bool stalls;       /* its stream stands still */
+    bool stalls;       /* its stream is blocked */
     const char *fault; /* of its driver; NULL: none */
     double timeout;
 };
@@ -120,7 +120,7 @@ static void test_death(bool receives, const char *fault, const char *what)
 
 /* ---- deadlines ---- */
 
-/* The victim's stream stands still, or it does not call at all. */
+/* The victim's stream is blocked, or the victim does not call at all. */
 static int miss_a_deadline(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -275,8 +275,8 @@ static int refuse(struct faults_rank *self)
 
     if (!begin(self, &message))
         return 1;
-    /* What a device that is broken does not run any more this one goes on with, so
-     * memory is freed when that has ended. */
+    /* The fake device continues the work that a broken device would drop, so
+     * memory is freed when that work has ended. */
     if (self->rank == VICTIM &&
         !(fake_configure("waits=1") && fake_configure(plan->fault)))
         return 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of device memory, of ranks that have a device each and of ranks
- * that share one: bytes, order after streams, matching, several at once, what is
- * refused.
+ * Tests sends and receives of device memory, with one device for each rank and
+ * with ranks that share one: bytes, order with streams, matching, several at
+ * once, and refused calls.
  */
 #include "t/cuda/later.h"
 #include "t/cuda/message.h"
@@ -14,8 +14,8 @@
 
 /* ---- streams ---- */
 
-/* What the stream of a send has is sent, and what the stream of a receive has reads
- * what was there before. */
+/* Checks that a send follows earlier work of its stream, and that earlier work
+ * of a receive's stream still reads the old contents. */
 static int is_after_its_stream(struct symmcoll_group *group, int rank)
 {
     struct message message, before;
@@ -114,7 +114,7 @@ static int lets_others_pass(struct symmcoll_group *group, int rank, int stalled)
     right = say(symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS,
                 "one that waits for its stream") &&
             right;
-    /* Both have seen that. */
+    /* Both ranks have checked. */
     right = message_fine(symmcoll_barrier(group, NULL, NULL)) && right;
     if (rank == stalled)
         fake_resume(late.stream);
@@ -176,8 +176,8 @@ static int are_mixed(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* A rank that sends to itself after a stream that stands still: its time passes, and
- * nothing is written, then or later. */
+/* A rank sends to itself after work of a blocked stream: the send times out,
+ * and no byte is written then or later. */
 static int waits_for_its_own_stream(struct symmcoll_group *group, int rank)
 {
     static const int dst_of[] = {0, 1};
@@ -209,7 +209,7 @@ static int waits_for_its_own_stream(struct symmcoll_group *group, int rank)
 
 /* ---- what does not fit ---- */
 
-/* Both sides are told, and the group goes on. */
+/* Both sides get the error, and the group remains usable. */
 static int is_refused_alike(struct symmcoll_group *group, int rank)
 {
     struct message message;
@@ -301,7 +301,7 @@ static int is_refused_here(struct symmcoll_group *group, int rank)
 
 /* ---- settings ---- */
 
-/* Both sides copy so many pieces. */
+/* Checks how many chunks both sides copy. */
 static int takes_pieces(struct symmcoll_group *group, int rank)
 {
     struct message message;
@@ -324,7 +324,7 @@ static int takes_pieces(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Send what is no number, with what is logged meanwhile. */
+/* Sends a NaN and captures the log. */
 static int send_nan(struct symmcoll_group *group, const struct message *message,
     char *text, size_t nbytes)
 {
@@ -340,7 +340,7 @@ static int send_nan(struct symmcoll_group *group, const struct message *message,
     return right;
 }
 
-/* It is sent unsearched, and the rank says so. */
+/* Checks that the message is sent unsearched, and that the rank logs it. */
 static int is_not_searched(struct symmcoll_group *group, int rank)
 {
     const char *said = "errors.nan_check: expected host memory, found device "

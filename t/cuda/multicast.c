@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joined memory with an address of all members: where there is one, and where
- * there is none, which is no error.  Whether stores there arrive only a device
- * can show.
+ * Tests joined memory with a multicast address of all members, and without
+ * one, which is not an error. Only a real device can show that stores to that
+ * address arrive.
  */
 #include "cuda/joined.h"
 #include "t/cuda/joined.h"
@@ -14,8 +14,9 @@
 #define VICTIM 1
 #define NBYTES ((size_t)10000)
 
-/* Of all devices, before a group is opened. */
-static const char *of_victim; /* settings of the fake driver, of that process */
+/* Settings of the victim's fake driver for all devices, applied before a group is
+ * opened. */
+static const char *of_victim;
 
 /* Join memory: whether all have such an address, or none. */
 static int joins(struct symmcoll_group *group, int rank, void *memory, bool has)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of the driver that fail: whoever meets one is told which, on which device
- * and what it returned; and lack of memory is that status, whatever call finds it.
+ * Tests failing driver calls: the error names the call, the device and the
+ * result, and a lack of memory has its own status, whichever call fails.
  */
 #include "t/cuda/members.h"
 
@@ -19,7 +19,7 @@ struct call {
     int which;        /* of those of an operation, the one that fails */
 };
 
-/* Of a group's first operation, and of a later one. */
+/* Calls of a group's first operation, and those of later ones. */
 static const struct call opening[] = {
     {"cuDevicePrimaryCtxRetain", " on device 0", 1},
     {"cuDeviceGetUuid", " on device 0", 1},
@@ -105,7 +105,7 @@ static int is_told(struct symmcoll_group *all, const struct call *call,
             symmcoll_last_error());
     device_wait(stream);
     (void)symmcoll_group_free(group);
-    /* What the library could not ask after may still run. */
+    /* Work that the library could not query may still be running. */
     right = say(cuCtxSynchronize() == CUDA_SUCCESS, "an end") && right;
     device_end_stream(stream);
     device_free(at);
@@ -148,7 +148,8 @@ static int of_a_later(struct symmcoll_group *all, int rank)
     return are_told(all, running, COUNT_OF(running), 1);
 }
 
-/* Where a buffer is, asked at a call that is no operation of the group. */
+/* Looks up a buffer's device in a call that is not an operation of the
+ * group. */
 static int of_a_copy(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(all);
@@ -195,7 +196,7 @@ static int of_the_hosts_memory(struct symmcoll_group *all, int rank)
 
 static const char warning[] = "memory of a device stays in use: ";
 
-/* Where lines of the log go; the former place is what is returned. */
+/* Redirects the log. Returns a descriptor of the previous target. */
 static int redirect(FILE *file)
 {
     int saved = dup(STDERR_FILENO);
@@ -205,7 +206,7 @@ static int redirect(FILE *file)
     return saved;
 }
 
-/* Whether it has one warning, of that call. */
+/* Checks that the log has exactly one warning, about that call. */
 static int is_told_once(FILE *file, int saved, const char *call)
 {
     char text[4000], expected[120];
@@ -272,13 +273,13 @@ static int of_releases(struct symmcoll_group *all, int rank)
     void *at;
     int right = 1;
 
-    /* What is not unmapped cannot be freed either. */
+    /* Memory that is still mapped cannot be freed either. */
     (void)fake_configure("reuse=1");
     args.device = SYMMCOLL_CUDA;
     args.device_index = device_use(rank);
     stream = device_stream();
     at = device_alloc(COUNT * sizeof(float));
-    /* No group has words of the host but this one. */
+    /* No other group has host words. */
     for (int i = 0; i < 2; i++) {
         struct symmcoll_group *group = make_group(all);
 

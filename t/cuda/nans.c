@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.nan_check of memory of devices: what a rank sends is searched on its
- * stream, and what was found is told before the operation is.
+ * Tests errors.nan_check on device memory: the data that a rank sends is
+ * searched on its stream, and the finding is logged before the end of the
+ * operation.
  */
 #include "t/cuda/searched.h"
 #include "t/logged.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers that are longer than their allocations, where another allocation comes
- * next: nothing of that is read or written.  Memory that a program has mapped in
- * pieces is one.
+ * Tests buffers that extend past their allocations into an adjacent one: no
+ * byte of the other allocation is read or written. Memory that a program
+ * mapped in pieces counts as one allocation.
  */
 #include "t/cuda/mapped.h"
 #include "t/cuda/members.h"
@@ -29,7 +29,7 @@ static bool is_one_of(const struct neighbours *of, const char *at)
     return false;
 }
 
-/* One that has no byte more. */
+/* Returns an allocation of exactly one page. */
 static char *allocate_page(void)
 {
     CUdeviceptr at = 0;

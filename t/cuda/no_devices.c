@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A machine without a CUDA driver: a world and its groups work on host memory, and
- * what asks for a device says what is missing, on the rank that asks.
+ * Tests a machine without a CUDA driver: a world and its groups work on host
+ * memory, and calls that need a device report the missing driver on the rank
+ * that makes them.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -60,7 +61,8 @@ static int works_without(struct symmcoll_group *group, int rank)
            sums(group, rank);
 }
 
-/* Each page is asked for once: it is the host's as long as there is no driver. */
+/* Checks that each page is looked up once: it is host memory while there is no
+ * driver. */
 static int pages_are_known(void)
 {
     static char host[2 * SYMC_UNSERVED_PAGE];

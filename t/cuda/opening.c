@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a group needs of devices when its first operation on them opens the
- * backend, and what an operation may not pass: whatever is wrong on one rank, all
- * are told it, and the group and others go on.
+ * Tests the device resources of a group, which its first operation on devices
+ * allocates, and invalid arguments of such operations. An error on one rank is
+ * reported on all, and the group and others remain usable.
  */
 #include "t/cuda/members.h"
 
@@ -76,7 +76,8 @@ static int shares(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && works(group);
 }
 
-/* Their kernels would wait for what is enqueued later. */
+/* Checks that ranks on one default stream are refused: their kernels would
+ * wait for work enqueued later. */
 static int shares_the_default_stream(struct symmcoll_group *group, int rank)
 {
     void *at;
@@ -180,8 +181,8 @@ static struct symmcoll_group *make_group(struct symmcoll_group *all)
     return group;
 }
 
-/* A call of the victim's fails in a group of its own; then that has nothing left
- * of it, and the next group has what it needs. */
+/* Makes a call of the victim fail in its own group. No resource of that group
+ * remains, and the next group works. */
 static int fails_alike(struct symmcoll_group *all, int rank, const char *name,
     int error, symmcoll_status_t expected)
 {
@@ -235,7 +236,8 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
 
 /* ---- what an operation passes ---- */
 
-/* One rank alone passes it, and is told before it has taken part. */
+/* One rank mixes host and device memory. It gets the error before it has taken
+ * part. */
 static int mixes_memories(struct symmcoll_group *group, int rank)
 {
     float host[COUNT];
@@ -354,8 +356,8 @@ static int begins_with_what_is_not_there(struct symmcoll_group *group, int rank)
     return works(other) && works_on_devices(other, rank) && right;
 }
 
-/* The same of a stream that is INVALID later; on rank 1 alone, so that the others
- * have begun. */
+/* Checks a stream that is INVALID at a later call, on rank 1 only; the other
+ * ranks have begun. */
 static int begins_on_the_stream_of_a_thread(
     struct symmcoll_group *group, int rank)
 {
@@ -378,7 +380,7 @@ static int begins_on_the_stream_of_a_thread(
            right;
 }
 
-/* One of another device: no kernel has been launched for it. */
+/* Checks a stream of another device, for which no kernel has been launched. */
 static int begins_on_another_devices_stream(
     struct symmcoll_group *group, int rank)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every collective on device memory has the bits that it has in host memory, with
- * 1 to 5 ranks, a device for each.
+ * Checks that every collective on device memory has the same bits as in host
+ * memory, with 1 to 5 ranks and a device for each.
  */
 #include "t/cuda/every.h"
 #include "t/sanitized.h"

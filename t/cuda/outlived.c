@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of device memory that a driver or a device does not end: they are given up, and
- * finalize goes on, and releases what nobody uses.
+ * Tests messages of device memory that a driver or a device never completes:
+ * the library abandons them, finalize returns, and unused resources are
+ * released.
  */
 #include "t/attempts.h"
 #include "t/cuda/message.h"
@@ -38,7 +39,7 @@ struct plan {
     double timeout;
 };
 
-/* Do it, and note what has come of it. */
+/* Runs the exchange and records its outcome. */
 static bool exchange(struct faults_rank *self, const struct message *message,
     const struct plan *plan)
 {
@@ -64,7 +65,7 @@ static bool exchange(struct faults_rank *self, const struct message *message,
 
 /* ---- what does not return ---- */
 
-/* Whether this process has a thread of the copier's. */
+/* Returns whether this process has a copier thread. */
 static bool has_copier(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -177,7 +178,7 @@ static int hold_a_copy(struct faults_rank *self)
     return 1;
 }
 
-/* The time of its own message has passed, or that of the other rank's. */
+/* Checks that the rank's own message or its peer's has timed out. */
 static bool is_told(const struct faults_note *note)
 {
     if (note->status != SYMMCOLL_OK &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A context that the program has made itself: groups are opened there whatever thread
- * opens them.
+ * Tests a context created by the program: groups are opened in it whichever
+ * thread opens them.
  */
 #include "t/cuda/members.h"
 
@@ -82,8 +82,8 @@ static int joins_none(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of one rank, which finds it at its call; on a default stream, which is of whatever
- * context is current. */
+/* Checks that one rank's buffer of another context is refused at its call. The
+ * stream is the default stream of the current context. */
 static int is_refused(
     struct symmcoll_group *group, const void *others, float *at, bool out)
 {

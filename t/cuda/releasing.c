@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that come and go while a kernel of another one waits, where ranks are threads
- * that share a device: what frees memory waits for all that runs there, and nobody may
- * wait for it whom a kernel waits for.
+ * Tests groups that are created and released while a kernel of another group
+ * waits, with ranks that are threads and share a device: a call that frees
+ * memory waits for all work of the device, so no thread may make one while a
+ * kernel depends on it.
  */
 #include "t/cuda/joined.h"
 
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #define SIZE 2
-#define STANDING 1 /* the rank whose stream stands still */
+#define STANDING 1 /* the rank with the blocked stream */
 #define MANY 40    /* groups, with more words than are allocated at once */
 
 static symmcoll_status_t sum(
@@ -23,7 +24,7 @@ static symmcoll_status_t sum(
     return symmcoll_all_reduce(group, at, at, 1, F32, SUM, &call, NULL);
 }
 
-/* A group whose backend is open. */
+/* Returns a group with an open backend. */
 static struct symmcoll_group *open_other(
     struct symmcoll_group *all, float *at, CUstream stream)
 {
@@ -106,7 +107,8 @@ static int many_at_once(struct symmcoll_group *group, int rank)
 
 /* ---- memory of one rank ---- */
 
-/* What is freed on a stream that stands still is no reason for another one to wait. */
+/* Checks that memory freed on a blocked stream does not block another
+ * stream. */
 static int is_independent(
     const struct symc_local_ops *ops, void *local, CUstream standing)
 {

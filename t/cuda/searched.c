@@ -70,7 +70,7 @@ symmcoll_status_t searched_sum(struct searched *it)
 
 /* ---- errors ---- */
 
-/* Until the failure of another rank has come. */
+/* Waits for the failure of another rank. */
 static symmcoll_status_t await_error(struct searched *it)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -100,7 +100,7 @@ int searched_fails_its_group(struct symmcoll_group *all, int rank)
             ended(searched_sum(&it), SYMMCOLL_ERR_INVALID, "all_reduce seq ") &&
             ended(SYMMCOLL_ERR_INVALID, SYMMCOLL_ERR_INVALID, text) && right;
     } else {
-        status = searched_sum(&it); /* it may end before the failure has come */
+        status = searched_sum(&it); /* it may end before the failure is seen */
         right = (status == SYMMCOLL_OK ||
                     ended(status, SYMMCOLL_ERR_INVALID, text)) &&
                 right;

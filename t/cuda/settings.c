@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of device operations, each with what it changes: which kernels
- * run, how often, and on how many blocks.
+ * Tests the settings of device operations by their effect: which kernels run,
+ * how often, and with how many blocks.
  */
 #include "t/cuda/kernels.h"
 #include "t/cuda/members.h"
@@ -13,11 +13,11 @@
 
 #define COUNT 2000 /* floats: 8000 bytes */
 
-/* Of the latest run, by ranks that are processes. */
+/* The latest run by ranks that are processes. */
 static const char *expected_kernel;
 static int expected_runs, expected_blocks;
 
-/* How one operation runs. */
+/* Checks the kernel, the number of runs and the blocks of one operation. */
 static int runs_so(struct symmcoll_group *group, int rank)
 {
     struct collective one = {
@@ -53,7 +53,7 @@ static int with(int n, const char *variable, const char *value,
 
 /* ---- copies ---- */
 
-/* Both kinds, by copies or by the kernel. */
+/* Checks whether both kinds use copies or the kernel. */
 static int moves_by(struct symmcoll_group *group, int rank, bool copies)
 {
     static const enum symc_kind kinds[] = {SYMC_ALL_GATHER, SYMC_ALL_TO_ALL};
@@ -82,7 +82,7 @@ static int copies(struct symmcoll_group *group, int rank)
     return moves_by(group, rank, true);
 }
 
-/* A rank of its own does not want them. */
+/* Checks that ranks agree on copies when one rank's settings disable them. */
 static int agrees_on_copies(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;

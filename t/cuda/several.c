@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers on devices in one operation: what makes it one, and which calls
- * are refused.
+ * Tests several buffers on devices in one operation: which buffers form one,
+ * and which calls are refused.
  */
 #include "t/cuda/every.h"
 #include "t/cuda/kernels.h"
@@ -72,7 +72,8 @@ static symmcoll_status_t add(const struct several *it, int i)
         it->group, it->outs[i], it->ins[i], counts[i], F32, SUM, NULL, NULL);
 }
 
-/* Whether it has been done, or no byte of the results has changed. */
+/* Checks that the sums are complete, or (!done) that no byte of the results
+ * has changed. */
 static int are_sums(const struct several *it, bool done)
 {
     float host[2 * N * ROOM];
@@ -151,8 +152,9 @@ static int is_recorded(struct symmcoll_group *group, int rank)
     return finish(&it, right && say(entries == 1, "one entry"));
 }
 
-/* The last rank's stream stands still at the call; what has been called with a work
- * begins after what the stream had, and the stream's next comes after a wait. */
+/* The last rank's stream is blocked at the call. An operation with a work
+ * begins after earlier work of the stream, and later work of the stream
+ * follows after a wait. */
 static int is_ordered(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -281,7 +283,7 @@ static int mixed_memories(struct symmcoll_group *group, int rank)
     right = ended(sum(&it, NULL), SYMMCOLL_ERR_INVALID,
                 "expected out and in in one memory") &&
             right;
-    /* Of no byte one may be anywhere. */
+    /* An empty buffer may have any address. */
     it.outs[2] = it.memory + (ptrdiff_t)(N + 2) * ROOM;
     it.ins[1] = it.outs[1] = host;
     right = fine(sum(&it, NULL)) && are_sums(&it, true) && right;
@@ -305,7 +307,8 @@ static int overlapping(struct symmcoll_group *group, int rank)
     return finish(&it, right);
 }
 
-/* The driver knows of the last byte what the call cannot; once a group is open. */
+/* Checks buffers beyond the end of their allocation, which only the driver
+ * knows, once a group is open. */
 static int too_short(struct symmcoll_group *group, int rank)
 {
     const size_t more[N] = {3, 0, (size_t)1 << 24};

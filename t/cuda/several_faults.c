@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers on devices that a rank leaves in the middle: it has done its part
- * of the first one, and its launch for the second one does not come.
+ * Tests several buffers on devices in an operation that a rank abandons: it
+ * has done its part of the first buffer, and its launch for the second one
+ * does not happen.
  */
 #include "t/attempts.h"
 #include "t/cuda/members.h"
@@ -23,7 +24,7 @@ struct several {
     bool region;
 };
 
-/* What a job's ranks are told. */
+/* The timeout and the form of a job's operations. */
 struct manner {
     double seconds; /* -1: the default timeout */
     bool region;
@@ -78,8 +79,8 @@ static bool begin(struct faults_rank *self, struct several *it)
     return true;
 }
 
-/* In arrays of its own, for another thread could still be reading those of the
- * region before. */
+/* Uses new arrays, because another thread may still be reading those of the
+ * previous region. */
 static bool fails_again(struct faults_rank *self, const struct several *it)
 {
     return call(self->group, it, -1, NULL) < 0 &&

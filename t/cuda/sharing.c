@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How processes share memory of devices: by descriptors, or by fabric handles,
- * which a driver may refuse to make, to export or to import.
+ * Tests how processes share device memory: by descriptors, or by fabric
+ * handles, which a driver may refuse to create, to export or to import.
  */
 #include "t/cuda/joined.h"
 
@@ -20,7 +20,7 @@ static unsigned int types; /* of handles that memory is made with */
 #define DESCRIPTOR ((unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 #define FABRIC ((unsigned int)CU_MEM_HANDLE_TYPE_FABRIC)
 
-/* Whether memory can be shared in these ways and no other one. */
+/* Checks that memory can be shared in exactly these ways. */
 static int has_types(void *at)
 {
     CUmemAllocationProp found = {.requestedHandleTypes = 0};
@@ -88,7 +88,7 @@ static int is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of the calls that a fabric handle takes, any. */
+/* Makes each call that a fabric handle needs fail. */
 static int names_the_call(struct symmcoll_group *group, int rank)
 {
     static const char *const calls[] = {"cuMemExportToShareableHandle",

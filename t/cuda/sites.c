@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one rank does alone with memory of its device, beside the same in host memory:
- * sums of all types that have averages, at all alignments; conversions; elements with
- * gaps, and pieces of a buffer, both ways; and the order of two streams.
+ * Tests the operations of one rank on memory of its device against the same in
+ * host memory: sums of all types that have averages, at all alignments;
+ * conversions; elements with gaps, and pieces of a buffer, in both directions;
+ * and the order of two streams.
  */
 #include "t/cuda/members.h"
 
@@ -22,7 +23,7 @@ struct arrays {
     char *host, *device; /* out, in and in, ROOM bytes each */
 };
 
-/* The same sum in both memories; with a seed that says all of it. */
+/* A sum to run in both memories; the seed reproduces it. */
 struct point {
     enum symmcoll_dtype dtype;
     size_t count,
@@ -246,8 +247,8 @@ struct pieces {
     char *memory;
 };
 
-/* The same pieces in host memory and in that of the device, odd ones, empty ones, and
- * one that is longer than what a block takes. */
+/* Draws the same pieces for host memory and for device memory: odd sizes,
+ * empty pieces, and one longer than the chunk of a block. */
 static void draw_pieces(
     struct pieces *host, struct pieces *device, size_t n, uint64_t seed)
 {
@@ -282,8 +283,8 @@ static uint64_t count_full(const struct pieces *pieces)
     return n;
 }
 
-/* Both memories have the same bytes after; kernels: it is done with launches, of a
- * kernel's pieces each, where there are two or more. */
+/* Checks that both memories have the same bytes afterwards. With kernels, two
+ * or more pieces take one launch for as many pieces as a kernel has. */
 static int pieces_agree(struct symc_site *site, const struct pieces *host,
     const struct pieces *device, bool kernels)
 {
@@ -415,7 +416,7 @@ static int streams_follow(struct symmcoll_group *group, int rank)
 
 /* ---- errors ---- */
 
-/* What follow() and mark() call of the driver. */
+/* Makes each driver call of follow() and mark() fail. */
 static int calls_are_named(struct symmcoll_group *group, int rank)
 {
     static const struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that stands in the driver with its group's ticket, for the queue of its
- * stream is full: whatever others of its rank call ends in time and says so, and
- * the group is released when the driver has returned.
+ * Tests a thread that is blocked in the driver while it holds its group's
+ * ticket, because the queue of its stream is full: calls by other threads of
+ * the rank end in time with an error, and the group is released when the
+ * driver has returned.
  */
 #include "group/group.h"
 #include "t/cuda/sums.h"
@@ -20,7 +21,7 @@
 #define TIMEOUT 2
 #define SOON 20 /* seconds: less than anything here waits without a bound */
 
-/* What a thread of the victim's calls meanwhile. */
+/* A call that another thread of the victim makes at the same time. */
 typedef symmcoll_status_t (*call_fn)(struct symmcoll_group *group);
 
 struct caller {
@@ -83,7 +84,7 @@ static void *call(void *arg)
     return NULL;
 }
 
-/* ---- who stands ---- */
+/* ---- the blocked thread ---- */
 
 struct flood {
     struct symmcoll_group *group;
@@ -202,7 +203,7 @@ static bool stand(struct flood *flood, struct symmcoll_world *world)
 static int stand_in_driver(struct faults_rank *self)
 {
     struct flood flood = {.rank = self->rank,
-        /* Its kernels wait for the victim, which is to find out first. */
+        /* Its kernels wait for the victim, which must find out first. */
         .timeout = self->rank == VICTIM ? TIMEOUT : 8 * FAULTS_WAIT_MAX};
     bool right = sums_begin(self, &flood.sums, COUNT);
 
@@ -224,7 +225,7 @@ static int stand_in_driver(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* A call that is in the backend now, and has been for so long, with the ticket. */
+/* Checks a call that entered the backend `ns` ago and holds the ticket. */
 static bool stands_after(
     struct symmcoll_group *group, struct symc_slot *slot, int64_t ns)
 {
@@ -252,7 +253,8 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
         return 0;
     slot = &group->slots[SYMC_MEMORY_DEVICE];
     right = symc_slot_enqueue(group, slot, &op, true) == SYMMCOLL_OK &&
-            /* the clock goes on: it has just begun, whenever that is asked */
+            /* the clock advances: the call has just begun, whenever this is
+             * read */
             say(!stands_after(group, slot, -SYMC_NS_PER_S), "a moment") &&
             say(symmcoll_group_error(group) == SYMMCOLL_OK, "the group") &&
             say(stands_after(group, slot, SYMC_NS_PER_S), "a second") &&
@@ -266,8 +268,9 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* What ends a wait for a work that another thread starts, or is to start after what
- * that thread starts now; whether it says whose the work's buffers are. */
+/* Checks the end of a wait for a work that the blocked thread starts, or that
+ * is started after it, and whether the error states who owns the work's
+ * buffers. */
 static bool is_given_up(
     struct symmcoll_group *group, struct symmcoll_work *work, bool owned)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: an operation begins after what the caller's stream had at the call,
- * what the stream has after a wait comes after the operation, and the host waits
- * for neither; and any number of operations are under way.
- *
- * A stream stands still until the test lets it go on, so that what has not been
- * ordered is seen.
+ * Tests streams: an operation begins after earlier work of the caller's
+ * stream, later work of the stream follows the operation after a wait, and the
+ * host waits for neither; any number of operations may be in flight. A stream
+ * is blocked until the test releases it, so that missing order is detected.
  */
 #include "t/cuda/members.h"
 
@@ -16,7 +14,7 @@
 #define COUNT 50
 #define MANY 40
 
-/* One operation with what it needs, on a stream that stands still. */
+/* One operation on a blocked stream, with its buffers. */
 struct run {
     struct symmcoll_group *group;
     int rank, size;
@@ -121,7 +119,7 @@ static int waits_for_stream(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 1));
 }
 
-/* The last rank's stream stands still until all have waited. */
+/* The last rank's stream is blocked until all ranks have waited. */
 static int stream_comes_after(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -139,7 +137,7 @@ static int stream_comes_after(struct symmcoll_group *group, int rank)
     enqueue_read(&run, found);
     right = right && say(cuStreamQuery(run.stream) == CUDA_ERROR_NOT_READY,
                          "a stream that goes on before the operation");
-    /* In host memory, meanwhile. */
+    /* An operation on host memory at the same time. */
     right = say(symmcoll_all_reduce(
                     group, &all, &one, 1, F32, SUM, NULL, NULL) == SYMMCOLL_OK,
                 "an operation in host memory beside it") &&
@@ -227,7 +225,7 @@ static int starts_beside_a_capture(struct symmcoll_group *group, int rank)
                          "a barrier");
     if (right && late)
         right = say(sum(&run, &work) == SYMMCOLL_OK, "the late call");
-    /* Which comes after the start. */
+    /* This operation comes after the start. */
     right = right && say(symmcoll_all_reduce(group, &all, &one, 1, F32, SUM,
                              NULL, NULL) == SYMMCOLL_OK,
                          "an operation in host memory");
@@ -245,7 +243,7 @@ static int starts_beside_a_capture(struct symmcoll_group *group, int rank)
 
 /* ---- a handle that is used again ---- */
 
-/* Whether an operation's stream waits for the event of the one before. */
+/* Returns how many waits for events an operation adds to its stream. */
 static int waits(struct run *run, int *right)
 {
     uint64_t before = fake_calls("cuStreamWaitEvent");
@@ -290,8 +288,8 @@ static int waits_always(struct symmcoll_group *group, int rank)
 
 /* ---- many ---- */
 
-/* All of them are called while the first stands still, on two streams in turn,
- * with works and without; then each has its result. */
+/* Calls all operations while the first one is blocked, on two streams
+ * alternately, with works and without; then each has its result. */
 static int many_are_under_way(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[MANY] = {NULL};
@@ -303,8 +301,8 @@ static int many_are_under_way(struct symmcoll_group *group, int rank)
     begin(&run, group, rank);
     other = device_stream();
     right = open_backend(&run);
-    /* Before the stall: it waits for a stream of its own, which may share a
-     * hardware queue with the one that stands still. */
+    /* Allocates before the stall: an allocation waits for its own stream,
+     * which may share a hardware queue with the blocked one. */
     for (int i = 0; i < MANY; i++)
         outs[i] = device_alloc(sizeof(found));
     fake_stall(run.stream);
@@ -402,7 +400,8 @@ static int nothing_to_order(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* What has a work is not to wait for blocks of what the program does meanwhile. */
+/* Checks the stream priority of an operation with a work, so that it does not
+ * wait for blocks of the program's later kernels. */
 static int goes_first(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -423,7 +422,7 @@ static int goes_first(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* Whether the stream is captured the driver does not say. */
+/* Makes the query of the capture status fail. */
 static int names_the_drivers_error(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.timing: how long operations took their device, in the flight recorder.
- * The driver measures the same between any two events, so that what is not by
- * events is seen.
+ * Tests trace.timing: the flight recorder has the time that operations took on
+ * the device. The fake driver returns the same time between any two events, so
+ * that a time from another source is detected.
  */
 #include "t/cuda/members.h"
 
@@ -70,8 +70,8 @@ static int call_some(struct run *run, int n)
     return right;
 }
 
-/* How many sums the recorder has that have ended, and how many of them with the
- * duration that the driver measured. */
+/* Counts the completed sums in the recorder, and those with the duration that
+ * the driver returned. */
 static void count_sums(
     const struct symmcoll_group *group, int *completed, int *timed)
 {
@@ -117,7 +117,8 @@ static int every_entry_is_timed(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* What the device has to do for it: of processes, which have a driver each. */
+/* Checks how many events an operation records and creates. Runs with ranks
+ * that are processes, each of which has its own driver. */
 static int events_are_few(struct symmcoll_group *group, int rank)
 {
     bool timed = group->world->config->trace_timing;
@@ -155,7 +156,8 @@ static int without_it_none_is(struct symmcoll_group *group, int rank)
     return finish(&run, right && events_are_few(group, rank));
 }
 
-/* They have not ended, and no time: what the host did is in the entry. */
+/* Checks that captured operations have neither an end nor a duration in the
+ * recorder, only the host's part. */
 static int captured_ones_are_not(struct symmcoll_group *group, int rank)
 {
     struct run run = begin(group, rank);
@@ -177,7 +179,7 @@ static int captured_ones_are_not(struct symmcoll_group *group, int rank)
     return finish(&run, right && has_sums(group, 2, 2));
 }
 
-/* ---- what is told ---- */
+/* ---- durations passed to hooks ---- */
 
 static _Atomic int told_right;
 
@@ -208,8 +210,8 @@ static int it_is_told(struct symmcoll_group *all, int rank)
     return right && atomic_load(&told_right) == CALLS;
 }
 
-/* What could not be enqueued has an event already; a checker of memory sees what
- * became of it. */
+/* An operation that could not be enqueued already has an event; a leak checker
+ * detects if it is lost. */
 static int failures_lose_nothing(struct symmcoll_group *group, int rank)
 {
     struct run run = begin(group, rank);

@@ -93,8 +93,8 @@ static symmcoll_status_t call_and_wait(struct symmcoll_group *group,
 
 /* ---- the same bits as in host memory ---- */
 
-/* What a rank receives, between guards, and then what it sends: on the host, on the
- * device, and as it was read from there. */
+/* A rank's input and output between guards: on the host, on the device, and as
+ * read back from there. */
 struct buffers {
     size_t in_at, nbytes;
     char *host, *read, *device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of devices without the module that serves it: every call that would read
- * it refuses it, and host memory is served as ever.
+ * Tests device memory without the module that serves it: every call that would
+ * read it refuses it, and host memory works as always.
  */
 #include "t/cuda/members.h"
 

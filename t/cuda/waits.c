@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waits for works on devices: the result of every collective comes before what the
- * stream has after the wait, also of two works in a row; and with
+ * Tests waits for works on devices: the result of every collective precedes
+ * later work of the stream, also with two works in a row. With
  * errors.blocking_wait a wait that expires fails the group.
  */
 #include "t/cuda/members.h"
@@ -85,14 +85,15 @@ static int end(struct run *run, int right)
     return right;
 }
 
-/* Whether what the stream has read is what the host has received. */
+/* Checks that the stream reads the same bytes as the host received. */
 static int is_right(const struct run *run)
 {
     return !collective_receives(&run->one, run->rank) ||
            memcmp(run->found, run->expected, run->out_nbytes) == 0;
 }
 
-/* The stream stands still: the input comes later, and so does all that follows. */
+/* The stream is blocked: the input arrives late, and so does everything after
+ * it. */
 static int waits_for_one(
     struct symmcoll_group *group, int rank, const struct collective *one)
 {
@@ -198,8 +199,8 @@ static void *test_both(void *arg)
     return NULL;
 }
 
-/* Another thread tests two works, so that their tokens may end at any time, while
- * this one has the stream wait for both. */
+/* Another thread tests two works, so that their tokens may end at any time,
+ * while this thread makes the stream wait for both. */
 static int one_round(struct symmcoll_group *group, void *at, CUstream stream)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -311,8 +312,8 @@ static int both_fail(void *arg)
 
 /* ---- a kernel that is giving up ---- */
 
-/* A kernel beside this rank's has claimed the failure and not said why, so that the
- * rank's own may have waited for nobody. */
+/* A concurrent kernel of this rank has claimed the failure record but not
+ * filled it in, so the rank's own operation may have waited for no peer. */
 static int is_half_told(struct symmcoll_group *group, float *at)
 {
     struct symc_cuda_group *state = group->slots[SYMC_MEMORY_DEVICE].state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels that nobody waits for, and how they end: in graphs that are started when
- * nobody calls the library, for a peer that has left, and of a group that is
- * aborted while a thread of it stands in the driver, whose queue is full.
+ * Tests how kernels without a waiting thread end: in graphs launched while no
+ * thread calls the library, for a peer that has left, and of a group that is
+ * aborted while one of its threads is blocked in the driver by a full queue.
  */
 #include "t/cuda/sums.h"
 #include "t/symm_mem/device.h"
@@ -55,7 +55,8 @@ static void test_full_queue(void)
 
     faults_start(&job, SIZE, stand_in_the_driver, NULL);
     told = faults_await(&job, VICTIM, 2) && faults_await(&job, 2, 2);
-    (void)nanosleep(&pause, NULL); /* it stands there, most likely */
+    (void)nanosleep(&pause, NULL); /* by then it is most likely blocked in the
+                                    * driver */
     told = atomic_load(&job.board->lines[0].step) < 2 && told;
     faults_open(&job, 1);
     told = faults_await(&job, 0, 2) && told;
@@ -109,7 +110,7 @@ static symmcoll_status_t make(
     }
 }
 
-/* A graph of so many calls, of which the last waits. */
+/* Captures a graph of n calls, the last of which waits. */
 static CUgraphExec capture(
     const struct joined *it, const struct wait *wait, int n)
 {
@@ -128,7 +129,7 @@ static CUgraphExec capture(
     return exec;
 }
 
-/* Memory in a group of its own. */
+/* Joins memory in a new group. */
 static bool join_all(
     struct faults_rank *self, struct joined *it, struct symmcoll_group **group)
 {
@@ -178,9 +179,9 @@ static int wait_in_a_graph(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* The first call after that.  The victim, which was late, is told that the group has
- * failed before; the others that or the reason itself, by who was quicker: the call,
- * or an attendant that has told of it. */
+/* Checks the first call after that. The victim, which was late, gets the error
+ * of a failed group; the others get that error or the cause itself, depending
+ * on whether the call or the attendant was first. */
 static bool told_after(const struct faults_job *job, const struct wait *wait)
 {
     bool told = true;
@@ -206,7 +207,7 @@ static bool told_after(const struct faults_job *job, const struct wait *wait)
 
 static void test_deadline(const struct wait *wait, const char *what)
 {
-    /* The attendant has gone to sleep by then. */
+    /* The attendant is asleep by then. */
     const struct timespec pause = {.tv_sec = 1, .tv_nsec = 500 * 1000 * 1000};
     struct faults_job job;
     bool told;
@@ -278,8 +279,8 @@ static void test_leaving(const struct wait *wait, const char *what)
     ok(faults_finish(&job, 0) && told, "%s", what);
 }
 
-/* The victim's signals are there when streams come to the waits, and those of the
- * others come later. */
+/* The victim's signals arrive before the streams reach the waits, those of the
+ * others after it. */
 static int go_on_without(struct faults_rank *self)
 {
     const struct timespec pause = {.tv_nsec = 500 * 1000 * 1000};

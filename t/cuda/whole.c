@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake driver with all kernels, for programs that find it by themselves.
- * With FAKE_SPOILED in the environment small sums of float32 are wrong.
+ * The fake driver with all kernels, for programs that find it themselves. With
+ * FAKE_SPOILED in the environment it computes small sums of float32 wrongly.
  */
 #include "t/cuda/fake/fake.h"
 #include "t/cuda/kernels.h"
