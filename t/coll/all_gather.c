@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather: every rank receives all contributions in the order of ranks, byte
- * for byte, of every element type, in and out of place.
+ * Tests all_gather: every rank receives all contributions in the order of
+ * ranks, byte for byte, for every element type, in and out of place.
  */
 #include "../tap.h"
 #include "data.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_reduce leaves every rank the bits of the plain reference: every type with
- * every operation, in and out of place, over the sizes at which the algorithm
- * changes.
+ * Tests that all_reduce produces the bits of the plain reference on every
+ * rank: every type with every operation, in and out of place, around the sizes
+ * at which the algorithm changes.
  */
 #include "../tap.h"
 #include "data.h"
@@ -121,7 +121,7 @@ static int numbers_are_added(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of 1, 3, 5 and 7. */
+/* Checks the results for the integers 1, 3, 5 and 7. */
 static int integers_are_reduced(struct symmcoll_group *group, int rank)
 {
     static const struct {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_to_all: each rank receives what every rank has for it, in the order of
- * ranks, of every element type and at every size at which the algorithm
- * changes.
+ * Tests all_to_all: each rank receives the part of every rank for it, in the
+ * order of ranks, for every element type and at every size at which the
+ * algorithm changes.
  */
 #include "../tap.h"
 #include "data.h"
 
 #include <string.h>
 
-/* What all have for a rank. */
+/* Fills in the expected output of a rank. */
 static void expect(unsigned char *to, int rank, int size,
     enum symmcoll_dtype dtype, size_t count)
 {
@@ -87,7 +87,7 @@ static int rows_are_exchanged(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Works that nobody waits for in between; small ones are issued at once. */
+/* Starts works without waiting in between; small ones are issued at once. */
 static int works_end_in_order(struct symmcoll_group *group, int rank)
 {
     enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_to_all with a count for each pair of ranks: random ones against a
- * reference, of every element type and around every size at which the algorithm
- * changes; counts that two ranks do not agree on.
+ * Tests all_to_all with a count for each pair of ranks: random counts against
+ * a reference, for every element type and around every size at which the
+ * algorithm changes; and counts on which two ranks disagree.
  */
 #include "../tap.h"
 #include "data.h"
@@ -12,7 +12,8 @@
 
 #define MOST 40 /* ranks */
 
-/* How many elements rank i has for rank j: every fourth or so none. */
+/* Returns the number of elements that rank i sends to rank j; about every
+ * fourth is 0. */
 static size_t split(unsigned seed, int i, int j, size_t most)
 {
     uint64_t x = ((uint64_t)seed << 32 | (uint64_t)i << 16 | (uint64_t)j) *

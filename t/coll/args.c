@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wrong arguments: a clear error before anything happens.  No sequence number
- * is consumed, nothing is written, and the group goes on working.
+ * Tests invalid arguments: a clear error before anything happens. No sequence
+ * number is consumed, no byte is written, and the group remains usable.
  */
 #include "../tap.h"
 #include "data.h"
@@ -15,7 +15,7 @@
 #define F32 SYMMCOLL_FLOAT32
 #define SUM SYMMCOLL_SUM
 
-/* The group of the running body, and whether all was right so far. */
+/* The group of the running body, and whether all checks have passed. */
 struct bench {
     struct symmcoll_group *group;
     int rank;
@@ -72,7 +72,7 @@ static void refuse_missing(struct bench *bench)
     INVALID(symmcoll_reduce(g, b, NULL, 1, F32, SUM, 0, NULL, NULL), "in of");
 }
 
-/* What is in place t/coll/all_gather and its neighbours test (C36). */
+/* t/coll/all_gather and the tests beside it test buffers in place (C36). */
 static void refuse_overlaps(struct bench *bench)
 {
     struct symmcoll_group *g = bench->group;
@@ -262,7 +262,7 @@ static void refuse_lists(struct bench *bench)
         symmcoll_scatter_list(g, b + 11, ins, 2, F32, me, NULL, NULL), "apart");
 }
 
-/* No operation is taken for a type that has it not. */
+/* Checks that every operation which a type lacks is refused. */
 static void refuse_undefined(struct bench *bench)
 {
     struct symmcoll_group *g = bench->group;

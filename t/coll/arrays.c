@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arrays of pointers, counts and splits are read during the call alone: each rank
- * overwrites and frees them when it has its work, before the last rank has come.
+ * Tests that arrays of pointers, counts and splits are read only during the
+ * call: each rank overwrites and frees them once it has its work, before the
+ * last rank has called.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -15,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a call is passed: so many parts of each buffer of this rank, of `each`
- * elements; in arrays that last as long as the call. */
+/* The arguments of a call: `size` parts of `each` elements in every buffer of
+ * this rank, in arrays that last as long as the call. */
 struct passed {
     struct symmcoll_group *group;
     int rank, size;
@@ -101,7 +102,7 @@ static double element(int p, int r, size_t i)
     return (double)(100 * p + 10 * r) + (double)(i % 7);
 }
 
-/* What part r of the output of a rank is. */
+/* The contents of part r of a rank's output. */
 enum form {
     PART_OF_EACH, /* part `rank` of rank r */
     FIRST_OF_EACH,
@@ -163,7 +164,8 @@ static int check(const struct passed *p, size_t index)
     return 1;
 }
 
-/* How many ranks have freed their arrays, in memory that processes share. */
+/* The number of ranks that have freed their arrays, in memory shared by
+ * processes. */
 static _Atomic int *freed;
 
 static void spoil(void *array, size_t nbytes)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * barrier: nobody leaves before all have entered.
- */
+/* Tests barrier: no rank leaves before all have entered. */
 #include "../tap.h"
 #include "data.h"
 
@@ -11,7 +9,7 @@
 
 #define ROUNDS 300
 
-/* How far each rank is, in memory that all ranks share. */
+/* The progress of each rank, in memory shared by all ranks. */
 static _Atomic int *arrived;
 
 static int nobody_leaves_early(struct symmcoll_group *group, int rank)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More than 2^31 elements: every byte of a broadcast and of an all_reduce of
- * two processes.  Skipped where memory is short.
+ * Tests more than 2^31 elements: every byte of a broadcast and of an
+ * all_reduce of two processes. Skipped if there is not enough memory.
  */
 #include "../tap.h"
 #include "data.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * broadcast: every rank receives the root's bytes, of every element type,
- * whoever the root is.
+ * Tests broadcast: every rank receives the root's bytes, for every element
+ * type and every root.
  */
 #include "../tap.h"
 #include "data.h"

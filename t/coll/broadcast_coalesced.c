@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * broadcast_coalesced: buffers of mixed types reach all ranks, packed type by
- * type in their order, in as many operations as that takes.
+ * Tests broadcast_coalesced: buffers of mixed types reach all ranks, packed
+ * type by type in their order, in the fewest operations.
  */
 #include "../tap.h"
 #include "data.h"
@@ -89,8 +89,8 @@ static int types_are_grouped(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Whether operation i of those in a rank's record began after the one two before
- * it had ended. */
+/* Checks that operation i in a rank's record began after operation i - 2 had
+ * ended. */
 static bool waits_for_two(const struct symc_trace_ring *ring, uint64_t i)
 {
     const struct symc_trace_entry *entry = &ring->entries[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several buffers in one operation: the bits of an operation on each, one
- * sequence number, and an error that says which buffer ranks do not agree on.
+ * Tests several buffers in one operation: the same bits as an operation on
+ * each, one sequence number, and an error that names the buffer on which ranks
+ * disagree.
  */
 #include "../sanitized.h"
 #include "../tap.h"
@@ -201,7 +202,7 @@ static int has_the_same_bits(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Many at once, each with arrays of its own. */
+/* Has many calls in flight at once, each with its own arrays. */
 static int follow_each_other(struct symmcoll_group *group, int rank)
 {
     enum {

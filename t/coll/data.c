@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * See data.h.  Sums are worked out by the plain reference of t/base, from
- * contributions made anew; nothing of the library's way of an operation is
- * used.
+ * Implements data.h. Expected sums come from the plain reference of t/base on
+ * regenerated contributions, and use none of the library's algorithms.
  */
 #include "data.h"
 
@@ -149,7 +148,7 @@ static union word make_numbers(
     return word;
 }
 
-/* The same of any other type; what is true has many values. */
+/* Returns an element of any other type. A bool has various bytes for true. */
 static union word make_bits(
     enum symmcoll_dtype dtype, uint64_t base, uint64_t index)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data for tests of collectives: what each rank contributes, what must come
- * out, and guarded buffers that show who wrote past their end.  Any rank can
- * work out any other's contribution, so every rank checks its own result, to
- * the bit.
+ * Data for tests of collectives: the contribution of each rank, the expected
+ * result, and guarded buffers that detect writes past their end. Any rank can
+ * compute the contribution of any other, so every rank checks its own result
+ * bit by bit.
  */
 #ifndef T_COLL_DATA_H
 #define T_COLL_DATA_H
@@ -28,8 +28,8 @@ struct guarded {
     size_t nbytes;
 };
 
-/* A guarded buffer of so many bytes, shift bytes beyond an aligned address,
- * filled with one value; ends the process where there is no memory. */
+/* Returns a guarded buffer of nbytes bytes, `shift` bytes past an aligned
+ * address, filled with one value. Ends the process if there is no memory. */
 struct guarded guarded_open(size_t nbytes, size_t shift);
 void guarded_close(struct guarded *buffer);
 
@@ -37,12 +37,12 @@ void guarded_close(struct guarded *buffer);
 void guarded_clear(struct guarded *buffer);
 bool guarded_is_clear(const struct guarded *buffer);
 
-/* Whether the guards are as they were. */
+/* Returns whether the guards are unchanged. */
 bool guarded_is_intact(const struct guarded *buffer);
 
-/* Elements [first, first + count) of rank's contribution: numbers of both signs
- * whose sums depend on their order, now and then a NaN, an infinity or a zero
- * of either sign. */
+/* Writes elements [first, first + count) of a rank's contribution: numbers of
+ * both signs with sums that depend on their order, occasionally a NaN, an
+ * infinity or a zero of either sign. */
 void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     int rank, unsigned seed);
 
@@ -54,7 +54,8 @@ double data_factor(int rank);
 void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
     size_t first, size_t count, int size, int block, unsigned seed);
 
-/* Whether two results are the same bytes; says where they are not. */
+/* Returns whether two results have the same bytes, and prints the first
+ * difference. */
 bool data_is_same(
     const char *what, const void *found, const void *expected, size_t nbytes);
 
@@ -62,9 +63,9 @@ bool data_is_same(
 symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
 
 /*
- * Whether tests of all types leave this one out.  ThreadSanitizer sees where
- * elements are and how large, not what they are, so that it has one type of each
- * size; otherwise none is left out.
+ * Returns whether tests of all types skip this one. ThreadSanitizer sees the
+ * address and size of elements but not their type, so it is given one type of
+ * each size; without it no type is skipped.
  */
 bool data_leaves_out(enum symmcoll_dtype dtype);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that exchange parts without end, until one of them is killed: the
- * others are told who, in time.
+ * Tests ranks that exchange parts endlessly until one of them is killed: the
+ * others get an error with its rank, in time.
  */
 #include "../tap.h"
 #include "../world/faults.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that call the library in modes of floating-point arithmetic of their own, each
- * in another one: every rank receives the bits of the default mode, from calls that
- * block and from works, and its mode stays.
+ * Tests ranks that call the library in different floating-point modes: every
+ * rank receives the bits of the default mode, from blocking calls and from
+ * works, and its mode is kept.
  */
 #include "../floating.h"
 #include "../ranks.h"
@@ -32,7 +32,7 @@ static void fill_floats(float *to, size_t count, int rank)
     }
 }
 
-/* What one call is passed; of count elements. */
+/* The buffers of one call, of count elements. */
 struct buffers {
     struct symmcoll_group *group;
     size_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gather: the root receives all contributions in the order of ranks, of every
- * element type; elsewhere out is not touched and may be missing.
+ * Tests gather: the root receives all contributions in the order of ranks, for
+ * every element type; on other ranks out is not touched and may be NULL.
  */
 #include "../tap.h"
 #include "data.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forms with lists of buffers: parts of random counts against a reference, in
- * place too, around every size at which the algorithm changes; and counts that
- * two ranks do not agree on.
+ * Tests collectives with lists of buffers: parts of random counts against a
+ * reference, also in place, around every size at which the algorithm changes;
+ * and counts on which two ranks disagree.
  */
 #include "../tap.h"
 #include "data.h"
@@ -11,7 +11,7 @@
 
 #define MOST 17 /* ranks */
 
-/* A list of parts of a rank, each in a guarded buffer of its own. */
+/* A list of the parts of a rank, each in its own guarded buffer. */
 struct list {
     struct guarded buffers[MOST];
     void *at[MOST];
@@ -20,7 +20,7 @@ struct list {
     int size;
 };
 
-/* How many elements the part of a rank has; of what i has for j. */
+/* Returns the number of elements in a rank's part. */
 static size_t part_of(unsigned seed, int rank, size_t most)
 {
     return (seed * 31 + (unsigned)rank * 17) % 4 == 0
@@ -57,7 +57,7 @@ static bool close_list(struct list *list)
     return intact;
 }
 
-/* Whether a buffer holds a rank's elements [first, first + count). */
+/* Returns whether a buffer holds elements [first, first + count) of a rank. */
 static bool holds(const void *at, enum symmcoll_dtype dtype, size_t first,
     size_t count, int rank, unsigned seed)
 {
@@ -399,7 +399,8 @@ static bool is_told(symmcoll_status_t status, const char *text)
     return false;
 }
 
-/* Rank 2 expects more of rank 1, or passes more for it, than that knows. */
+/* Rank 2 expects more elements from rank 1, or passes more to it, than rank 1
+ * does. */
 static int all_are_told(struct symmcoll_group *group, int rank)
 {
     float buffer[3][8] = {{0}}, own[8] = {0};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * 64 ranks, on however few processors: right results in reasonable time.
+ * Tests 64 ranks on any number of processors: right results in reasonable
+ * time.
  */
 #include "../tap.h"
 #include "data.h"
 
 #define RANKS 64
 
-/* Elements whose sum over ranks is exact, at both ends of every size. */
+/* Checks a sum of elements that are exact, at both ends of every size. */
 static bool sum_is_right(struct symmcoll_group *group, int rank, size_t count)
 {
     struct guarded buf = guarded_open(count * sizeof(int32_t), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that passes something else: MISMATCH on all ranks, naming it and both
- * values; buffers are as they were, and the group goes on working.
+ * Tests a rank that passes a different argument: MISMATCH on all ranks, which
+ * names the rank and both values; buffers are unchanged, and the group remains
+ * usable.
  */
 #include "../tap.h"
 #include "data.h"
@@ -12,7 +13,7 @@
 #define LARGE ((size_t)20000)
 #define SMALL ((size_t)3)
 
-/* What a rank is asked to do. */
+/* The call that a rank makes. */
 struct request {
     enum {
         ALL_REDUCE,
@@ -142,8 +143,8 @@ static symmcoll_status_t issue(struct symmcoll_group *group, int rank,
     }
 }
 
-/* Whether the detail says who passed what: the odd rank and the rest, or, of
- * two ranks, each. */
+/* Checks that the detail names the values passed by the odd rank and by the
+ * rest, or by each of two ranks. */
 static bool names_both(
     struct symmcoll_group *group, const struct difference *difference, int odd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * monitored_barrier: all ranks are told who does not come, and go on working
- * together; of the dead it is said how they died.
+ * Tests monitored_barrier: all ranks get the ranks that are missing, and the
+ * group remains usable; for dead ranks the error states how they died.
  */
 #include "../attempts.h"
 #include "../tap.h"
@@ -21,7 +21,7 @@
 
 static double brief; /* what they wait */
 
-/* How many ranks have been told; memory that all ranks share. */
+/* The number of ranks that have got the error; memory shared by all ranks. */
 static _Atomic int *told;
 
 static bool said(struct symmcoll_group *group, symmcoll_status_t status,
@@ -85,7 +85,7 @@ static int nobody_is_missing(struct symmcoll_group *group, int rank)
 
 /* ---- ranks that come late ---- */
 
-/* Odd ranks come after the others have been told. */
+/* Odd ranks arrive after the others have got the error. */
 static int late_ranks_are_named(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(brief);
@@ -123,7 +123,7 @@ static int late_ranks_are_named(struct symmcoll_group *group, int rank)
     return right && symmcoll_group_sequence(group) == 5;
 }
 
-/* It gives up by itself, soon after the first has. */
+/* The last rank has a long timeout, but ends soon after the first one. */
 static int all_end_with_the_first(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(rank == 0 ? brief : 600);
@@ -184,7 +184,7 @@ enum next {
     NEXT_COUNT
 };
 
-/* Two works in flight at once, each with a sum of its own. */
+/* Runs two works in flight at once, each with its own sum. */
 static bool sums_queued(struct symmcoll_group *group, int rank, int expected)
 {
     int32_t in[2] = {rank + 1, 10 * (rank + 1)}, out[2] = {0};
@@ -286,7 +286,8 @@ static int skipping_ranks_go_on(struct symmcoll_group *group, int rank)
     return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
 }
 
-/* In that moment some may pass and others not: nobody hangs, and all go on. */
+/* Ranks that arrive at the moment of the timeout: some may pass and others
+ * not, but no rank hangs, and all continue. */
 static int late_in_that_moment(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(0.002);
@@ -437,8 +438,8 @@ static void check_stopped(void)
         "C80: a rank that is stopped is named, and joins the next operation");
 }
 
-/* Rank 1 is killed, ranks 2 and 3 come once that is known, rank 4 after the
- * others have been told. */
+/* Rank 1 is killed, ranks 2 and 3 arrive once that is known, and rank 4
+ * arrives after the others have got the error. */
 static int wait_for_the_dead(struct faults_rank *self)
 {
     const uint32_t *flags = self->arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.nan_check: what an operation is to send is searched for elements that
- * are not a number, before the others know of it (H25, H26).
+ * Tests errors.nan_check: the input of an operation is searched for NaN
+ * elements before other ranks see the call (H25, H26).
  */
 #include "../tap.h"
 #include "data.h"
@@ -15,7 +15,7 @@
 
 #define N 1000 /* elements of a buffer: vectors and a rest */
 
-/* Whether a call was refused, for these reasons. */
+/* Checks that a call was refused for these reasons. */
 static bool is_refused(
     symmcoll_status_t status, const char *where, const char *which, int rank)
 {
@@ -81,8 +81,8 @@ static const struct pattern patterns[] = {
     {SYMMCOLL_UINT8, {0, 0}, {0xff, 0x7f}},
 };
 
-/* Whether a pattern is found at each of a few places, or nowhere, by a rank
- * that is alone. */
+/* Checks, on a single rank, whether a bit pattern is reported at each of
+ * several places, or at none. */
 static bool is_found(struct symmcoll_group *group, enum symmcoll_dtype dtype,
     uint64_t pattern, bool expected)
 {
@@ -182,7 +182,7 @@ static int every_operation_is_searched(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What a rank receives into is not searched: it may hold anything. */
+/* Checks that output buffers are not searched: they may hold anything. */
 static int what_is_received_is_not(struct symmcoll_group *group, int rank)
 {
     float good[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -192,7 +192,7 @@ static int what_is_received_is_not(struct symmcoll_group *group, int rank)
         symmcoll_broadcast(group, buf, 4, F32, 0, NULL, NULL) == SYMMCOLL_OK &&
         buf[3] == 4;
 
-    /* Of a scatter the root alone has an input. */
+    /* In a scatter only the root has an input. */
     bad[0] = NAN;
     right = right &&
             symmcoll_scatter(group, part, buf, 4, F32, 0, NULL, NULL) ==
@@ -209,8 +209,8 @@ static int what_is_received_is_not(struct symmcoll_group *group, int rank)
 
 /* ---- the setting ---- */
 
-/* Whether a NaN is sent in a world whose settings allow it, and what is logged
- * meanwhile. */
+/* Checks that a NaN is sent in a world with settings that allow it, and
+ * captures the log. */
 static bool is_sent(char *text, size_t nbytes)
 {
     struct symmcoll_world *world;
@@ -282,7 +282,7 @@ static int alias_is_error(int rank, int size, void *arg)
     return symmcoll_finalize(world) != SYMMCOLL_OK || !right;
 }
 
-/* Whether a process of its own ends well. */
+/* Returns whether the body succeeds in a new process. */
 static bool holds(raw_rank_fn body)
 {
     int status;

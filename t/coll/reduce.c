@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce: the root receives the bits of the plain reference, whoever the root
- * is; elsewhere out is not touched and may be missing.
+ * Tests reduce: the root receives the bits of the plain reference, for every
+ * root; on other ranks out is not touched and may be NULL.
  */
 #include "../tap.h"
 #include "data.h"

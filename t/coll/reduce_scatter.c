@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce_scatter: rank r receives the r-th part of the reduction, to the bit,
- * in and out of place.
+ * Tests reduce_scatter: rank r receives the bits of the r-th part of the
+ * reduction, in and out of place.
  */
 #include "../tap.h"
 #include "data.h"

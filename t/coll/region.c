@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions: what is called in one runs at its end, as one operation with one
- * work; what cannot is refused, and the rest is kept.
+ * Tests regions: the calls in a region run at its end as one operation with
+ * one work; calls that cannot be combined are refused, and the others are
+ * kept.
  */
 #include "../tap.h"
 #include "data.h"
@@ -153,7 +154,7 @@ static int what_differs_is_refused(struct symmcoll_group *group, int rank)
             symmcoll_coalesce_end(group, NULL, NULL) == SYMMCOLL_OK &&
             symmcoll_group_sequence(group) == 1 &&
             x[0] == size * (size - 1) / 2 && x[1] == 1;
-    /* The same buffer twice: known at the end, and the region is over. */
+    /* The same buffer twice is detected at the end, which closes the region. */
     return right && symmcoll_coalesce_begin(group) == SYMMCOLL_OK &&
            sum(group, x, 2) == SYMMCOLL_OK &&
            sum(group, &x[1], 2) == SYMMCOLL_OK &&
@@ -196,7 +197,8 @@ static int other_threads_are_not_concerned(
            x == size * (size - 1) / 2;
 }
 
-/* They have numbers of their own, and are not part of what is kept. */
+/* Checks that sends and receives, which have their own numbers, are not kept
+ * in a region. */
 static int messages_are_not_kept(struct symmcoll_group *group, int rank)
 {
     int32_t x = rank, sent = 5 + rank, received = 0;
@@ -251,7 +253,8 @@ static int one_follows_another(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* It ends without an operation, and nothing is left of it. */
+/* Checks that an open region ends with the group without an operation, and
+ * without a leak. */
 static int may_be_left_open(struct symmcoll_group *group, int rank)
 {
     int32_t x = rank;

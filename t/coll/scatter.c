@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scatter: each rank receives its part of the root's elements, of every element
- * type; elsewhere in is not read and may be missing.
+ * Tests scatter: each rank receives its part of the root's elements, for every
+ * element type; on other ranks in is not read and may be NULL.
  */
 #include "../tap.h"
 #include "data.h"
@@ -86,7 +86,7 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
     return is_right(group, rank, 1, SYMMCOLL_FLOAT64, STREAM_MIN / 8 + 1);
 }
 
-/* Works that nobody waits for in between; small ones are issued at once. */
+/* Starts works without waiting in between; small ones are issued at once. */
 static int works_end_in_order(struct symmcoll_group *group, int rank)
 {
     enum {

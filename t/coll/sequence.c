@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sequence number counts the calls of a group's collectives: each takes one,
- * on every rank, whatever becomes of it; what is refused by its arguments alone
- * takes none.  So is a call of another kind that meets one of these.
+ * Tests that a sequence number counts the calls of a group's collectives: each
+ * call takes one on every rank, whatever its outcome; a call refused for its
+ * arguments alone takes none. A call of another kind that is matched with one
+ * of these takes one, too.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -217,7 +218,8 @@ static int a_failed_group_counts_no_more(struct symmcoll_group *group, int rank)
            is_at(group, before);
 }
 
-/* How many ranks have done their part, in memory that processes share. */
+/* The number of ranks that have done their part, in memory shared by
+ * processes. */
 static _Atomic int *done;
 
 static void await_done(int ranks)
@@ -236,7 +238,8 @@ static int has_number(
     return found == wanted;
 }
 
-/* Rank 0 comes to each operation only when the others have seen its number. */
+/* Rank 0 calls each operation only after the other ranks have checked its
+ * number. */
 static int started_work_has_its_number(struct symmcoll_group *group, int rank)
 {
     int others = symmcoll_group_size(group) - 1, right = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many mixed small operations of four ranks in two worlds at once, each world
- * driven by a thread of its own that now and then sleeps: right to the bit, and
- * memory does not grow.  T_SOAK says how many operations.
+ * Runs many mixed small operations of four ranks in two worlds at once, each
+ * world driven by its own thread, which sleeps now and then: every bit is
+ * right, and memory does not grow. T_SOAK sets the number of operations.
  */
 #include "../sanitized.h"
 #include "../tap.h"
@@ -285,7 +285,7 @@ static int soak_process(int rank, int size, void *arg)
     return run_drivers(drivers, WORLDS, *(long *)arg) ? 0 : 1;
 }
 
-/* A process whose threads are all ranks of both worlds. */
+/* Runs the threads of one process as the ranks of both worlds. */
 static int soak_threads(int rank, int size, void *arg)
 {
     struct driver drivers[WORLDS * RANKS] = {{.rank = rank}};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Exchanges in groups of some ranks, whose roots are told as ranks of all.
- */
+/* Tests exchanges in groups of some ranks, with roots given as global ranks. */
 #include "../tap.h"
 #include "data.h"
 
@@ -104,7 +102,7 @@ static int each_half_broadcasts(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* And all others, in both halves at once, small and large. */
+/* Runs all other exchanges in both halves at once, small and large. */
 static int each_half_exchanges(struct symmcoll_group *all, int rank)
 {
     enum {
@@ -135,7 +133,8 @@ static int each_half_exchanges(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* A rank that is no member is told so, and nothing happens. */
+/* Checks that a rank outside the group gets an error, and that nothing else
+ * happens. */
 static int others_are_told(struct symmcoll_group *all, int rank)
 {
     static const int members[] = {0, 1};
