@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that read each other's buffers, and threads that go through staging:
- * the same bits, for every operation that has both ways.
+ * Compares threads that read each other's buffers with threads that use
+ * staging: the same bits, for every operation that supports both.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -10,7 +10,7 @@
 
 #define COUNT ((size_t)70001) /* several rounds of a direct sum's chunk */
 
-/* What one rank has in its hands. */
+/* The buffers of one rank. */
 struct results {
     struct guarded in;
     struct guarded out;
@@ -18,7 +18,8 @@ struct results {
     int size;
 };
 
-/* Whether out holds the sum of all, from element `first` on. */
+/* Returns whether out holds the sum over all ranks, beginning at element
+ * `first`. */
 static bool holds_sum(const struct results *results, size_t first, size_t count)
 {
     struct guarded expected = guarded_open(count * 4, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose settings cut memory differently: CONFIG on all of them, naming
- * who has what, before anybody's data is touched.
+ * Tests ranks with settings that divide memory differently: all get CONFIG,
+ * which names each rank's value, before any data is touched.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -15,7 +15,7 @@
 
 #define COUNT 30000
 
-/* What rank 1 sets, and how it is named. */
+/* The setting of rank 1, and its text in the error. */
 struct setting {
     const char *name;
     const char *value;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that comes when another one has left the operation early, and has
- * released the group: it reads nothing that was the other's.  The linker has the
- * library find the parts of an operation by the wrapper here, which waits for
- * that; the address sanitizer says what is read.
+ * Tests a thread that enters an operation after another thread has left it
+ * early and released the group: the late thread reads no memory of the other
+ * one. The linker makes the library look up the parts of an operation through
+ * the wrapper here, which waits for that moment; AddressSanitizer detects the
+ * reads.
  */
 #include "group/group.h"
 #include "host/host.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order of memory: whoever sees an operation's number sees all of its payload,
- * and nobody's line or slot is written again while somebody still reads it.
- * Every word says which operation and rank it is from; ranks come early and
- * late by turns.
+ * Tests memory order: a rank that sees an operation's number sees its whole
+ * payload, and no line or slot is overwritten while a rank still reads it.
+ * Every word encodes its operation and rank; ranks are early and late
+ * alternately.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -105,7 +105,8 @@ static bool sums_whole(struct symmcoll_group *group, int rank, uint64_t number,
     return true;
 }
 
-/* So many operations of words[0] to words[n - 1] words, in a mixed order. */
+/* Runs that many operations, of words[0] to words[n - 1] words in a mixed
+ * order. */
 static int mix_operations(struct symmcoll_group *group, int rank,
     uint64_t operations, const size_t *words, size_t n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of sums: by rank, above 16 ranks by blocks of host.reduce_run, and
- * the same bits whatever decides about sizes, chunks and ways, and whether ranks
- * are processes or threads (L10).
+ * Tests the order of sums: by rank, above 16 ranks by blocks of
+ * host.reduce_run, and the same bits whichever setting chooses sizes, chunks
+ * and algorithms, and whether ranks are processes or threads (L10).
  */
 #include "../coll/data.h"
 #include "../tap.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The budget of staging: what a rank spends on it, that all ranks use as much as
- * the one with the least, and that results are the same with little of it.
+ * Tests the budget of staging memory: how much a rank uses, that all ranks use
+ * as much as the one with the smallest budget, and that results are the same
+ * with a small budget.
  */
 #include "../ranks.h"
 #include "../tap.h"

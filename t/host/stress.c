@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives drawn at random, one after another, in a group of all ranks and one
- * of some of them, on buffers at random places of symmetric and private memory:
- * after each one every byte of all this memory is as expected, on every rank.
+ * Runs randomly drawn collectives one after another, in a group of all ranks
+ * and in one of some of them, on buffers at random places of symmetric and
+ * private memory. After each collective every byte of this memory must be as
+ * expected, on every rank.
  *
- * STRESS_CASES  how many collectives; 150 by default
- * STRESS_SEED   what they are drawn from, 1 by default
+ *   STRESS_CASES   number of collectives, 150 by default
+ *   STRESS_SEED    seed of the random numbers, 1 by default
  */
 #include "stress.h"
 #include "../tap.h"
@@ -79,7 +80,7 @@ void *stress_place(struct stress_memory *memory, struct stress_case *it,
     return memory->at[region] + at;
 }
 
-/* Where what is expected of these bytes is. */
+/* Returns the place of the expected contents of these bytes. */
 static unsigned char *expected_at(
     const struct stress_memory *memory, const void *data)
 {
@@ -134,7 +135,7 @@ enum scheme {
     ALIKE_AS_WELL, /* more often */
     ALL_PRIVATE,
     ONE_PRIVATE, /* one rank's input, or result, or both */
-    EACH_APART,  /* each rank's in regions of its own choice */
+    EACH_APART,  /* each rank in regions of its own choice */
     OUT_PRIVATE
 };
 
@@ -255,7 +256,8 @@ int main(void)
     for (size_t i = 0; i < LENGTH(sizes); i++)
         both_run(sizes[i], keeps_every_byte,
             "collectives drawn at random write what they should, nothing else");
-    /* What is drawn is small; so that it is many steps, and streamed: */
+    /* The drawn sizes are small; these settings make them many steps, and
+     * streamed: */
     setenv("SYMMCOLL_HOST_CHUNK", "4KiB", 1);
     setenv("SYMMCOLL_HOST_STREAM_MIN", "0", 1);
     for (size_t i = 0; i < LENGTH(sizes); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the drawn collectives of t/host/stress share: memory of which every byte
- * is known, and the table of what is drawn.
+ * Shared by the drawn collectives of t/host/stress: memory with known
+ * contents, and the table of collectives to draw.
  */
 #ifndef T_HOST_STRESS_H
 #define T_HOST_STRESS_H
@@ -23,7 +23,7 @@ struct stress_random {
 /* A number below n. */
 uint32_t stress_draw(struct stress_random *random, uint32_t n);
 
-/* What one rank has in one group. */
+/* The memory of one rank in one group. */
 struct stress_memory {
     struct symmcoll_group *group;
     int rank;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collectives that t/host/stress draws: each places its buffers, says what
- * is to be in them, and runs.
+ * The collectives that t/host/stress draws: each places its buffers, defines
+ * their expected contents, and runs.
  */
 #include "stress.h"
 
@@ -309,7 +309,7 @@ static symmcoll_status_t run_gather_list(struct stress_memory *memory,
 
 /* ---- several buffers ---- */
 
-/* What each has, of an operation with so many parts in and out. */
+/* The buffers of an operation with several parts in and out. */
 struct several {
     size_t buffers;
     size_t counts[SEVERAL];

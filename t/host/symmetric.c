@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on symmetric buffers: the same bits as of private ones, of every
- * operation, type and reduction, wherever in symmetric memory the buffers are;
- * without staging where all ranks' are there, and with it where they are not.
+ * Tests collectives on symmetric buffers: the same bits as with private ones,
+ * for every operation, type and reduction, wherever in symmetric memory the
+ * buffers are. No staging is used if the buffers of all ranks are symmetric;
+ * otherwise it is.
  */
 #include "symmetric.h"
 #include "../coll/data.h"
@@ -24,7 +25,7 @@ static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16,
     SYMMCOLL_INT64, SYMMCOLL_UINT64, SYMMCOLL_BOOL, SYMMCOLL_COMPLEX64,
     SYMMCOLL_COMPLEX128};
 
-/* Where a rank has its buffers. */
+/* The placement of a rank's buffers. */
 enum where {
     BOTH,    /* in and out in symmetric memory, each in an allocation */
     ONE,     /* both in one allocation */
@@ -36,7 +37,7 @@ enum where {
     OTHERS        /* rank 1's in an allocation that is no other's */
 };
 
-/* What one rank has in its hands. */
+/* The buffers of one rank. */
 struct hands {
     struct symmcoll_group *group;
     int rank;
@@ -307,7 +308,8 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
     return right && !group->reserved;
 }
 
-/* With buffers in so many places; of which none need staging where `still`. */
+/* Checks buffers in each of these placements; with `still`, no staging may be
+ * used. */
 static bool are_right_where(struct symmcoll_group *group, int rank,
     const enum where *wheres, size_t nwheres, size_t count, bool still)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Symmetric buffers for tests of collectives.
- */
+/* Symmetric buffers for tests of collectives. */
 #ifndef T_HOST_SYMMETRIC_H
 #define T_HOST_SYMMETRIC_H
 
@@ -16,8 +14,8 @@ struct symmetric {
     unsigned char *at;
 };
 
-/* One of so many bytes, which all ranks of the group open; ends the process
- * where that cannot be. */
+/* Returns a symmetric buffer of nbytes bytes that all ranks of the group open.
+ * Ends the process on failure. */
 static inline struct symmetric symmetric_open(
     struct symmcoll_group *group, size_t nbytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives on symmetric buffers that do not end well: a death in the middle,
- * a rank that comes late, arguments that differ; and buffers that are released
- * as soon as a call has returned.
+ * Tests failing collectives on symmetric buffers: a death in the middle, a
+ * late rank, and differing arguments; and buffers that are released as soon as
+ * a call has returned.
  */
 #include "../attempts.h"
 #include "../coll/data.h"
@@ -63,7 +63,7 @@ static int operate_for_ever(struct faults_rank *self)
             faults_reach(self, 1);
     }
     faults_note(self, status);
-    /* What the others have is still there. */
+    /* The memory of the other ranks still exists. */
     memset(out.at, 1, COUNT * sizeof(float));
     symmetric_close(&in);
     symmetric_close(&out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of symmetric buffers, parts of different sizes, and several buffers at
- * once: the same bits as of private ones, and no staging where all ranks' are in
- * memory that all have; with it where they are not.
+ * Tests lists of symmetric buffers, parts of different sizes, and several
+ * buffers at once: the same bits as with private ones. No staging is used if
+ * the buffers of all ranks are in symmetric memory; otherwise it is.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -22,7 +22,7 @@ enum {
     BLOCK = 4 * RANKS_MAX * (PART + 16) * sizeof(float) /* bytes */
 };
 
-/* Where a rank has its buffers. */
+/* The placement of a rank's buffers. */
 enum where {
     TOGETHER, /* inputs in one allocation, results in another */
     SPREAD,   /* each list in two */
@@ -33,7 +33,7 @@ enum where {
     PRIVATE
 };
 
-/* What one rank has in its hands. */
+/* The buffers of one rank. */
 struct hands {
     struct symmcoll_group *group;
     int rank;
@@ -92,7 +92,8 @@ static unsigned char *block_of(
     return (private ? hands->private[i] : hands->memory[i].at) + shift;
 }
 
-/* Lists of so many parts with room for `nbytes` each; inputs are filled in. */
+/* Places lists of `parts` parts with space for nbytes each, and fills in the
+ * inputs. */
 static void place(
     struct hands *hands, enum where where, int parts, size_t nbytes)
 {
@@ -298,7 +299,7 @@ static const struct form {
     {"all_reduce_coalesced", all_reduce_coalesced, true, false, true},
 };
 
-/* Whether a form stages nothing, of ranks that are processes. */
+/* Returns whether a form uses no staging when ranks are processes. */
 static bool is_still(const struct form *form, enum where where, int size)
 {
     if (form->alike && where == SHIFTED)
@@ -336,7 +337,7 @@ static bool form_is_right(struct hands *hands, const struct form *form,
     return right;
 }
 
-/* Each form in a group of its own, whose staging has not been touched. */
+/* Runs each form in a new group, with unused staging. */
 static int are_right(struct symmcoll_group *group, int rank,
     const enum where *wheres, size_t nwheres, bool empty)
 {
