@@ -69,7 +69,7 @@ struct perf_choice {
     bool dirty;               /* rewrites inputs before each sample */
     bool in_place;            /* rewrites them too, from PERF_DIRTY_MIN on */
     bool async;               /* starts all calls, then waits for them */
-    char name[PERF_NAME_MAX]; /* in its rows: "all_reduce_dirty" */
+    char name[PERF_NAME_MAX]; /* name in its rows: "all_reduce_dirty" */
 };
 
 /* Returns the table, which ends with a NULL name. */
@@ -166,7 +166,7 @@ struct perf_options {
     bool device;                /* buffers in device memory */
     bool share;                 /* one device for all ranks */
     int first_device;           /* device of rank 0 */
-    struct perf_driver *driver; /* of the devices */
+    struct perf_driver *driver; /* driver of the devices */
     bool thresholds;            /* measures thresholds instead */
     int members; /* operations use the first `members` ranks; 0: all */
     /* rank 0 stores its results here instead of printing; or NULL */
@@ -250,7 +250,7 @@ struct perf_rank {
     int size;
     bool threads;                  /* the ranks are threads of this process */
     symmcoll_op_t dynamic;         /* value of the op argument */
-    struct symmcoll_symm *signals; /* of all ranks; NULL: not needed */
+    struct symmcoll_symm *signals; /* memory of all ranks; NULL: not needed */
     unsigned char *in;             /* with a margin before and after; */
     unsigned char *out;            /* see perf_check.c */
     unsigned char *buckets[PERF_BUCKETS]; /* NULL until needed */
@@ -360,7 +360,7 @@ struct perf_figures {
     double shortest; /* seconds per call */
     double median;
     double barrier; /* 0 if it is not measured */
-    double host;    /* on a device: median by the host's clock; else 0 */
+    double host;    /* median by the host's clock on a device; else 0 */
 };
 
 /* Returns the monotonic clock in seconds. */

@@ -14,7 +14,7 @@
 #define UNTOUCHED 0xa5 /* content of buffers before the operation */
 
 struct perf_mirror {
-    size_t nbytes;         /* of each buffer */
+    size_t nbytes;         /* bytes of each buffer */
     unsigned char *random; /* elements, from PERF_MARGIN on */
     unsigned char *in;     /* copies of the rank's buffers */
     unsigned char *out;

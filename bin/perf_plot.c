@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define WIDTH 960
-#define TOP 66 /* of a panel */
+#define TOP 66 /* y of a panel */
 #define PANEL_WIDTH 390
 #define PANEL_HEIGHT 320
 #define LEGEND_TOP (TOP + PANEL_HEIGHT + 66)
@@ -25,7 +25,7 @@
 
 /* One of the two diagrams. */
 struct panel {
-    double left;        /* of its area */
+    double left;        /* x of its area */
     double least, most; /* base-10 logarithms at bottom and top */
     const char *title;
     double (*value)(const struct perf_point *point);

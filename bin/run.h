@@ -225,7 +225,8 @@ struct run_job {
     char id[64];
     int port;
     struct run_world *worlds;
-    int64_t terminate_at; /* of the remaining ranks; SYMC_NEVER: not yet */
+    int64_t
+        terminate_at; /* when to end the remaining ranks; SYMC_NEVER: not yet */
     int64_t kill_at;
     bool kept;          /* ranks have shrunk a group and go on */
     bool ending;        /* they have been signalled to end */

@@ -175,7 +175,7 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
         first = note;
     else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
                                   strstr(first.text, " has finalized") == NULL))
-        return false; /* the launcher knows more about a death than the ranks */
+        return false; /* the launcher's information about a death is better */
     if (world != NULL && first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))
         return true;

@@ -174,7 +174,8 @@ static bool read_early_status(pid_t pid, int *status)
     if (!symc_proc_stat_read(pid, &stat))
         return false;
     *status = stat.exit;
-    return *status != 0; /* 0: not known yet, or really 0; waitpid() will say */
+    return *status !=
+           0; /* 0: not known yet, or really 0, as waitpid() will return */
 }
 
 void run_record_look(struct run_job *job)

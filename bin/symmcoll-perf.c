@@ -17,7 +17,7 @@ struct thread {
     pthread_t id;
     const struct perf_options *options;
     struct symmcoll_store *store; /* its own clone */
-    const char *name;             /* of the world; NULL: none */
+    const char *name;             /* name of the world; NULL: none */
     int rank;
     int result;
 };

@@ -213,7 +213,7 @@ struct charlm_cost {
     /* seconds from the first bucket's start to the last one's end */
     double comm;
     double exposed;    /* those of them without computation */
-    double characters; /* of all ranks together */
+    double characters; /* characters read by all ranks */
 };
 
 /*
@@ -239,7 +239,7 @@ struct charlm_blas {
     char name[128];      /* "OpenBLAS 0.3.21, kernels for Zen" */
     char path[512];      /* path of the loaded library */
     char rejected[1024]; /* other installed ones, with their rates */
-    bool slow;           /* it is the reference implementation */
+    bool slow;           /* the reference implementation */
 };
 
 /* cblas_sgemm() of the loaded library. */

@@ -131,7 +131,7 @@ static int take_texts(
 
     if (parse_path("text", optarg, &path, error) != 0)
         return -1;
-    argv[first] = optarg; /* for --text=FILE a part of the word */
+    argv[first] = optarg; /* part of the word for --text=FILE */
     while (optind < argc && argv[optind][0] != '-')
         optind++;
     options->texts = (const char *const *)&argv[first];

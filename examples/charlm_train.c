@@ -18,7 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define POINTS 200      /* of the curve, for up to 2000 steps */
+#define POINTS 200      /* points of the curve, for up to 2000 steps */
 #define INTERVAL_MAX 10 /* most steps per point */
 
 /* The state of the loop. */
@@ -33,7 +33,7 @@ struct trainer {
     int size;
     double *own_losses; /* per micro-batch since the last exchange */
     double *all_losses;
-    symmcoll_status_t status; /* of the latest library call */
+    symmcoll_status_t status; /* status of the latest library call */
 };
 
 static int library_fail(char *error)

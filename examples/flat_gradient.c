@@ -22,7 +22,7 @@
 #include <symmcoll.h>
 
 #define NLAYERS 3
-#define WIDTH 16 /* of the widest layer */
+#define WIDTH 16 /* width of the widest layer */
 #define NPARAMS (5 * 16 + 17 * 16 + 17)
 #define NSAMPLES 240
 #define STEPS 400

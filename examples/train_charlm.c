@@ -30,7 +30,7 @@ static const struct charlm_shape default_shape = {
 /* A rank, as a process or as a thread. */
 struct rank {
     const struct charlm_options *options;
-    struct symmcoll_init_args init; /* for joining the others */
+    struct symmcoll_init_args init; /* arguments for joining the others */
     struct symmcoll_group *group;
     int number;
     int size;

@@ -27,7 +27,7 @@ struct symc_agreement {
     struct symc_proposal mine;
     struct symc_proposal *all; /* the proposals of this round */
     uint64_t round;
-    int slot; /* of the latest round's proposal; -1: none yet */
+    int slot; /* slot of the latest round's proposal; -1: none yet */
 };
 
 /* Allocates the agreement's arrays.  Errors: NO_MEMORY. */

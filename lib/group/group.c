@@ -61,7 +61,7 @@ static void lay_out(
         char *at = group->segment->at[r];
 
         if (at == NULL)
-            continue; /* on another machine: NULL in all tables */
+            continue; /* another machine: NULL in all tables */
         group->members.failures[r] = (struct symc_failure *)(void *)at;
         group->doorbells[r] =
             (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);

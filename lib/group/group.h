@@ -25,7 +25,7 @@ struct symc_flight {
  * reason why not. */
 struct symc_verdict {
     int32_t status;
-    uint32_t round;  /* of opening; the last one once it is open */
+    uint32_t round;  /* round of opening; the last one once it is open */
     uint32_t nbytes; /* bytes that it sends next; 0: a descriptor */
     char backend[24];
     char text[220];
@@ -79,9 +79,9 @@ struct symc_group_extension {
 
 struct symmcoll_group {
     struct symmcoll_world *world;
-    /* The world's word: 1, 0 in a forked child.  Or SYMC_GROUP_OUTSIDE for a
-     * rank that is not a member; its group has only id, name, tag, size and
-     * global of what follows. */
+    /* The world's word: 1, 0 in a forked child.  Or SYMC_GROUP_OUTSIDE on a
+     * rank that is not a member: its group only has names, size and global, but
+     * no segment, queue or backend. */
     const uint32_t *alive;
     struct symmcoll_group *next; /* in the world's list */
     uint32_t uid;                /* groups created in the world before it */
@@ -104,7 +104,7 @@ struct symmcoll_group {
     uint64_t wire;
     struct symc_pair_group pairs; /* in the world's sends and receives */
     _Atomic uint32_t paired;      /* works of sends and receives in flight */
-    /* of the struct's memory: 1 until its release */
+    /* holders of the struct's memory: 1 until its release */
     _Atomic uint32_t holders;
     _Atomic uint64_t completed; /* latest successful collective of this rank */
     _Atomic uint32_t at_end;    /* enum symc_at_end; usually 0 */
@@ -146,7 +146,7 @@ struct symmcoll_group {
     /* first collective that failed after its start; 0: none */
     _Atomic uint64_t lost;
     _Atomic int32_t device; /* 1 + the device of all calls; 0: none yet */
-    /* for calls without a stream; NULL: default stream */
+    /* stream of calls without one; NULL: default stream */
     _Atomic(void *) stream;
     struct symc_inherited inherited;
 };
@@ -257,7 +257,7 @@ const char *symc_group_format_ranks(
  * is in at most one of them. */
 struct symc_partition {
     int count;        /* number of groups */
-    const int *sizes; /* of each group */
+    const int *sizes; /* size of each group */
     /* world ranks of the members, group after group, each in its order */
     const int *ranks;
 };

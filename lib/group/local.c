@@ -73,7 +73,7 @@ struct local {
     struct symc_agreement *agreement;
     struct symc_group_plan plan;
     struct symc_group_part part;
-    struct symc_offer *offers; /* of all members */
+    struct symc_offer *offers; /* offers of all members */
     bool offered;
     struct symmcoll_group *made;
 };

@@ -26,13 +26,13 @@ struct symc_making {
     const struct symc_partition *partition;
     const struct symc_group_options *options;
     struct symmcoll_group **groups; /* the caller's array */
-    int64_t timeout_ns;             /* of each round */
+    int64_t timeout_ns;             /* timeout of each round */
     int own;                        /* index of this rank's group; -1: none */
     const int *own_ranks;           /* world ranks of its members */
     int own_rank;                   /* this rank's rank in it */
     struct symc_group_part part;
     bool offered;
-    struct symc_offer *offers; /* of its members */
+    struct symc_offer *offers; /* offers of its members */
     struct symc_entry mine;
     uint64_t issued; /* symc_ticks() of the call */
     struct symc_trace_entry *record;

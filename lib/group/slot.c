@@ -10,9 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-/* for kernels to notice their cancellation */
+/* time for kernels to notice their cancellation */
 #define LET_GO_NS (SYMC_NS_PER_S / 50)
-#define WHO_NS (SYMC_NS_PER_S / 2) /* for the monitor to find the dead rank */
+#define WHO_NS \
+    (SYMC_NS_PER_S / 2) /* time for the monitor to find the dead rank */
 
 /* ---- operations ---- */
 
@@ -283,7 +284,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
             0 ||
         (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
         return symc_members_status(&group->members, op);
-    if (!asked) /* it may have ended */
+    if (!asked) /* the operation may have ended */
         return how != SYMC_ADVANCE_PEEK &&
                        symc_slot_expire_inside(group, slot, op->timeout_ns)
                    ? symc_members_status(&group->members, op)

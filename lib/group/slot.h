@@ -22,7 +22,7 @@ struct symc_slot_memory;
 struct symc_owned {
     struct symc_owned *next;
     void *token;
-    char call[SYMC_OP_PLACED_TEXT]; /* with its stream */
+    char call[SYMC_OP_PLACED_TEXT]; /* the call, with its stream */
 };
 
 /* The reason why a slot or something for it was refused. */
@@ -38,7 +38,7 @@ struct symc_refusal {
 struct symc_slot {
     const struct symc_backend *backend; /* NULL: not open */
     void *state;
-    _Atomic bool open; /* for threads without the ticket: it is open */
+    _Atomic bool open; /* open, as read by threads without the ticket */
     struct symc_refusal refusal;
     struct symc_refusal lack; /* the reason of a failed prepare() */
     uint32_t lacks;           /* failures of prepare() since its last success */
@@ -48,11 +48,11 @@ struct symc_slot {
     pthread_mutex_t lock;
     pthread_mutex_t noted;        /* protects what follows; held for moments */
     const struct symc_op *inside; /* operation being enqueued, or NULL */
-    bool has_ticket;              /* it is enqueued by the ticket's holder */
+    bool has_ticket;              /* the ticket's holder enqueues it */
     int64_t entered_ns;           /* time of its entry */
     _Atomic int64_t lost_ns; /* time of the backend's first PEER; 0: never */
     struct symc_owned *owned, *owned_tail; /* oldest first */
-    int nowned;                            /* with those that have no entry */
+    int nowned; /* kept operations, also those without an entry */
 };
 
 /* ---- slot_open.c ---- */

@@ -313,7 +313,7 @@ symmcoll_status_t symmcoll_group_split_runs(struct symmcoll_group *parent,
 /* A member and its choice. */
 struct colored {
     struct symc_color told;
-    int rank; /* in the parent */
+    int rank; /* rank in the parent */
 };
 
 static int compare_colored(const void *a, const void *b)

@@ -109,9 +109,10 @@ struct symc_given_up {
 };
 
 struct symc_queue {
-    _Atomic uint64_t next;         /* ticket of the next call */
-    _Atomic uint64_t serving;      /* ticket that may run */
-    struct symc_doorbell doorbell; /* for threads waiting for their ticket */
+    _Atomic uint64_t next;    /* ticket of the next call */
+    _Atomic uint64_t serving; /* ticket that may run */
+    struct symc_doorbell
+        doorbell; /* wakes threads that wait for their ticket */
     struct symc_queue_ops ops;
     struct symc_origin *origin; /* holds a reference */
 

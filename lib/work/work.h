@@ -20,7 +20,7 @@ struct symmcoll_work {
     struct symc_origin *origin; /* the queue's origin */
     /* Latest first; SYMC_CALLING, then SYMC_CALLED, once the work has ended. */
     _Atomic(struct symc_callback *) callbacks;
-    uint64_t ticket; /* of a queued work */
+    uint64_t ticket; /* ticket of a queued work */
     /* issued: 0 until the first look; running: from its start */
     int64_t deadline_ns;
     _Atomic uint64_t ended;   /* 1: status and detail are final */

@@ -85,8 +85,8 @@ bool symc_failure_read_other(
     return published != NULL && symc_failure_read(find_other(published), other);
 }
 
-/* Publishes the first failure of a group other than the group of all ranks
- * where the launcher finds it. */
+/* Copies the first failure of a group that is not the group of all ranks to
+ * where the launcher reads it. */
 static void publish_other(const struct symc_members *members)
 {
     const struct symc_failure *first = symc_block_first(&members->world->own);
@@ -98,7 +98,7 @@ static void publish_other(const struct symc_members *members)
         !atomic_compare_exchange_strong(&other->raised, &none, WRITING))
         return;
     copy_content(&copy, &members->own);
-    /* These are ranks of a group that the launcher does not know. */
+    /* Ranks of that group mean nothing to the launcher. */
     memset(copy.late, 0, sizeof(copy.late));
     copy_content(other, &copy);
     other->sum = sum_content(&copy);

@@ -288,7 +288,7 @@ static bool has_news(struct symmcoll_world *world)
         uint32_t failures;
 
         if (block == NULL)
-            continue; /* on another machine */
+            continue; /* a peer on another machine */
         failures = atomic_load_explicit(&block->failures, memory_order_acquire);
         news = news || failures != world->monitor.failures[r];
         world->monitor.failures[r] = failures;
