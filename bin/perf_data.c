@@ -139,8 +139,8 @@ static struct ratio reduce_place(const struct perf_data *data, int place)
     return result;
 }
 
-/* Round to the nearest half or bfloat16, ties to even; for values of normal
- * size, as all here are. */
+/* Rounds to the nearest half, ties to even; for values of normal size, as all
+ * here are. */
 static uint16_t round_to_half(float value)
 {
     uint32_t bits;

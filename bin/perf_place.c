@@ -41,7 +41,7 @@ static bool refuse(const char *option, const char *expected, const char *found)
     return false;
 }
 
-/* Checks that no option needs --device. */
+/* Checks that no option is used that needs --device. */
 static bool check_host(const struct perf_options *options)
 {
     const char *option = options->share        ? "--share"

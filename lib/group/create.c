@@ -48,8 +48,8 @@ static symmcoll_status_t check_name(const char *where, const char *name)
     return SYMMCOLL_OK;
 }
 
-/* Checks a tag; "user:" and "ptd:" are prefixes in
- * symmcoll_group_get_info(). */
+/* Checks a tag: printable and without the prefixes "user:" and "ptd:", which
+ * symmcoll_group_get_info() returns. */
 static symmcoll_status_t check_tag(const char *where, const char *tag)
 {
     char shown[2 * SYMC_GROUP_TAG];

@@ -136,7 +136,7 @@ static void put_times(struct dump *dump, const struct symc_trace_copy *entry)
     symc_emit_time(emit, completed_ns);
 }
 
-/* "nccl:all_reduce"; "nccl:send 0->1" and "nccl:recv 1<-0". */
+/* Writes the name: "nccl:all_reduce", "nccl:send 0->1" or "nccl:recv 1<-0". */
 static void put_name(struct dump *dump, const struct symc_trace_copy *entry,
     const struct symc_trace_group_copy *group)
 {
@@ -271,8 +271,8 @@ static void put_one_config(
     symc_emit_close(&dump->emit);
 }
 
-/* Finds the group that stands for all groups without a description: readers
- * look up the group of each entry. */
+/* Finds the group that stands for all groups without a description, because
+ * readers look up the group of each entry.  Returns false if it is not needed. */
 static bool find_undescribed(
     const struct dump *dump, struct symc_trace_group_copy *group)
 {

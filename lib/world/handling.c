@@ -166,7 +166,8 @@ static void write_failures(struct symmcoll_world *world, int64_t *stuck_at)
         symc_world_ask_ras(world, find_flags(world), FAILED);
 }
 
-/* Writes what is due; when all is written, acts as the settings say. */
+/* Writes the records of raised failures.  Once all are written, ends the
+ * process if errors.async_handling says so. */
 void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
 {
     struct symc_monitor *monitor = &world->monitor;
