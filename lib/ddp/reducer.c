@@ -99,7 +99,9 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
     if (reducer->timing == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = symc_numbers_take(reducer, params, nparams, args->names);
+    status = symc_times_open(reducer, args->stats_rate);
+    if (status == SYMMCOLL_OK)
+        status = symc_numbers_take(reducer, params, nparams, args->names);
     if (status == SYMMCOLL_OK)
         status = take_device(reducer);
     if (status == SYMMCOLL_OK)

@@ -4,7 +4,7 @@
  * is compared and broadcast at creation (verify.c), failures of one rank there
  * (failure.c), errors of a backward (outcome.c), the buckets' memory (layout.c),
  * rebuilding them once (rebuild.c), buckets from their start to their end (flight.c), and
- * in 16 bits (pack.c), times (times.c), streams (stream.c), gradients in the caller's
+ * in 16 bits (pack.c), times (times.c, stats.c), streams (stream.c), gradients in the caller's
  * memory (write_back.c), and in float32 (widen.c), parameters that are not used (used.c), graphs that do not change
  * (static_graph.c), one gradient (ready.c), a backward pass (step.c).  Hooks
  * (hook.c, hook_compress.c, hook_end.c) have a part of it.
@@ -120,6 +120,12 @@ enum symc_moment {
     SYMC_MOMENTS
 };
 
+/* Times of the passes that count for the averages. */
+struct symc_sums {
+    uint64_t measured;
+    int64_t backward_ns, comm_ns, overlap_ns;
+};
+
 /* When they were, by the host's clock, or where in its streams a device was then. */
 struct symc_timing {
     int64_t ns[SYMC_MOMENTS];
@@ -128,6 +134,9 @@ struct symc_timing {
     bool
         pending; /* the device has not come to the last mark, as far as we know */
     struct symmcoll_reducer_times times; /* of the latest that was measured */
+    uint64_t npasses;                    /* that were */
+    uint64_t rate; /* after the first ones every so many-th is in the sums */
+    struct symc_sums sums;
 };
 
 struct symmcoll_reducer {
@@ -478,6 +487,10 @@ symmcoll_status_t symc_follow_stream(
     const struct symmcoll_reducer *reducer, void *stream);
 
 /* ---- times.c ---- */
+
+/* Takes which passes count for the averages; 0: the default.  Errors: INVALID. */
+symmcoll_status_t symc_times_open(
+    const struct symmcoll_reducer *reducer, int rate);
 
 /* Note one moment after the other; those after a failure do not count. */
 void symc_times_note(

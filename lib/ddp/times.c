@@ -3,12 +3,44 @@
  * How long a backward took.  In host memory the host's clock tells it.  On a device
  * calls return before the device has done what they enqueue, so the device measures,
  * by marks in its stream; they are read when it has come there, and until then no
- * other backward is measured.
+ * other backward is measured.  Sums of some of them are for averages (stats.c).
  */
 #include "ddp/reducer.h"
 
+#define FIRST_PASSES 10 /* all of these are measured */
+#define DEFAULT_RATE 100
+
+symmcoll_status_t symc_times_open(
+    const struct symmcoll_reducer *reducer, int rate)
+{
+    if (rate < 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: stats_rate: expected 1 or more, or 0 for %d, found %d",
+            DEFAULT_RATE, rate);
+    reducer->timing->rate = rate > 0 ? (uint64_t)rate : DEFAULT_RATE;
+    return SYMMCOLL_OK;
+}
+
+/* Adds the times of a pass to the sums, if it counts. */
+static void add_times(struct symc_timing *timing, int64_t backward_ns,
+    int64_t comm_ns, int64_t overlap_ns)
+{
+    struct symc_sums *sums = &timing->sums;
+
+    timing->npasses++;
+    if (timing->npasses > FIRST_PASSES && timing->npasses % timing->rate != 0)
+        return;
+    if (overlap_ns > comm_ns)
+        overlap_ns = comm_ns;
+    sums->measured++;
+    sums->backward_ns += backward_ns;
+    sums->comm_ns += comm_ns;
+    sums->overlap_ns += overlap_ns > 0 ? overlap_ns : 0;
+}
+
 static void set_times(const struct symmcoll_reducer *reducer,
-    int64_t backward_ns, int64_t comm_ns, int64_t exposed_ns)
+    int64_t backward_ns, int64_t comm_ns, int64_t exposed_ns,
+    int64_t overlap_ns)
 {
     const double ns = 1e-9;
 
@@ -18,6 +50,7 @@ static void set_times(const struct symmcoll_reducer *reducer,
         .comm = ns * (double)comm_ns,
         .exposed = ns * (double)exposed_ns,
     };
+    add_times(reducer->timing, backward_ns, comm_ns, overlap_ns);
 }
 
 void symc_times_drop(const struct symmcoll_reducer *reducer)
@@ -52,7 +85,7 @@ void symc_times_take(const struct symmcoll_reducer *reducer)
         status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_FINISH],
             marks[SYMC_MOMENT_END], &exposed);
     if (status == SYMMCOLL_OK)
-        set_times(reducer, backward, comm, exposed);
+        set_times(reducer, backward, comm, exposed, comm - exposed);
     symc_times_drop(reducer);
 }
 
@@ -92,5 +125,6 @@ void symc_times_note(
     if (moment == SYMC_MOMENT_END)
         set_times(reducer, ns[SYMC_MOMENT_FINISH] - ns[SYMC_MOMENT_BEGIN],
             reducer->done_ns - ns[SYMC_MOMENT_LAUNCH],
-            ns[SYMC_MOMENT_END] - ns[SYMC_MOMENT_FINISH]);
+            ns[SYMC_MOMENT_END] - ns[SYMC_MOMENT_FINISH],
+            ns[SYMC_MOMENT_FINISH] - ns[SYMC_MOMENT_LAUNCH]);
 }

@@ -96,15 +96,17 @@ struct symmcoll_reducer_args {
                            parameters are added, reduced and averaged in it;
                            0: in their type */
     symmcoll_bucket_fn
-        hook_end; /* called by finish with hook_arg for each bucket whose
+        hook_end;   /* called by finish with hook_arg for each bucket whose
                            work has ended, in their order, again when the work
                            that it starts has ended, until it starts none;
                            NULL: nothing is */
+    int stats_rate; /* the first 10 passes count for symmcoll_reducer_stats, then
+                       every stats_rate-th; 0: 100 */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0, SYMMCOLL_UINT8, NULL                                   \
+            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0                                \
     }
 
 /*
@@ -282,6 +284,36 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,
     struct symmcoll_reducer_times *times);
+
+/* Averages over passes that have synchronised, see args.stats_rate: overlap + exposed is
+ * comm.  Begins as SYMMCOLL_REDUCER_STATS_INIT. */
+struct symmcoll_reducer_stats {
+    size_t size;       /* sizeof(struct symmcoll_reducer_stats) */
+    uint64_t passes;   /* that have synchronised and ended well */
+    uint64_t measured; /* of these, in the averages */
+    double backward;   /* seconds, from begin to the call of finish */
+    double comm;       /* from the first bucket's start to the last one's end */
+    double overlap;    /* of that before the call of finish */
+    double exposed;    /* of that after it */
+    size_t nbytes;     /* of all buckets, which a pass reduces */
+    size_t unused_nbytes; /* of parameters that no rank used in the latest pass,
+                             where that is looked for */
+};
+#define SYMMCOLL_REDUCER_STATS_INIT                                   \
+    {                                                                 \
+        sizeof(struct symmcoll_reducer_stats), 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_get_stats(
+    const struct symmcoll_reducer *reducer,
+    struct symmcoll_reducer_stats *stats);
+
+/* What a reducer has been made with, its buckets and its statistics as an object of JSON
+ * (out), to be released with free().  Not during a pass.
+ * Errors: INVALID (a NULL), NO_MEMORY. */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_describe(
+    const struct symmcoll_reducer *reducer, char **json);
 
 /* A hook that divides by the number of ranks and sums; other hooks may call
  * it. */

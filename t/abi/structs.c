@@ -218,6 +218,11 @@ static symmcoll_status_t use_reducer_times(void *given)
     return symmcoll_reducer_get_times(reducer, given);
 }
 
+static symmcoll_status_t use_reducer_stats(void *given)
+{
+    return symmcoll_reducer_get_stats(reducer, given);
+}
+
 static symmcoll_status_t use_tensor(void *given)
 {
     struct symmcoll_reducer *made;
@@ -441,6 +446,7 @@ int main(void)
             {.size = sizeof(struct symmcoll_hook_wrapped),
                 .hook = symmcoll_hook_all_reduce}),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
+        STRUCT(reducer_stats, sizeof(size_t), SYMMCOLL_REDUCER_STATS_INIT),
         STRUCT(rendezvous_functions,
             sizeof(struct symmcoll_rendezvous_functions),
             {.size = sizeof(struct symmcoll_rendezvous_functions),

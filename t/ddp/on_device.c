@@ -15,6 +15,18 @@ static struct symmcoll_reducer_args make_args(void)
     return args;
 }
 
+/* Whether the device has measured passes, the first of them at least. */
+static int have_stats(struct twins *twins)
+{
+    struct symmcoll_reducer_stats stats = SYMMCOLL_REDUCER_STATS_INIT;
+
+    return symmcoll_reducer_get_stats(twins->device.reducer, &stats) ==
+               SYMMCOLL_OK &&
+           stats.measured > 0 && stats.measured <= stats.passes &&
+           stats.overlap >= 0 && stats.overlap <= stats.comm &&
+           stats.exposed >= 0 && stats.exposed <= stats.comm;
+}
+
 /* Passes that synchronise and that do not, with zeros between some. */
 static int run_passes(struct twins *twins, void (*between)(struct twins *))
 {
@@ -30,6 +42,7 @@ static int run_passes(struct twins *twins, void (*between)(struct twins *))
         if (!right)
             diag("pass %zu of %s", i, passes);
     }
+    right = right && say(have_stats(twins), "statistics");
     return right &&
            say(symmcoll_reducer_bucket_count(twins->host.reducer) > 3 &&
                    symmcoll_reducer_bucket_count(twins->device.reducer) ==
