@@ -51,7 +51,7 @@ done)
 none "$absent" 'every file that it names is there'
 
 # The commands of the part on measuring, with short times.
-sed -n '/^Measuring$/,/^Where to read on$/p' README |
+sed -n '/^Measuring$/,/^Further reading$/p' README |
     sed -n '/^    \$ /,/[^\\]$/p' | sed 's/^    \$ //' >"$scratch/commands"
 sed -i 's/--tsv/--tsv --seconds 0.001 --max 4K/' "$scratch/commands"
 sed -i "s|bin/symmcoll|$builddir/&|g" "$scratch/commands"
