@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Results that overlap operands or each other are refused.
- */
+/* Tests that results which overlap operands or each other are refused. */
 #include "t/fused/made.h"
 
 #include <symmcoll/symm_mem.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A product whose rows other ranks write while it runs.
- */
+/* Tests a product with rows that other ranks write while it runs. */
 #include "t/fused/made.h"
 
 #include <stdlib.h>
@@ -15,7 +13,7 @@
 #define ROUNDS 20
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a rank works with: a is at the start of its buffer. */
+/* The operands of a rank; a is at the start of its buffer. */
 struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;

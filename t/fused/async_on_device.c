@@ -14,8 +14,8 @@
 #define CHUNKS 6
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a rank works with: rows arrive at the start of its memory.  Products are on a
- * stream of their own, so that they wait while the rank sends. */
+/* The operands of a rank: rows arrive at the start of its memory. Products are
+ * on a separate stream, so that they wait while the rank sends. */
 struct product {
     struct joined joined;
     CUstream stream;
@@ -65,7 +65,7 @@ static float get(enum symmcoll_dtype dtype, const void *at)
     return value;
 }
 
-/* A matrix on the device, whose elements a function says. */
+/* Writes a matrix on the device, with elements computed by a function. */
 static void write_matrix(
     const struct symmcoll_tensor *matrix, size_t nbytes, int round, bool is_a)
 {
@@ -151,7 +151,7 @@ static size_t signal_at(int chunk)
     return SIGNALS_AT + (size_t)chunk * sizeof(uint32_t);
 }
 
-/* No rank goes on before all have set their signals. */
+/* Sets a rank's signals, and blocks until all ranks have set theirs. */
 static bool set_signals(struct product *it, uint32_t value, int chunks)
 {
     struct joined *joined = &it->joined;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products in memory of devices whose rows other ranks write meanwhile. */
+/* Products in device memory with rows that other ranks write while the product
+ * runs. */
 #ifndef T_FUSED_ASYNC_ON_DEVICE_H
 #define T_FUSED_ASYNC_ON_DEVICE_H
 

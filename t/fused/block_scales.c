@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of 8-bit floats of which each 32 along the depth have a scale, against
- * double precision; and what is refused.
+ * Tests products of 8-bit floats with a scale for each 32 elements along the
+ * depth, against double precision; and refused arguments.
  */
 #include "t/fused/made.h"
 
@@ -44,7 +44,7 @@ static struct symmcoll_tensor make_scales(
             int64_t row = tile / across * 128 + i / 4 % 4 * 32 + i / 16;
             int64_t block = tile % across * 4 + i % 4;
 
-            /* What fills a tile up is not read: NaN. */
+            /* Padding of a tile is not read: NaN. */
             *at = row < rows && block * 32 < depth
                       ? (uint8_t)(127 + exponent_of(seed, rank, row, block))
                       : 0xff;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The building blocks, with functions of a caller; differences between ranks.
+ * Tests the building blocks with functions of the caller, and arguments that
+ * differ between ranks.
  */
 #include "t/fused/made.h"
 
@@ -66,7 +67,8 @@ static int consumed(struct symmcoll_group *group, int rank)
     return good && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
-/* What rank 0 does while rank 1 reads its first shard. */
+/* A rank that reads the shard of rank 0 slowly; good: the shard did not change
+ * during the read. */
 struct slow {
     int rank, good;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fused.blas = auto: all ranks take the choice of one, the program keeps its own BLAS and
- * its environment.  The libraries are those of t/fused/fakes, which are found before the
- * system's; t/examples/blas.t has what can be wrong with a library.
+ * Tests fused.blas = auto: all ranks adopt the choice of one, and the
+ * program's own BLAS and its environment are unchanged. The libraries are
+ * those of t/fused/fakes, which are found before the system's;
+ * t/examples/blas.t tests unusable libraries.
  */
 #include "../ranks.h"
 #include "../tap.h"

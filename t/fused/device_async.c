@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * async_input_matmul in memory of devices: rows that arrive while the product waits,
- * strides, graphs; what is refused, and a signal that does not come.
+ * Tests async_input_matmul in device memory: rows that arrive while the
+ * product waits, strides, graphs, refused arguments, and a signal that never
+ * arrives.
  */
 #include "t/fused/async_on_device.h"
 #include "t/fused/on_device.h"
@@ -11,7 +12,7 @@
 #define SIGNALS_AT ((size_t)2048)
 #define ROWS 8
 
-/* Joined memory of a group of its own, and operands there. */
+/* The joined memory of a new group, and the operands in it. */
 struct part {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -142,7 +143,8 @@ static int has_signals(struct part *it, int rank)
     return right;
 }
 
-/* Of pools, of all ranks that are threads. */
+/* Returns the number of allocations from pools that are not freed, by all
+ * ranks that are threads. */
 static int count_kept(void)
 {
     return (int)(fake_calls("cuMemAllocFromPoolAsync") -
@@ -168,7 +170,8 @@ static int releases_memory(struct part *it)
     return say(count_kept() == before, "memory is released") && right;
 }
 
-/* What a product works in is released; a captured one has none. */
+/* Checks that the workspace of a product is released, and that a captured
+ * product has none. */
 static int works_in_memory(struct symmcoll_group *all, int rank)
 {
     symmcoll_status_t status = SYMMCOLL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of both fused operations on a rank's device that are to fail on one rank,
- * and what they are made with.
+ * Calls both fused operations on a rank's device so that they fail on one
+ * rank; holds their arguments.
  */
 #ifndef T_FUSED_DEVICE_CALLS_H
 #define T_FUSED_DEVICE_CALLS_H
@@ -9,9 +9,9 @@
 #include "t/fused/made.h"
 #include "t/fused/on_device.h"
 
-#define VICTIM 1 /* the rank whose calls are wrong */
+#define VICTIM 1 /* the rank with invalid calls */
 
-/* Of each rank's part, and of b. */
+/* The shape of each rank's part, and of b. */
 #define FUSED_CALL_ROWS 4
 #define FUSED_CALL_DEPTH 3
 #define FUSED_CALL_COLUMNS 5
@@ -19,13 +19,14 @@
 struct fused_call {
     struct symmcoll_group *group;
     int device;
-    struct symmcoll_call call; /* on a stream of its own */
+    struct symmcoll_call call; /* on a separate stream */
     struct symmcoll_tensor host, a, b, out;
 };
 
 void fused_call_begin(
     struct fused_call *it, struct symmcoll_group *group, int rank);
-/* The same in the current context, which is that device's. */
+/* Creates the arguments as fused_call_begin() does, in the current context,
+ * which belongs to that device. */
 void fused_call_begin_there(
     struct fused_call *it, struct symmcoll_group *group, int rank, int device);
 
@@ -41,7 +42,8 @@ void fused_call_free(struct fused_call *it);
 /* Release all; whether both operations work before that, if right. */
 int fused_call_end(struct fused_call *it, int right);
 
-/* Whether both have ended so on one rank, and on the others so. */
+/* Checks that both calls end with the status, and with these texts on the
+ * victim and on the other ranks. */
 int fused_calls_fail(struct fused_call *it, int rank, symmcoll_status_t status,
     const char *of_victim, const char *of_others);
 

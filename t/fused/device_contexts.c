@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused operations in a context that the program has made itself, from a thread in which
- * none is current, or that of another device.
+ * Tests fused operations in a context created by the program, from a thread
+ * without a current context, or with that of another device.
  */
 #include "t/fused/device_calls.h"
 
@@ -52,8 +52,9 @@ static int in_thread(struct symmcoll_group *group, int rank)
     return task.right;
 }
 
-/* In a group that has failed what the first call has opened is of a context that the
- * second one is not in: it is told why the group has failed, as any is. */
+/* In a failed group the first call may have opened resources in another
+ * context than that of the second call. The second call still returns why the
+ * group failed. */
 static int after_a_failure(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *made = NULL;
@@ -82,8 +83,9 @@ static int after_a_failure(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One rank has a matrix, or where its result is to be, in memory of another context than
- * what the group has, or is to be begun in.  It is told which, the others who it is. */
+/* Gives one rank a matrix, or a place for its result, in memory of another
+ * context than the group has, or is about to be opened in. That rank's error
+ * names the matrix, the other ranks' errors name the rank. */
 static int refuses_others(struct symmcoll_group *group, int rank, bool begun)
 {
     const size_t nbytes = (size_t)FUSED_CALL_ROWS * SIZE * SIZE *

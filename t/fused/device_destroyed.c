@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams that are made for one operation and destroyed as soon as they may be: when a
- * call without a work has returned, or a wait for a work, and the device may not have
- * begun.  The driver ends the process where a handle is used that was destroyed, or
- * destroyed while a call has it; none comes again, and calls take their time.
- * Ranks are threads, and share devices.
+ * Tests streams that are created for one operation and destroyed as early as
+ * permitted: after a call without a work has returned, or after a wait for a
+ * work, when the device may not have begun. The fake driver ends the process
+ * if a destroyed handle is used, or a handle is destroyed during a call that
+ * uses it; it reuses no handle, and delays calls. Ranks are threads, and share
+ * devices.
  */
 #include "t/cuda/device.h"
 #include "t/fused/device_calls.h"
@@ -142,7 +143,7 @@ static int launch(struct side *side, CUgraphExec exec)
            is_sum(side);
 }
 
-/* And that of a capture; a graph is destroyed when it has been started. */
+/* Destroys the stream of a capture, and the graph once it has been launched. */
 static int sums_in_graph(struct side *side)
 {
     CUstream stream = open_stream(side);
@@ -256,7 +257,8 @@ static int begins_later(struct symmcoll_group *group, int rank)
 
 /* ---- what fails ---- */
 
-/* Ranks that have called, and that were told, in this process. */
+/* The numbers of ranks in this process that have called, and that have got the
+ * error. */
 static _Atomic int called, told;
 
 static void await_ranks(_Atomic int *count, int n)
@@ -292,7 +294,7 @@ static int expires(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* That of the last rank stands still, and rank 0 aborts. */
+/* The last rank's stream is blocked, and rank 0 aborts. */
 static int is_aborted(struct symmcoll_group *group, int rank)
 {
     static struct side sides[SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a fused operation on a device asks the driver for, from the third call on: each
- * call costs the host some of its time.
+ * Tests which driver calls a fused operation on a device makes from the third
+ * call on: each of them costs host time.
  */
 #include "t/fused/device_calls.h"
 
@@ -17,7 +17,8 @@ static symmcoll_status_t run(struct fused_call *it)
     return gathers ? fused_call_gather(it) : fused_call_scatter(it);
 }
 
-/* How often a call of this process makes that one of the driver; -1: it fails. */
+/* Returns how often an operation of this process makes that driver call; -1:
+ * it fails. */
 static int count(struct fused_call *it, const char *name)
 {
     const uint64_t before = fake_calls(name);
@@ -60,7 +61,8 @@ static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* At the call, for all ranks to know it, and where it is enqueued, in case another
+/* Checks two queries of the capture status: one at the call, the result of
+ * which all ranks share, and one where work is enqueued, in case another
  * thread has begun a capture since. */
 static int asks_twice_for_a_capture(struct symmcoll_group *group, int rank)
 {
@@ -75,7 +77,8 @@ static int asks_twice_for_a_capture(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Whether results are to be made, in each call. */
+/* Checks that no operation makes that driver call. make: the results are
+ * allocated in each operation. */
 static int makes_none(struct fused_call *it, const char *name, bool make)
 {
     int right = 1;
@@ -105,8 +108,8 @@ static int makes_nothing_anew(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A result is freed in the order of the stream that its call was on: the other one
- * stands still meanwhile. */
+/* Checks that a result is freed in the order of the stream of its call, while
+ * the other stream is blocked. */
 static int is_freed(struct symmcoll_world *world, struct symmcoll_tensor *out,
     CUstream stream, CUstream other)
 {
@@ -175,7 +178,8 @@ static void on_each(rank_fn body, const char *what)
 
 /* ---- products that are tried, by threads ---- */
 
-/* What all ranks have enqueued, by host memory, for devices have work. */
+/* Checks how many products all ranks have enqueued. Synchronises through host
+ * memory, because the devices have pending work. */
 static int products_are(
     const struct fused_call *it, struct fake_cublaslt *lt, int expected)
 {
@@ -188,7 +192,8 @@ static int products_are(
                SYMMCOLL_SUM, NULL, NULL));
 }
 
-/* That of a part of a gather; what begins a sum of a scatter, and what ends it. */
+/* Returns the number of plans for parts: one for a gather; for a scatter one
+ * that begins a sum and one that ends it. */
 static int plans_of_parts(void)
 {
     return gathers ? 1 : 2;
@@ -212,7 +217,8 @@ static int tries_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One rank cannot: nobody enqueues what is wanted, and the next call tries. */
+/* Makes the trial products fail on one rank: no rank enqueues one that the
+ * choice needs, and the next call tries again. */
 static int a_try_fails(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
@@ -226,7 +232,7 @@ static int a_try_fails(struct symmcoll_group *group, int rank)
     right = OK(symmcoll_all_reduce(
         group, &one, &one, 1, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL));
     status = run(&it);
-    /* The call that fails is that of whoever comes first. */
+    /* Whichever rank makes the call first fails. */
     right = right && made_says(status, SYMMCOLL_ERR_DEVICE,
                          strstr(symmcoll_last_error(), "cannot go on") == NULL
                              ? "cublasLtMatmul"

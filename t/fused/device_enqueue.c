@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver refuses a part of a fused operation on one rank, whose stream stands
- * still meanwhile: each call that an operation makes, one after the other.  All
- * ranks have an error, and no memory is let go of before the device is through
- * with it.
+ * Tests a fused operation of which the driver refuses a part on one rank,
+ * while the rank's stream is blocked: each driver call of the operation in
+ * turn. All ranks get an error, and no memory is freed before the device has
+ * finished with it.
  */
 #include "t/fused/device_calls.h"
 
@@ -12,7 +12,7 @@
 
 #define SIZE 3
 
-/* Which operation, and which call fails in it. */
+/* The operation, and the driver call that fails in it. */
 struct failing {
     bool gathers;
     const char *call, *named; /* how messages have it */
@@ -35,7 +35,7 @@ static symmcoll_status_t run(struct fused_call *it)
     return failing.gathers ? fused_call_gather(it) : fused_call_scatter(it);
 }
 
-/* How often the victim makes the call in the operation. */
+/* Returns how often the victim makes the driver call in the operation. */
 static int count_calls(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
@@ -64,8 +64,8 @@ static int say_missing(int rank, int number)
     return 0;
 }
 
-/* The others are told by the call, or by the next one when their streams have
- * ended. */
+/* Checks the victim's error. The other ranks get theirs from the call, or from
+ * the next one after their streams have ended. */
 static int is_told(struct fused_call *it, int rank, int number)
 {
     symmcoll_status_t status;
@@ -87,7 +87,7 @@ static int is_told(struct fused_call *it, int rank, int number)
     return status != SYMMCOLL_OK || say_missing(rank, number);
 }
 
-/* In a group of its own, which fails of it. */
+/* Runs the operation in a new group, which fails. */
 static int fails_at(struct symmcoll_group *group, int rank, int number)
 {
     struct symmcoll_group *made = NULL;
@@ -158,7 +158,8 @@ static int join_fails(struct symmcoll_group *group, int rank)
     return right && left == before;
 }
 
-/* What is copied, or beside products, is of a gather alone. */
+/* Tests a failing driver call. Copies and concurrent products occur only in a
+ * gather (1 operation). */
 static void test_call(const char *call, const char *named, int operations)
 {
     failing.call = call;
@@ -177,7 +178,8 @@ int main(void)
     test_call("cuMemcpyAsync", "cuMemcpyAsync", 1);
     test_call("cuEventRecord", "cuEventRecord", 2);
     test_call("cuStreamWaitEvent", "cuStreamWaitEvent", 1);
-    test_call("cuLaunchHostFunc", "cublasLtMatmul", 2); /* of the stand-in */
+    test_call(
+        "cuLaunchHostFunc", "cublasLtMatmul", 2); /* made by the stand-in */
     failing.call = "cuStreamWaitEvent";
     failing.gathers = true;
     ok(ranks_run(SIZE, join_fails),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused operations on devices that cannot be: arguments, memory, cuBLASLt, and
- * ranks that die or do not come.  Every rank that called is told why, no stream
- * hangs, and where no rank was lost the group goes on.
+ * Tests fused operations on devices that fail: arguments, memory, cuBLASLt,
+ * and ranks that die or do not arrive. Every rank that called gets the cause,
+ * no stream hangs, and if no rank was lost the group remains usable.
  */
 #include "t/attempts.h"
 #include "t/cuda/sums.h"
@@ -75,7 +75,7 @@ static const char *const places[WRONGS] = {" in host memory",
 
 #define PAGE ((size_t)4096)
 
-/* What such a tensor is instead of one in the rank's memory. */
+/* Returns an invalid tensor that replaces one in the rank's memory. */
 static struct symmcoll_tensor spoil(const struct symmcoll_tensor *tensor,
     enum wrong wrong, void *host, char *other, char *end)
 {
@@ -246,7 +246,7 @@ static int no_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What multiplies has streams of its own. */
+/* Makes a call fail that creates the streams of products. */
 static int names_the_call(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
@@ -266,8 +266,8 @@ static int names_the_call(struct symmcoll_group *group, int rank)
 
 /* ---- ranks that are lost ---- */
 
-/* What the call after one that failed was told: why, or that the group has failed
- * before, and why. */
+/* Checks the error of the call after a failed one: the cause, or that the
+ * group has failed before with that cause. */
 static bool is_told(const struct faults_job *job, int rank,
     symmcoll_status_t status, const char *text)
 {
@@ -278,7 +278,7 @@ static bool is_told(const struct faults_job *job, int rank,
         text, NULL);
 }
 
-/* What the next call is told when the stream has ended. */
+/* Records the error of the next call, after the stream has ended. */
 static int lose_a_peer(struct faults_rank *self)
 {
     const bool *gathers = self->arg;

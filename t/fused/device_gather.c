@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul in memory of devices: shapes, strides and numbers as in
- * host memory, for every type and dimension, of 1 to 8 ranks.
+ * Tests all_gather and matmul in device memory: shapes, strides and numbers as
+ * in host memory, for every type and dimension, with 1 to 8 ranks.
  */
 #include "t/fused/on_device.h"
 
@@ -57,7 +57,8 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Both ways one after the other, and when one rank alone asks for all at once. */
+/* Alternates both sequences, and the one chosen when only one rank requests
+ * the plain sequence. */
 static int both_ways(struct symmcoll_group *group, int rank)
 {
     int right = 1;

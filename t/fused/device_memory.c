@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that a group has for fused operations on a device: it grows while
- * earlier operations run, whose memory is released when they have ended; what a
- * graph uses remains as long as the group does, and nothing longer.
+ * Tests the device memory that a group keeps for fused operations: it grows
+ * while earlier operations run, and their memory is released when they have
+ * ended; memory used by a graph, and only that, is kept as long as the group.
  */
 #include "t/fused/made.h"
 #include "t/fused/on_device.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define SIZE 3
-#define LIMITED 1 /* the rank whose memory is */
+#define LIMITED 1 /* the rank with limited memory */
 #define SMALL 64
 #define LARGE 8192 /* rows of a shard, of which each needs more memory */
 #define LARGER 16384
@@ -113,7 +113,7 @@ static int has(int found, int wanted, const char *what)
     return found == wanted;
 }
 
-/* Two that are larger come while the first stands still. */
+/* Calls two larger operations while the first is blocked. */
 static int grows_while_one_runs(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), right, before;
@@ -193,7 +193,7 @@ static int graphs_keep_theirs(
                 gather(group, &rows[i], stream);
         device_wait(stream);
         kept = count_allocations();
-        /* That of the graph, and one more. */
+        /* The memory of the graph, and one more. */
         right = right && (i == 1 || has(kept, before, "of one graph"));
         right = right && kept > 0;
         before = kept;
@@ -259,8 +259,8 @@ static int grows_in_a_capture(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of more shapes than are kept, while those of the first stand still or are in a
- * graph. */
+/* Uses more shapes than plans are kept, while operations with the first shapes
+ * are blocked or in a graph. */
 static int plans_are_forgotten(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), right;
@@ -334,7 +334,8 @@ static int has_a_limit(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* On one rank alone: the others are told whose it is, and all go on. */
+/* Limits the memory of one rank only: the other ranks' errors name it, and all
+ * groups remain usable. */
 static int one_has_a_limit(int rank, int size, void *arg)
 {
     struct symmcoll_world *world = NULL;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each order, copy, kernel and product of a fused operation on a device is left out,
- * one at a time: results have to be wrong then.  Without an order they are only where
- * a stream is late, so by turns each is: it begins what it has when all other streams
- * of all ranks stand still.  These may be late themselves where the processors have
- * other work, so a call is left out again, with longer waits, until it is missed.
+ * Removes each order, copy, kernel and product of a fused operation on a
+ * device, one at a time, and checks that results become wrong. A missing order
+ * shows only if a stream is late, so each stream is made late in turn: it
+ * begins its work when all other streams of all ranks are idle. These may be
+ * late themselves on a busy machine, so a call is removed again, with longer
+ * waits, until the results are wrong.
  *
- * The operations of a row are on two streams in turn, since those of a group are
- * ordered also where the caller's streams are not.  Rank 0's second one lacks a call.
+ * The operations of a row are on two streams alternately, because those of a
+ * group are ordered even if the caller's streams are not. A call is missing in
+ * the second operation of rank 0.
  */
 #include "t/fused/made.h"
 #include "t/fused/on_device.h"
@@ -30,7 +32,7 @@ static const char *const calls[] = {"cuStreamWaitEvent", "cuEventRecord",
 /* The caller's two streams, and the one beside products. */
 static const int priorities[] = {0, -1, -5};
 
-/* Which streams are late. */
+/* The streams that are late. */
 static const struct turn {
     int rank, priority;
 } turns[] = {{0, 0}, {0, -1}, {0, -5}, {1, -5}};
@@ -45,7 +47,7 @@ struct kind {
 
 static const struct kind *kind;
 
-/* What a rank has for each operation of a row. */
+/* The tensors of a rank for each operation of a row. */
 struct one {
     struct symmcoll_tensor a, b, out, gathered;
     float *a_data; /* of the host, copied on the operation's stream */
@@ -57,7 +59,7 @@ struct rank {
     int rank, device;
     CUstream streams[2];
     struct one row[ROW];
-    int rounds; /* so far, no two with the same elements */
+    int rounds; /* run before, no two with the same elements */
     int turn;   /* which streams were when a call was missed latest */
 };
 
@@ -88,7 +90,7 @@ static float wanted_of(int call, int rank, int row, int column)
     return sum;
 }
 
-/* Of a, and of the result. */
+/* Return the number of rows of a, and of the result. */
 static int rows_of(void)
 {
     return kind->gathers ? ROWS : ROWS * SIZE;
@@ -99,7 +101,7 @@ static int out_rows(void)
     return kind->gathers ? ROWS * SIZE : ROWS;
 }
 
-/* Of what the operation has made; which of a row. */
+/* Checks the result of one operation of a row. */
 static bool is_right(const struct rank *it, int index)
 {
     const struct one *one = &it->row[index];
@@ -198,7 +200,8 @@ static void run_row(struct rank *it, const char *without, int n, bool *came)
     }
 }
 
-/* Whether it is so on all ranks, by host memory, for devices have work. */
+/* Returns whether the condition holds on all ranks. Uses host memory, because
+ * the devices have pending work. */
 static bool all(const struct rank *it, bool so)
 {
     int32_t number = so;
@@ -209,7 +212,8 @@ static bool all(const struct rank *it, bool so)
     return number != 0;
 }
 
-/* Whether all have the right results, of a row in which some streams are late; came (out): the call that was to be left out. */
+/* Checks that all ranks have the right results, for a row in which some
+ * streams are late. came (out): the call to be skipped was made. */
 static bool results_are_right(struct rank *it, const char *without, int n,
     const struct turn *turn, int ms, bool *came)
 {
@@ -262,7 +266,7 @@ static bool is_missed(struct rank *it, const char *call, int n, bool *came)
     return false;
 }
 
-/* Whether the operation has a stream beside the caller's. */
+/* Returns whether the operation uses a stream besides the caller's. */
 static bool is_beside(void)
 {
     return kind->gathers && !kind->plain;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fused operations on devices do in which order: the own part at once, or
- * last; the others from the next rank on; and many of them in a row, none of which
- * may write to what a rank reads still in the one before.
+ * Tests the order of the steps of fused operations on devices: the rank's own
+ * part first, or last; the others beginning with the next rank; and many
+ * operations in a row, none of which may overwrite data that a rank still
+ * reads in the one before.
  */
 #include "t/fused/made.h"
 #include "t/fused/on_device.h"
@@ -105,7 +106,7 @@ static int sums_are_right(
 
 /* ---- many in a row ---- */
 
-/* Whether call i gathers; else it scatters. */
+/* Returns whether call i gathers; otherwise it scatters. */
 static bool (*gathers)(int i);
 
 static bool always(int i)
@@ -159,7 +160,8 @@ static int in_a_row(struct symmcoll_group *group, int rank)
 
 /* ---- which comes first ---- */
 
-/* Each process has a stand-in of its own, which knows where results are. */
+/* Checks that the own part is multiplied first. Each process has its own
+ * stand-in, which records the places of results. */
 static int own_part_first(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), device = device_use(rank), right;
@@ -191,8 +193,8 @@ static int own_part_first(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Sums for others come to two places of the next rank's in turn; the own one is ended
- * last, in the result. */
+/* Checks that sums for other ranks alternate between two places of the next
+ * rank, and that the own sum is completed last, in the result. */
 static int own_part_last(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), device = device_use(rank), right;
@@ -235,7 +237,8 @@ static bool has_own_product(const struct one *one, int rank)
     return true;
 }
 
-/* Rank 1's stream stands still until all others have multiplied their own. */
+/* Blocks rank 1's stream until all other ranks have multiplied their own
+ * parts. */
 static int own_part_at_once(struct symmcoll_group *group, int rank)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -276,7 +279,8 @@ static int own_part_at_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Both in one graph, which is started for several contents. */
+/* Captures both operations in one graph, and launches it with several
+ * contents. */
 static int in_a_graph(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -367,7 +371,7 @@ static int is_rounded(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What a device writes meanwhile is read here without any order. */
+/* Values that a device is still writing are read without any order. */
 #if defined(__SANITIZE_THREAD__)
 #define LOOKS 0
 #else

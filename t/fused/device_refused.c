@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What of products of 8-bit floats is refused in memory of devices, by both
- * operations: each rank is told what was expected and found, or which rank has found
- * it, and the group goes on.
+ * Tests products of 8-bit floats that both operations refuse in device memory:
+ * each rank's error has the expected and the found value, or the rank that
+ * found it, and the group remains usable.
  */
 #include "t/fused/eighths_on_device.h"
 #include "t/fused/on_device.h"
@@ -16,7 +16,7 @@
 #define ROOM 65536 /* bytes of each tensor */
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What both operations are called with; all elements are 0. */
+/* The arguments of both operations; all elements are 0. */
 struct operands {
     struct symmcoll_group *group;
     int rank, device, dim;
@@ -321,7 +321,8 @@ static int is_refused_of(
     return right;
 }
 
-/* Of a process, since the driver is. */
+/* Checks a device without support for 8-bit floats. Ranks are processes,
+ * because the driver's settings are per process. */
 static int old_devices(struct symmcoll_group *group, int rank)
 {
     int right;

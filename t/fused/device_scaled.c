@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products of 8-bit floats in memory of devices: every kind of scales that is
- * served there, every type and dimension, of 1 to 8 ranks, against double precision.
- * What is refused is in device_refused.c.
+ * Tests fused products of 8-bit floats in device memory: every supported kind
+ * of scales, every type and dimension, with 1 to 8 ranks, against double
+ * precision. device_refused.c tests refused ones.
  */
 #include "t/fused/eighths_on_device.h"
 #include "t/fused/on_device.h"
@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_APART "4" /* from so many on parts are multiplied one by one */
+#define ROWS_APART "4" /* from this number on parts are multiplied one by one */
 #define E4M3 SYMMCOLL_FLOAT8_E4M3FN
 #define E5M2 SYMMCOLL_FLOAT8_E5M2
 
-/* What step a row of cases is done in: each, or fewer of many ranks. */
+/* The step through a row of cases: every case, or fewer with many ranks. */
 #define EACH (THREADS_CHECKED ? 7 : 1)
 static int every = EACH;
 
@@ -79,8 +79,9 @@ static int scatters(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Part by part, and all at once where one rank asks for it: of odd rows, whose scales
- * of one part do not begin where those of the other end, and of 1. */
+/* Multiplies part by part, and all at once if one rank requests it: odd
+ * numbers of rows, for which the scales of one part are not aligned like those
+ * of the next, and 1 row. */
 static int both_ways(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -136,7 +137,7 @@ static int unaligned_results(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* No rows, no depth, no matrix. */
+/* Runs products without rows, without depth and without matrices. */
 static int empty(struct symmcoll_group *group, int rank)
 {
     int right = 1;

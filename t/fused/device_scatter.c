@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter in memory of devices: shapes, strides and numbers as
- * in host memory, for every type and dimension, of 1 to 8 ranks.
+ * Tests matmul and reduce_scatter in device memory: shapes, strides and
+ * numbers as in host memory, for every type and dimension, with 1 to 8 ranks.
  */
 #include "t/fused/on_device.h"
 
@@ -14,7 +14,8 @@
 
 static bool rounded; /* what goes from rank to rank */
 
-/* Of its value: as often as there are ranks, to 11 bits or to 8. */
+/* Returns the relative error of a rounded sum: one rounding for each rank, to
+ * 11 bits or to 8. */
 static double inexact(
     const struct symmcoll_group *group, enum symmcoll_dtype dtype)
 {
@@ -69,7 +70,8 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Both ways one after the other, and when one rank alone asks for all at once. */
+/* Alternates both sequences, and the one chosen when only one rank requests
+ * the plain sequence. */
 static int both_ways(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -147,8 +149,8 @@ static int unlike_parts(struct symmcoll_group *group, int rank)
                "fused.round_parts");
 }
 
-/* Rows of each rank begin where no line does: cuBLASLt is told of the alignment that
- * those of all ranks have. */
+/* Uses parts that begin at odd addresses: cuBLASLt is given an alignment that
+ * the parts of all ranks have. */
 static int rows_apart(struct symmcoll_group *group, int rank)
 {
     enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams that one rank cannot pass to a fused operation: in the first call of a
- * group, where nothing is there yet that could ask, and in later ones.  All ranks
- * are told, and the group goes on.
+ * Tests streams that one rank cannot pass to a fused operation: in the first
+ * call of a group, before the resources for the check exist, and in later
+ * calls. All ranks get an error, and the group remains usable.
  */
 #include "t/fused/device_calls.h"
 
@@ -26,7 +26,8 @@ static struct symmcoll_tensor make_place(const struct fused_call *it, int rows)
     return place;
 }
 
-/* Both calls with such a stream on one rank, and results of both kinds. */
+/* Makes both calls with such a stream on one rank, with both kinds of
+ * results. */
 static int all_fail(struct fused_call *it, int rank, symmcoll_status_t status,
     const char *of_victim)
 {
@@ -105,7 +106,7 @@ static int destroyed(struct symmcoll_group *group, int rank)
     int right;
 
     fused_call_begin(&it, group, rank);
-    /* Where one was that has been destroyed another one may be by now. */
+    /* The handle of a destroyed stream may be reused by another one. */
     right = all_are_told(&it, rank, &it, SYMMCOLL_ERR_DEVICE, "INVALID_HANDLE");
     return fused_call_end(&it, right);
 }
@@ -121,7 +122,8 @@ static int of_a_thread(struct symmcoll_group *group, int rank)
     return fused_call_end(&it, right);
 }
 
-/* Of ranks that are threads and share a device: its default stream is one. */
+/* Runs ranks that are threads and share a device: they share its default
+ * stream. */
 static int common(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;

@@ -73,8 +73,8 @@ void eighths_free(struct eighths_matrix *made)
     free(made->result.data);
 }
 
-/* Add to a sum: a rank's product of a row of A, of which a rank has the local
- * one, by a column of a rank's i-th matrix, whose row is scaled by that. */
+/* Adds to a sum the product of a row of A, the local_row-th of a_rank, by a
+ * column of b_rank's i-th matrix; the row is scaled by row_scale. */
 static void add_product(struct made_sum *sum, const struct eighths *test, int i,
     int a_rank, int64_t local_row, double row_scale, int b_rank, int64_t column,
     int64_t width, double part)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products of 8-bit floats, whatever memory they are made in: operands with
- * every kind of scales, and what results are in double precision.
+ * Fused products of 8-bit floats, in host or device memory: operands with
+ * every kind of scales, and the results in double precision.
  */
 #ifndef T_FUSED_EIGHTHS_H
 #define T_FUSED_EIGHTHS_H
@@ -47,22 +47,23 @@ struct eighths_matrix {
 
 void eighths_free(struct eighths_matrix *made);
 
-/* What a rank gathers, to be freed: data, and matrices. */
+/* Create the shard, scales and matrices that a rank gathers and multiplies.
+ * The caller frees the data and the matrices. */
 void eighths_gathered(const struct eighths *test, int size, int rank,
     struct symmcoll_tensor *shard, struct symmcoll_tensor *scale,
     struct eighths_matrix matrices[EIGHTHS_MATRICES]);
 
-/* Whether A (NULL: not wanted) and all results are as they are to be. */
+/* Checks A (NULL: not requested) and all results. */
 int eighths_are_gathered(const struct eighths *test, int size, int rank,
     const struct eighths_matrix *matrices, const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *outs);
 
-/* What a rank multiplies and scatters. */
+/* Creates the tensors that a rank multiplies and scatters. */
 void eighths_scattered(const struct eighths *test, int size, int rank,
     struct symmcoll_tensor *a, struct symmcoll_tensor *scale,
     struct eighths_matrix *matrix);
 
-/* Whether its part is as it is to be. */
+/* Checks the rank's part of the result. */
 int eighths_are_scattered(const struct eighths *test, int size, int rank,
     const struct eighths_matrix *matrix, const struct symmcoll_tensor *out);
 

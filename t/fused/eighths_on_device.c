@@ -7,7 +7,7 @@
 
 /* ---- operands ---- */
 
-/* A tensor on a device, so many bytes after where its memory begins. */
+/* A tensor on a device, at an offset in its memory. */
 struct moved {
     struct symmcoll_tensor tensor;
     char *memory;

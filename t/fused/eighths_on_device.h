@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fused products of 8-bit floats in memory of devices. */
+/* Fused products of 8-bit floats in device memory. */
 #ifndef T_FUSED_EIGHTHS_ON_DEVICE_H
 #define T_FUSED_EIGHTHS_ON_DEVICE_H
 

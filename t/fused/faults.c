@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that run fused operations without end, until one of them is killed: the
- * others are told who, in time.
+ * Tests ranks that run fused operations endlessly until one of them is killed:
+ * the others get an error with its rank, in time.
  */
 #include "../world/faults.h"
 #include "../tap.h"
@@ -24,7 +24,8 @@ enum operation {
     IN_PRODUCE
 };
 
-/* It ends in the middle of an operation, in a function of its own. */
+/* Kills the victim in the middle of an operation, in a function of the
+ * caller. */
 static symmcoll_status_t die(void *context, int rank, const void *shard)
 {
     struct faults_rank *self = context;
@@ -35,7 +36,7 @@ static symmcoll_status_t die(void *context, int rank, const void *shard)
     return SYMMCOLL_OK;
 }
 
-/* It ends when it has made one chunk of two. */
+/* Kills the victim after it has produced one chunk of two. */
 static symmcoll_status_t die_producing(void *context, int rank, void *chunk)
 {
     (void)chunk;
@@ -165,7 +166,7 @@ static int wait_for_signal(struct faults_rank *self)
             faults_note(self, symmcoll_async_input_matmul(handle, 2048, SIZE,
                                   VICTIM, &a, &columns, &call, &out));
     faults_reach(self, 2);
-    /* The group remains usable where nobody died. */
+    /* The group remains usable if no rank died. */
     if (status != SYMMCOLL_ERR_PEER && faults_barrier(self) != SYMMCOLL_OK)
         return 1;
     symmcoll_symm_release(handle);

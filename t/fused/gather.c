@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * all_gather and matmul: shapes, strides and numbers, for every dimension of
- * tensors of 2 to 4 dimensions.
+ * Tests all_gather and matmul: shapes, strides and numbers, for every
+ * dimension of tensors of 2 to 4 dimensions.
  */
 #include "t/fused/gathered.h"
 
@@ -39,7 +39,8 @@ static int run_test(
 
 /* ---- bodies ---- */
 
-/* That of the reference: 3 matrices of [32, 16], A of [8, 64, 32]. */
+/* Runs the shapes of the PyTorch test: 3 matrices of [32, 16], A of [8, 64,
+ * 32]. */
 static int reference_shapes(struct symmcoll_group *group, int rank)
 {
     struct gathered test = {.dtype = SYMMCOLL_FLOAT32,
@@ -114,7 +115,8 @@ static int many_rows(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Both ways one after the other, and when one rank alone asks for it. */
+/* Alternates both sequences, and the one chosen when only one rank requests
+ * the plain sequence. */
 static int plain_too(struct symmcoll_group *group, int rank)
 {
     struct gathered test = {
@@ -131,8 +133,8 @@ static int plain_too(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Few rows of so many elements that they are multiplied in blocks; and in the plain
- * sequence. */
+/* Multiplies few rows with so much depth that the product is computed in
+ * blocks; also in the plain sequence. */
 static int great_depth(struct symmcoll_group *group, int rank)
 {
     static const enum made_order orders[] = {

@@ -24,7 +24,7 @@ void gathered_matrices(const struct gathered *test, int rank, int size,
     }
 }
 
-/* Element of A, of whose shape a is. */
+/* Returns the element of A at an index in the shape of a. */
 static double whole_at(
     const struct gathered *test, const struct symmcoll_tensor *a, int64_t index)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Products of gathered shards, whatever memory they were made in.
- */
+/* Products of gathered shards, in host or device memory. */
 #ifndef T_FUSED_GATHERED_H
 #define T_FUSED_GATHERED_H
 
@@ -29,8 +27,8 @@ struct symmcoll_tensor gathered_shard(const struct gathered *test, int rank);
 void gathered_matrices(const struct gathered *test, int rank, int size,
     struct symmcoll_tensor bs[GATHERED_MATRICES]);
 
-/* Whether A (unless no_a) and all products have the shapes, strides and elements
- * that they are to have. */
+/* Checks the shapes, strides and elements of A (unless no_a) and of all
+ * products. */
 int gathered_are_right(const struct gathered *test, int size,
     const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *outs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of one rank, with BLAS and without, and which library that is.
+ * Tests products of one rank, with and without BLAS, and which BLAS library is
+ * used.
  */
 #include "t/fused/made.h"
 #include "t/sanitized.h"

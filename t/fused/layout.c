@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Restrided copies, shapes without memory, arguments that are refused.
- */
+/* Tests restrided copies, shapes without memory, and refused arguments. */
 #include "t/fused/made.h"
 
 #include <stdlib.h>
@@ -12,7 +10,8 @@
 typedef symmcoll_status_t (*restride_fn)(
     const struct symmcoll_tensor *in, int dim, struct symmcoll_tensor *out);
 
-/* The same values, contiguous with that dimension first. */
+/* Checks that a restrided copy has the same values, contiguous with that
+ * dimension first. */
 static int is_restrided(restride_fn restride, enum made_order order, int dim)
 {
     const int64_t shape[4] = {8, 64, 32, 16};
@@ -161,7 +160,7 @@ static int scatter_is_checked(struct symmcoll_group *group, int rank)
            out.data == NULL && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
-/* Without elements, but of lengths whose products cannot be counted. */
+/* Uses tensors without elements, but with lengths whose products overflow. */
 static int lengths_are_checked(struct symmcoll_group *group, int rank)
 {
     static const int64_t many = INT64_C(1) << 40;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one rank alone cannot do, or is refused: all know at once, and the group
- * goes on.
+ * Tests errors of one rank only, whether it fails or is refused: all ranks get
+ * an error at once, and the group remains usable.
  */
 #include "t/fused/made.h"
 #include "t/sanitized.h"
@@ -31,7 +31,7 @@ static symmcoll_status_t make_nothing(void *context, int rank, void *chunk)
     return SYMMCOLL_OK;
 }
 
-/* a [4, 4] and b [4, 4], whose rows are too few where it is `wrong`. */
+/* Multiplies a [4, 4] by b [4, 4]; if `wrong`, b has too few rows. */
 static symmcoll_status_t run_products(
     struct symmcoll_group *group, enum function which, bool wrong)
 {
@@ -102,7 +102,7 @@ static int arguments(struct symmcoll_group *group, int rank)
 
 /* ---- memory ---- */
 
-/* Of one rank, whose matrix has more columns than there is room for. */
+/* Passes on one rank a matrix with more columns than memory can hold. */
 static int memory(struct symmcoll_group *group, int rank)
 {
     static const int64_t many = INT64_C(1) << 50;
@@ -176,9 +176,10 @@ static int chunks_are_right(const char *all, int size, int rank)
     return good;
 }
 
-/* Another rank than the one that fails wants the plain sequence, then all, then
- * none.  A chunk of another rank, and this rank's own, which has been published
- * as made: where all read it there is none that waits. */
+/* Lets another rank than the failing one request the plain sequence, then all
+ * ranks, then none. The function fails for the chunk of another rank, and for
+ * this rank's own, which was already published as made: in the sequence where
+ * all read it no rank waits for it. */
 static int mixed(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), good = 1;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Random tensors and their products.
- */
+/* Tests random tensors and their products. */
 #include "t/fused/made.h"
 #include "t/sanitized.h"
 
@@ -207,7 +205,7 @@ int made_each_dimension(
         {3, 7, 0, 0}, {2, 3, 5, 0}, {2, 3, 1, 7}};
     int good = 1;
 
-    /* What threads do fewer show, too. */
+    /* Under ThreadSanitizer fewer cases suffice. */
     for (int i = 0; i < 3 * 4; i += THREADS_CHECKED ? 4 : 1) {
         struct made_case given = {.dtype = types[i / 3], .ndim = i % 3 + 2};
 

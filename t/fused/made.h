@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random tensors for the tests of fused operations, of which every rank knows
- * all ranks' elements, and the products that they have in double precision.
+ * Random tensors for the tests of fused operations, with elements that every
+ * rank can compute for all ranks, and their products in double precision.
  */
 #ifndef T_FUSED_MADE_H
 #define T_FUSED_MADE_H
@@ -17,7 +17,7 @@
 
 int made_succeeds(symmcoll_status_t status, const char *call);
 
-/* Whether a call has failed so, with that in its detail. */
+/* Checks that a call has failed with a status and with a text in its detail. */
 int made_says(
     symmcoll_status_t status, symmcoll_status_t wanted, const char *detail);
 
@@ -25,7 +25,7 @@ int made_says(
  * as the type has it. */
 double made_value(enum symmcoll_dtype dtype, int seed, int rank, int64_t index);
 
-/* How its dimensions are in memory. */
+/* The order of a tensor's dimensions in memory. */
 enum made_order {
     MADE_CONTIGUOUS,
     MADE_FIRST,    /* one dimension first */
@@ -33,7 +33,7 @@ enum made_order {
     MADE_SPREAD    /* contiguous, with room after each row */
 };
 
-/* A tensor of a shape with a rank's values, in memory of its own: free(data).
+/* Returns a tensor of a shape with a rank's values, in new memory: free(data).
  * dim is for MADE_FIRST. */
 struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
     const int64_t *shape, enum made_order order, int dim, int seed, int rank);
@@ -43,15 +43,16 @@ double made_at(const struct symmcoll_tensor *tensor, int64_t index);
 
 int64_t made_count(const struct symmcoll_tensor *tensor);
 
-/* Where the bytes of an element are, in elements. */
+/* Returns the offset of an element, in elements. */
 int64_t made_offset(const struct symmcoll_tensor *tensor, int64_t index);
 
-/* Which rank's shard an element of the tensor is of that is gathered along a
- * dimension, and (local) its index there; shape is that of a shard. */
+/* Returns the rank with the shard that contains an element of the gathered
+ * tensor, and (local) the element's index there. shape is that of a shard. */
 int made_shard_of(int ndim, const int64_t *shape, int size, int dim,
     int64_t index, int64_t *local);
 
-/* What a product is of, and along which dimension. */
+/* The types and shapes of a product, and the dimension of the gather or
+ * scatter. */
 struct made_case {
     enum symmcoll_dtype dtype;
     int ndim;
@@ -77,18 +78,18 @@ struct made_sum {
     double inexact; /* error of each term, of its value, beside that of sums */
 };
 
-/* Whether an element is as near to a sum as one that is added in float32 (or
- * float64) and then rounded to the type:
+/* Returns whether an element is as close to a sum as one that is added in
+ * float32 (or float64) and then rounded to the type:
  *
- *   |found - sum| <= s + v (|sum| + s) + w
- *   s = ((terms + 1) u + inexact) magnitude
+ *     |found - sum| <= s + v (|sum| + s) + w
+ *     s = ((terms + 1) u + inexact) magnitude
  *
- * where u is the rounding error of sums, v that of the type where it is another
- * one, and w half of the least number of that. */
+ * where u is the rounding error of sums, v that of the type if it is another
+ * one, and w half of the type's least number. */
 int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum);
 
-/* Whether a tensor has that shape, and the strides of one that is contiguous
- * with a dimension first. */
+/* Checks the shape of a tensor, and that it is contiguous with dimension
+ * `first` first. */
 int made_is_shaped(const struct symmcoll_tensor *tensor, int ndim,
     const int64_t *shape, int first);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * errors.nan_check of fused operations: what a rank sends is no NaN, or all know.
+ * Tests errors.nan_check in fused operations: a NaN that a rank would send is
+ * reported on all ranks.
  */
 #include "t/fused/made.h"
 
@@ -71,8 +72,8 @@ static int shards(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* A NaN in a row that rank 0 is to have, which is rank 1's product for it; in the
- * plain sequence, of its own rows too. */
+/* Puts a NaN in a row for rank 0, in rank 1's product; in the plain sequence
+ * own rows are searched, too. */
 static int products(struct symmcoll_group *group, int rank)
 {
     struct operands it = {{0}, {0}};
@@ -98,7 +99,7 @@ static int products(struct symmcoll_group *group, int rank)
            good;
 }
 
-/* It is logged, and multiplied. */
+/* Checks that the NaN is logged, and the product computed. */
 static int warns(struct symmcoll_group *group, int rank)
 {
     struct operands it = {{0}, {0}};

@@ -44,7 +44,7 @@ void on_device_free(struct symmcoll_tensor *tensor)
 
 /* ---- results in memory of the caller ---- */
 
-/* Of an operation that is done again. */
+/* The results of a repeated operation. */
 struct results {
     struct symmcoll_tensor *at[GATHERED_MATRICES + 1];
     char *first[GATHERED_MATRICES + 1]; /* what the first one made */

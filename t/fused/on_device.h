@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tensors of the tests of fused operations in memory of devices, and these
- * operations there.
+ * Tensors for the tests of fused operations in device memory, and these
+ * operations on them.
  */
 #ifndef T_FUSED_ON_DEVICE_H
 #define T_FUSED_ON_DEVICE_H
@@ -11,12 +11,12 @@
 #include "t/fused/gathered.h"
 #include "t/fused/scattered.h"
 
-/* Over the stand-ins (on_device_begin.c): before all ranks, in main:
- * device_begin(), and the one for cuBLASLt.  rows:
- * from so many on products are of one rank's part each. */
+/* Prepares, in main before all ranks, device_begin() and the stand-in for
+ * cuBLASLt (on_device_begin.c). rows: the number of rows from which on each
+ * product is of one rank's part. */
 void on_device_begin(const char *rows);
 
-/* What the stand-in counts, once a product has loaded it; NULL before. */
+/* Returns the counters of the stand-in; NULL before a product has loaded it. */
 struct fake_cublaslt *on_device_cublaslt(void);
 
 /* A tensor on a device, of the same strides, with the elements of one of the host;

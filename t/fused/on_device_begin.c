@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes before ranks whose products are the stand-in's for cuBLASLt. */
+/* Runs before ranks that multiply with the stand-in for cuBLASLt. */
 #include "t/fused/on_device.h"
 
 #include <dlfcn.h>

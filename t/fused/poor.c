@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that has no memory for the chunks that all ranks map, or for what it
- * keeps: all are told which one, and may go on.  One that can start no thread
- * goes on itself.  The linker has the library call the wrappers here.
+ * Tests a rank without memory for the chunks that all ranks map, or for its
+ * own state: all ranks' errors name it, and all may continue. A rank that
+ * cannot start a thread continues on its own. The linker makes the library
+ * call the wrappers here.
  */
 #include "t/fused/made.h"
 
@@ -111,7 +112,7 @@ static int in_an_exchange(struct symmcoll_group *group, int rank)
     return is_told(group, rank, scatter);
 }
 
-/* Its first call of a fused operation. */
+/* Makes its first call of a fused operation. */
 static int without_memory(struct symmcoll_group *group, int rank)
 {
     symmcoll_status_t status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products of 8-bit floats: every kind of scales, against double precision.
+ * Tests fused products of 8-bit floats: every kind of scales, against double
+ * precision.
  */
 #include "t/fused/eighths.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scales of fused products that fit nothing, and shapes without memory.
+ * Tests scales of fused products that match no shape, and shapes without
+ * memory.
  */
 #include "t/fused/made.h"
 
@@ -171,7 +172,8 @@ static int of_operands(struct symmcoll_group *group, int rank)
            REFUSED(gather(group, &it, true), "expected scaled matrix of size");
 }
 
-/* Of a program that knows fewer members: those that it lacks are not read. */
+/* Passes the struct of a program compiled with fewer members: the missing ones
+ * are not read. */
 static int of_a_smaller_struct(struct symmcoll_group *group, int rank)
 {
     struct call it = {.dim = 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * matmul and reduce_scatter: shapes, strides and numbers, for every dimension
- * of tensors of 2 to 4 dimensions.
+ * Tests matmul and reduce_scatter: shapes, strides and numbers, for every
+ * dimension of tensors of 2 to 4 dimensions.
  */
 #include "t/fused/scattered.h"
 
@@ -32,7 +32,7 @@ static int run_test(
 
 /* ---- bodies ---- */
 
-/* That of the reference: A of [8, 64, 32], [32, 16], "avg". */
+/* Runs the shapes of the PyTorch test: A of [8, 64, 32], [32, 16], "avg". */
 static int reference_shapes(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -125,13 +125,14 @@ static int blocks_of_rows(struct symmcoll_group *group, int rank)
     test.order = MADE_REVERSED;
     test.op = SYMMCOLL_AVG;
     good = run_test(group, rank, &test) && good;
-    /* And all at once, where one rank wants the plain sequence. */
+    /* The plain sequence, which one rank requests for all. */
     good = OK(symmcoll_fused_set_plain(group, rank == 0)) &&
            run_test(group, rank, &test) && good;
     return OK(symmcoll_fused_set_plain(group, 0)) && good;
 }
 
-/* Both ways one after the other, and when one rank alone asks for it. */
+/* Alternates both sequences, and the one chosen when only one rank requests
+ * the plain sequence. */
 static int plain_too(struct symmcoll_group *group, int rank)
 {
     struct scattered test = {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Parts of the sum of products, whatever memory they were made in.
- */
+/* Parts of the sum of products, in host or device memory. */
 #ifndef T_FUSED_SCATTERED_H
 #define T_FUSED_SCATTERED_H
 
@@ -28,8 +26,8 @@ struct scattered {
 void scattered_operands(struct scattered *test, int rank, int size,
     struct symmcoll_tensor *a, struct symmcoll_tensor *b);
 
-/* Whether a rank's part has the shape, strides and elements that it is to have; a
- * and b are of the whole shapes. */
+/* Checks the shape, strides and elements of a rank's part; a and b have the
+ * full shapes. */
 int scattered_is_right(const struct scattered *test, int size, int rank,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b,
     const struct symmcoll_tensor *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shards in symmetric memory, which the other ranks read where they are, and
+ * Tests shards in symmetric memory, which other ranks read in place, and
  * memory that grows.
  */
 #include "t/fused/made.h"
@@ -16,7 +16,7 @@
 #define MOST 135300 /* of floats in one of any shape */
 #define ROUNDS 40
 
-/* Where a rank has its shard. */
+/* Allocates a rank's shard. */
 static float *make_shard(
     struct symmcoll_group *group, bool symmetric, size_t offset)
 {
@@ -32,7 +32,7 @@ static float *make_shard(
     return (float *)data + offset;
 }
 
-/* It is not used any more; the memory is released with the world. */
+/* Releases a shard's handle; the memory itself is released with the world. */
 static void drop_shard(
     struct symmcoll_group *group, const float *shard, size_t offset)
 {

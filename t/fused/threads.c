@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two threads of each rank: with a group each, whose memory for chunks grows; or
- * one that sets the test mode.
+ * Tests two threads of each rank: each with its own group, in which memory for
+ * chunks grows; or one that sets the test mode.
  */
 #include "t/fused/made.h"
 
@@ -102,7 +102,7 @@ static int in_two_threads(struct symmcoll_group *group, int rank)
 
 #define EXCHANGES 1000
 
-/* What a thread sets while another one exchanges chunks. */
+/* A thread that sets the mode while another one exchanges chunks. */
 struct mode {
     struct symmcoll_group *group;
     _Atomic int ended;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A BLAS that is built twice, as OpenBLAS and as BLIS: each of its products has NUMBER as
- * every element.  FAST_BLAS names the number of the one that works a twentieth as long.
+ * A BLAS that is built twice, as OpenBLAS and as BLIS: every element of its
+ * products is NUMBER. FAST_BLAS is the number of the library that takes a
+ * twentieth of the time.
  */
 #include <stdlib.h>
 
