@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How ranks and processors are connected.
- */
+/* Tests the reported connections between ranks and processors. */
 #include "t/ranks.h"
 #include "t/tap.h"
 
@@ -68,7 +66,7 @@ static int ranks_are_here(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Each rank is bound to a processor of its own, where there are enough. */
+/* Binds each rank to a separate processor, if there are enough. */
 static int ranks_are_where_they_run(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_connectivity ranks = SYMMCOLL_CONNECTIVITY_INIT;

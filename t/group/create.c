@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups of some ranks: making them, what they know, using and releasing them.
- * The same bodies for processes and threads.
+ * Tests groups of some ranks: creation, attributes, use and release. The
+ * bodies are the same for processes and threads.
  */
 #include "t/group/groups.h"
 
@@ -84,7 +84,7 @@ static int one_rank_alone(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
-/* ---- who is not in it ---- */
+/* ---- ranks outside the group ---- */
 
 static int outsiders_do_nothing(struct symmcoll_group *all, int rank)
 {

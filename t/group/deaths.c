@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A member that dies at each step of a call that makes or releases a group: the
- * functions that all such calls pass through are wrapped by the linker, and the
- * victim dies before or after one of them.  Every other rank has the group then,
- * or an error that names the dead, at once; no memory of it is left.
+ * Tests a member that dies at each step of a call that creates or releases a
+ * group: the linker wraps the functions through which all such calls pass, and
+ * the victim dies before or after one of them. Every other rank then has the
+ * group, or an error that names the dead rank, at once, and no memory of the
+ * group remains.
  */
 #include "group/agreement.h"
 #include "t/tap.h"
@@ -41,7 +42,7 @@ struct plan {
     int number; /* which of these steps */
     bool after;
     enum step known; /* STEPS; OPEN, AGREEMENT: after that, before the second
-                        of these the others know of the death */
+                      * of these the others see the death */
 };
 
 static const struct plan *armed;    /* in the victim */
@@ -49,7 +50,7 @@ static const struct plan *followed; /* in the others */
 static struct faults_rank *rank;
 static int passed[STEPS];
 
-/* Where the others are to know of the death at this step, wait for it. */
+/* Waits for the death at the step where the other ranks must have seen it. */
 static void await_death(enum step step, bool after)
 {
     const struct symc_peer *victim = &rank->world->peers[VICTIM];
@@ -70,7 +71,7 @@ static void pass(enum step step, bool after)
         return;
     if (passed[step] != armed->number || armed->after != after)
         return;
-    /* The others are to be at the round before they can know. */
+    /* The other ranks must reach the round before they can see the death. */
     if (armed->known == AGREEMENT)
         usleep(100000);
     atomic_store(&rank->board->any, 1);
@@ -282,7 +283,8 @@ static int release(struct faults_rank *self)
 
 /* ---- the test ---- */
 
-/* What a rank was told first: a group, or who has died. */
+/* Checks a rank's first result: a group, or an error that names the dead
+ * rank. */
 static bool judge(const struct faults_job *job, const struct plan *plan, int r)
 {
     const struct faults_note *note = faults_told(job, r, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_drain(): waits for what this rank has called, and for the calls
- * that report it.
+ * Tests symmcoll_group_drain(): waits for the operations that this rank has
+ * called, and for the callbacks that report them.
  */
 #include "t/group/groups.h"
 
@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* How many ranks have done their part, in memory that processes share. */
+/* The number of ranks that have done their part, in memory shared by
+ * processes. */
 static _Atomic int *done;
 
 static void await_done(int ranks)
@@ -167,7 +168,7 @@ static int callbacks_use_other_groups(struct symmcoll_group *all, int rank)
            made(rank, symmcoll_group_free(inner.another));
 }
 
-/* What a callback starts is waited for. */
+/* Checks that drain waits for operations started by a callback. */
 struct chain {
     struct symmcoll_group *group;
     double value;

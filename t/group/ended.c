@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_notify(): a function is told of each operation of a group that
- * ends (W15, W16).  Each body has a group of its own, whose release waits for
- * the calls.
+ * Tests symmcoll_group_notify(): a function is called for each operation of a
+ * group that ends (W15, W16). Each body has its own group, the release of
+ * which waits for the callbacks.
  */
 #include "groups.h"
 #include "t/ddp/model.h"
@@ -16,11 +16,11 @@
 
 #define MOST 64
 
-/* What has been reported, in this order.  The callback thread writes it, and who
- * has released the group reads it. */
+/* The reported operations in order. The callback thread writes it, and the
+ * thread that released the group reads it. */
 struct told {
     int count;
-    bool right; /* times, and whatever is the same of all */
+    bool right; /* times, and all attributes that are the same for all */
     char names[MOST][32];
     enum symmcoll_kind kinds[MOST];
     char label[32]; /* of the last one */
@@ -77,7 +77,7 @@ static void note(const struct symmcoll_operation *operation, void *arg)
         operation->duration);
 }
 
-/* A group that tells. */
+/* Creates a group that reports its operations. */
 static struct symmcoll_group *open_group(
     struct symmcoll_group *all, int rank, struct told *told)
 {
@@ -92,7 +92,7 @@ static struct symmcoll_group *open_group(
     return group;
 }
 
-/* How many operations of a name have been told. */
+/* Returns how many operations of a name have been reported. */
 static int count(const struct told *told, const char *name)
 {
     int found = 0;
@@ -228,7 +228,8 @@ static int failures_are_told(struct symmcoll_group *all, int rank)
            count(&told, "barrier") == 1;
 }
 
-/* Others of the same world are not told; the same is refused twice. */
+/* Checks that operations of other groups are not reported, and that a second
+ * registration of the same function is refused. */
 static int a_group_tells_its_own(struct symmcoll_group *all, int rank)
 {
     struct told told;
@@ -341,7 +342,8 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-/* What has ended before, and is still to be reported, is not. */
+/* Operations that ended before a function is removed, but have not been
+ * reported to it, are not. */
 static int removed_functions_are_not_called(
     struct symmcoll_group *all, int rank)
 {
@@ -368,8 +370,8 @@ static int removed_functions_are_not_called(
            right;
 }
 
-/* A group that a callback of another one releases, while there is still to be
- * told of it. */
+/* A callback of one group releases another group, of which operations are
+ * still to be reported. */
 struct releasing {
     struct told told;
     struct symmcoll_group *group;
@@ -436,7 +438,7 @@ static int a_callback_releases_another(struct symmcoll_group *all, int rank)
     while (!atomic_load(&releasing->done))
         sched_yield();
     symmcoll_work_free(work);
-    /* Callbacks run in order: what was still to be told has been, by now. */
+    /* Callbacks run in order: by now all pending ones have run. */
     work = NULL;
     atomic_store(&releasing->done, 0);
     right = made(rank, symmcoll_barrier(all, NULL, &work)) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Joining and making groups are barriers: no rank returns before all have
- * called.  The others call when rank 0 has, and a little later.
+ * Tests that joining and creating groups synchronise: no rank returns before
+ * all have called. The other ranks call after rank 0, and after a short delay.
  */
 #include "t/group/groups.h"
 
@@ -13,7 +13,7 @@
 #define WORLD 3
 #define LATER 2000 /* yields */
 
-/* Of processes and threads alike. */
+/* Shared by ranks that are processes or threads. */
 static struct {
     atomic_int called;   /* ranks */
     atomic_int returned; /* before all had called */

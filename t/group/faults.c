@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups and ranks that come to a bad end: who is in a group learns of it, and
- * nobody else does.
+ * Tests groups and ranks that fail: members of the group get the error, and no
+ * other rank does.
  */
 #include "t/world/faults.h"
 #include "t/attempts.h"
@@ -34,8 +34,8 @@ static bool sums(struct symmcoll_group *group, int wanted)
            x == wanted;
 }
 
-/* Wait until all ranks have ended, but for the victim where it is dead: what
- * they were told can be read. */
+/* Waits until all ranks have ended, except the victim if it is dead: their
+ * notes can then be read. */
 static void reap(struct faults_job *job, int count)
 {
     for (int r = 0; r < count; r++)
@@ -67,7 +67,7 @@ static int outlive_a_member(struct faults_rank *self)
     }
     if (symmcoll_group_error(spared) != SYMMCOLL_OK)
         return 1;
-    /* One group may be told of it a moment before the other. */
+    /* One group may get the error slightly before the other. */
     while (symmcoll_group_error(self->group) == SYMMCOLL_OK)
         faults_rest();
     faults_note(self, symmcoll_group_error(self->group));
@@ -93,7 +93,7 @@ static void a_death_fails_the_groups_of_the_dead(void)
     ok(right, "a death fails every group that the dead was in, and no other");
 }
 
-/* The victim never comes to the creation. */
+/* The victim never calls the creation. */
 static int create_without_the_victim(struct faults_rank *self)
 {
     static const int pair[] = {0, 1};
@@ -111,7 +111,8 @@ static int create_without_the_victim(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* Nor to one of its members alone. */
+/* The victim never calls the creation of a local group, which only its members
+ * create. */
 static int create_local_without_the_victim(struct faults_rank *self)
 {
     static const int members[] = {1, 2, VICTIM};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups that are found by tag and members, and what may stand for a group.
- */
+/* Tests finding groups by tag and members, and designators of groups. */
 #include "t/group/groups.h"
 
 #include <pthread.h>
@@ -109,7 +107,7 @@ static int the_worlds_group_is_found(struct symmcoll_group *all, int rank)
                symmcoll_group_find(world, tag_of(all), NULL, 0) == all;
     struct symmcoll_group *found = NULL;
 
-    /* No group is made of such a tag, or of none. */
+    /* No group can be created with such a tag, or without one. */
     good = good &&
            made(rank, symmcoll_group_find_or_create(
                           world, tag_of(all), NULL, 0, WORLD, &found)) &&
@@ -166,7 +164,7 @@ static int members_alone_find(struct symmcoll_group *all, int rank)
            symmcoll_group_free(own) == SYMMCOLL_OK;
 }
 
-/* What a thread looks for. */
+/* A search by one thread. */
 struct search {
     struct symmcoll_world *world;
     const char *tag;
@@ -256,7 +254,7 @@ static int what_cannot_be_found_is_said(struct symmcoll_group *all, int rank)
 
 /* ---- designators ---- */
 
-/* Whether a designator stands for a tag and ranks. */
+/* Checks that a designator expands to a tag and ranks. */
 static bool expands(struct symmcoll_group *all,
     const struct symmcoll_designator *designator, const char *wanted_tag,
     const int *wanted, int wanted_nranks, int wanted_nrun)
@@ -357,7 +355,8 @@ static int meshes_stand_for_lines(struct symmcoll_group *all, int rank)
     return good && does_not_expand(all, &designator, "found 2 of them");
 }
 
-/* What a rank without a group has, as after a split or a search in vain. */
+/* Checks the functions on a rank without a group, as after a split or a search
+ * that found none. */
 static int no_group_is_not_followed(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *none =

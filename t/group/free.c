@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Releasing groups: what runs ends first, works outlive their group, and no
- * order among the ranks is wanted.
+ * Tests the release of groups: running operations end first, works outlive
+ * their group, and ranks need not release in the same order.
  */
 #include "t/group/groups.h"
 
@@ -59,7 +59,7 @@ static int what_runs_ends_first(struct symmcoll_group *all, int rank)
     return good;
 }
 
-/* Rank 0 alone has started something: nobody comes to it any more. */
+/* Starts an operation on rank 0 only, which no other rank joins. */
 static int what_does_not_end_is_canceled(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = further(all, rank);
@@ -148,7 +148,8 @@ static int any_order_will_do(struct symmcoll_group *all, int rank)
     return good && groups_sum(all, rank) == 3;
 }
 
-/* Used or not, and with operations that nobody waits for. */
+/* Finalizes with used and unused groups, and with operations without a
+ * waiter. */
 static int finalize_releases_the_rest(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *used = further(all, rank);
@@ -205,7 +206,8 @@ static int nothing_is_left_of_many(struct symmcoll_group *all, int rank)
 
 /* ---- a further world of the same process ---- */
 
-/* How many ranks are past the sums, which a failure would cancel; all share it. */
+/* The number of ranks past the sums, which a failure would cancel; shared by
+ * all ranks. */
 static _Atomic int *past;
 
 /* One world with groups, from its beginning to its end; ranks leave it in order, or

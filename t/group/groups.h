@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the tests of groups share.
- */
+/* Helpers of the tests of groups. */
 #ifndef T_GROUP_GROUPS_H
 #define T_GROUP_GROUPS_H
 
@@ -25,7 +23,7 @@ static inline symmcoll_status_t groups_create(struct symmcoll_group *all,
     return symmcoll_group_create(symmcoll_group_world(all), &args, group);
 }
 
-/* Whether that went well; says what went wrong. */
+/* Returns whether the call succeeded, and prints the error if not. */
 static inline bool made(int rank, symmcoll_status_t status)
 {
     if (status != SYMMCOLL_OK)
@@ -45,8 +43,8 @@ static inline int groups_sum(struct symmcoll_group *group, int number)
                : -1;
 }
 
-/* What a group of that name is called in a world; valid until the next call of
- * this thread. */
+/* Returns the full name that a group has in a world; valid until the next call
+ * of this thread. */
 static inline const char *groups_named(
     const struct symmcoll_group *all, const char *name)
 {
@@ -59,8 +57,8 @@ static inline const char *groups_named(
     return text;
 }
 
-/* Whether a call has failed as it should: with a status and a text in its
- * detail; says what it found where not. */
+/* Checks that a call failed with a status and with a text in its detail;
+ * prints the difference if not. */
 static inline bool groups_said(int rank, symmcoll_status_t status,
     symmcoll_status_t expected, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a group has inherited of its parent, and the backends that may take it.
+ * Tests the settings that a group inherits from its parent, and its backends.
  */
 #include "../tap.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups that their members alone make (G24, G25).
- */
+/* Tests groups that only their members create (G24, G25). */
 #include "t/group/groups.h"
 #include "t/world/faults.h"
 
@@ -34,8 +32,8 @@ static bool sums(struct symmcoll_group *group, int rank, int expected)
     return sum == expected;
 }
 
-/* As of the reference: each rank and the one two after it, so that two groups
- * are made at once (L3). */
+/* Creates groups as the PyTorch test does: each rank and the one two after it,
+ * so that two groups are created at once (L3). */
 static int members_alone_call(struct symmcoll_group *all, int rank)
 {
     int ranks[2] = {rank, (rank + 2) % SIZE};
@@ -135,7 +133,7 @@ static int names_have_63_bytes(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Of all ranks, as operations of the world. */
+/* Gives groups of all ranks names that are numbers of operations. */
 static int numbers_may_be_names(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
@@ -290,7 +288,8 @@ static int orders_are_told(struct symmcoll_group *all, int rank)
     status =
         create(symmcoll_group_world(all), pairs[rank], 2, NULL, 0.5, &group);
     snprintf(who, sizeof(who), "rank %d", after[rank]);
-    /* The first to give up says whom it waits for; the others may learn that. */
+    /* The first rank to time out reports the ranks that it waits for; the
+     * others may get its report. */
     snprintf(what, sizeof(what), "members of the group of ranks ");
     right = status == SYMMCOLL_ERR_TIMEOUT &&
             (strstr(symmcoll_last_error(), what) != NULL ||
@@ -392,7 +391,7 @@ static void a_member_dies(void)
     bool right = true;
 
     faults_start(&job, 3, make_with_victim, NULL);
-    /* They do not sleep in the call: they look again and again. */
+    /* The ranks are not asleep in the call: they poll. */
     faults_await_all(&job, 1);
     usleep(100000);
     faults_signal(&job, 2, SIGKILL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thousand groups at once, each used, some with works that progress threads
- * run, and then freed: what a rank has of descriptors, mappings, threads and
- * shared memory, before, during and after.
+ * Tests a thousand groups at once: each is used, some with works that progress
+ * threads run, and then freed. Counts a rank's descriptors, mappings, threads
+ * and shared memory before, during and after.
  */
 #include "t/group/groups.h"
 #include "t/world/faults.h"

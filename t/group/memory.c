@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that has no memory for a call that makes groups, at each of its
- * allocations: the others learn that at once, and all may go on.  The linker has
- * all allocations of the library call the wrapper here.
+ * Tests a rank without memory for a call that creates groups, at each of its
+ * allocations: the others get the error at once, and all may continue. The
+ * linker makes all allocations of the library call the wrapper here.
  */
 #include "t/group/groups.h"
 #include "t/world/faults.h"
@@ -16,7 +16,7 @@
 void *__real_symc_alloc(size_t count, size_t size);
 void *__wrap_symc_alloc(size_t count, size_t size);
 
-/* How many of this thread's next allocations succeed; -1: all. */
+/* The number of this thread's next allocations that succeed; -1: all. */
 static _Thread_local int left = -1;
 
 void *__wrap_symc_alloc(size_t count, size_t size)
@@ -97,8 +97,8 @@ static symmcoll_status_t shrink(
     return symmcoll_group_shrink(all, &args, group, NULL);
 }
 
-/* One call more than the poor rank has allocations, so that the last one succeeds;
- * that it comes to that says that no other waited. */
+/* Makes one call more than the poor rank has allocations, so that the last one
+ * succeeds. Reaching it shows that no other rank blocked. */
 static bool outlive(call_fn call, struct symmcoll_group *all,
     struct symmcoll_group *other, int rank)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that are asked for in a wrong way, by one rank or by ranks that do not
- * agree: an error on every rank concerned, and the world's group is usable.
+ * Tests invalid requests for groups, by one rank or by ranks that disagree: an
+ * error on every rank concerned, and the world's group remains usable.
  */
 #include "t/group/groups.h"
 
@@ -112,7 +112,7 @@ static int the_worlds_group_is_not_released(
 
 /* ---- what ranks pass that do not agree ---- */
 
-/* The world's group is usable, and makes the groups that are asked for. */
+/* Checks that the world's group works, and can create groups. */
 static bool goes_on(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;

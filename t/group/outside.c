@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank is told that calls an operation of a group that it is not in: one
- * line for each operation, whatever the debug level of torch.distributed says.
+ * Tests the warning on a rank that calls an operation of a group without being
+ * a member: one line for each operation, independent of the debug level of
+ * torch.distributed.
  */
 #include "t/group/groups.h"
 
@@ -10,7 +11,7 @@
 
 #define WORLD 2
 
-/* How often a text is in what was written to a file. */
+/* Returns how often a text occurs in a file, at most once for each line. */
 static int count_text(FILE *file, const char *text)
 {
     char line[512];
@@ -22,7 +23,7 @@ static int count_text(FILE *file, const char *text)
     return count;
 }
 
-/* Standard error goes to a file meanwhile: of the process's one rank. */
+/* Redirects standard error to a file; the process has one rank. */
 static int outsiders_are_warned(struct symmcoll_group *all, int rank)
 {
     static const int first[] = {0};
@@ -49,7 +50,8 @@ static int outsiders_are_warned(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
-/* What DETAIL looks for elsewhere is always looked for. */
+/* Mismatches that torch.distributed detects only with DETAIL are always
+ * detected. */
 static int mismatches_are_found(struct symmcoll_group *all, int rank)
 {
     int x[2] = {1, 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that make groups, in the flight recorder and in errors: by the name of the
- * call that the program has made.
+ * Tests calls that create groups, in the flight recorder and in errors: they
+ * appear under the name of the call that the program made.
  */
 #include "t/group/groups.h"
 #include "t/trace/json.h"
@@ -33,7 +33,7 @@ static char *read_record(struct symmcoll_world *world, const char *folder)
     return text;
 }
 
-/* Whether each text is at the path before it. */
+/* Checks that each text is at the path before it. */
 static bool holds(const char *text, const char *const *expected)
 {
     for (int i = 0; text != NULL && expected[i] != NULL; i += 2)

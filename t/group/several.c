@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several groups at once, which overlap, from one thread and from several; and
- * every collective in a group of some ranks.
+ * Tests several overlapping groups at once, from one thread and from several;
+ * and every collective in a group of some ranks.
  */
 #include "t/group/groups.h"
 

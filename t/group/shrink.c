@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is left of a group that has failed becomes a group that works, whoever
- * dies meanwhile.
+ * Tests symmcoll_group_shrink(): the remaining members of a failed group form
+ * a group that works, whichever ranks die during the call.
  */
 #include "t/attempts.h"
 #include "t/group/groups.h"
@@ -26,7 +26,7 @@ static struct symmcoll_shrink_args within(double seconds)
     return args;
 }
 
-/* Whether a group of these bits of ranks works. */
+/* Checks that a group works and consists of the ranks in the bit mask. */
 static bool works(struct symmcoll_group *group, int rank, unsigned members)
 {
     int expected = 0, count = 0, sum;
@@ -51,7 +51,7 @@ static bool works(struct symmcoll_group *group, int rank, unsigned members)
 /* ---- deaths ---- */
 
 struct deaths {
-    unsigned before; /* who dies before */
+    unsigned before; /* ranks that die before */
 };
 
 /* The n-th survivor has completed n more than DONE. */
@@ -176,7 +176,7 @@ static void deaths_meanwhile(void)
 
 /* ---- ranks that live ---- */
 
-/* Whether a rank has made a group of what is left. */
+/* Returns whether a rank has begun to shrink the group. */
 static bool has_shrunk(const struct symmcoll_group *group, int rank)
 {
     const char *part = (const char *)group->members.failures[rank];

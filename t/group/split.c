@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that are made of a group at once: by colors, by lists, by runs.
+ * Tests groups that are created together from a group: by colors, by lists, by
+ * runs.
  */
 #include "t/group/groups.h"
 
@@ -204,7 +205,7 @@ static int ways_that_differ_are_named(struct symmcoll_group *all, int rank)
            groups_sum(all, rank) == 6 && count_splits(all) == 0;
 }
 
-/* ---- what a group tells ---- */
+/* ---- group attributes ---- */
 
 static int groups_tell_what_they_are(struct symmcoll_group *all, int rank)
 {
