@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A FIFO for dumps on request into which somebody writes without end: the
- * monitor reads some of it in each round and does its work all the same.
+ * Tests a FIFO for dumps on request with a process that writes endlessly into
+ * it: the monitor reads some of it in each round and still does its other
+ * work.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -54,7 +55,7 @@ static int wait_for_the_victim(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* How many dumps were written on request, by the log. */
+/* Returns how many dumps on request the log reports. */
 static int count_dumps(void)
 {
     char line[1024];

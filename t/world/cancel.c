@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cancelled threads.  A thread that calls the library while a cancellation of
- * it is pending would end at the first cancellation point within: so each kind
- * of call is made that way, on its slow path where it has one.  It has to
- * return, the thread ends after it, and the rank, its peers, locks and files
- * go on.
+ * Tests cancelled threads. A thread that calls the library with a pending
+ * cancellation would end at the first cancellation point inside, so each kind
+ * of call is made that way, on its slow path if it has one. The call must
+ * return, the thread ends afterwards, and the rank, its peers, locks and files
+ * remain usable.
  */
 #include "t/ranks.h"
 #include "t/store/helpers.h"
@@ -18,7 +18,7 @@
 
 #define LARGE (1 << 20) /* elements, which go through staging */
 
-/* ---- a thread whose cancellation is pending ---- */
+/* ---- a thread with a pending cancellation ---- */
 
 typedef bool (*call_fn)(void *arg);
 
@@ -51,7 +51,7 @@ static void *cancel_and_call(void *arg)
     return call_and_end(arg);
 }
 
-/* Whether a call went well to its end and the thread was cancelled then. */
+/* Checks that a call completed and that the thread was cancelled afterwards. */
 static bool join_cancelled(pthread_t thread, const struct call *call)
 {
     void *end = NULL;
@@ -187,7 +187,7 @@ static bool is_aborted(void *arg)
     return symmcoll_barrier(arg, NULL, NULL) == SYMMCOLL_ERR_ABORTED;
 }
 
-/* Rank 1 comes when rank 0 has given up, and is told so. */
+/* Rank 1 calls after rank 0 has timed out, and gets the error. */
 static int timeouts_are_told(struct symmcoll_group *group, int rank)
 {
     if (rank == 1) {
@@ -327,7 +327,7 @@ static int reducers_take_whole_steps(struct symmcoll_group *group, int rank)
 
 /* ---- stores and settings, which need no world ---- */
 
-/* Everything that a store does, with memory of its own; leaves "a" there. */
+/* Calls every function of a store, with its own memory; leaves "a" there. */
 static bool use_store(void *arg)
 {
     struct symmcoll_store *store = arg;
@@ -404,8 +404,8 @@ static bool close_file(void *arg)
     return true;
 }
 
-/* The other opens the file by itself, so that a lock left behind is in its way.
- */
+/* The other store opens the file itself, so that a lock left behind would
+ * block it. */
 static int file_stores_go_on(const void *arg)
 {
     struct file_store cancelled = {.path = scratch_path()};

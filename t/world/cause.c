@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What failed first is what everybody names.  Ranks that are told of a failure
- * exit, as trainers do; whoever hears of it later finds many dead, and is told
- * of the failure all the same.
+ * Tests that all ranks report the first failure. Ranks that get a failure
+ * exit, as trainers do; a rank that learns of it later finds many dead ranks,
+ * and still reports the original failure.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -16,7 +16,7 @@
 #define LAST 1 /* the rank that hears of it last */
 #define TIMES 8
 
-/* One way to fail, and the order in which those who know of it exit. */
+/* A kind of failure, and the order in which ranks exit after it. */
 struct plan {
     enum {
         TIMEOUT,
@@ -47,7 +47,8 @@ static int differ(struct faults_rank *self, const struct plan *plan)
         faults_note(self, symmcoll_group_error(self->group));
         return faults_finalize(self);
     }
-    /* What is issued does not end: the first rank lives on and calls nothing. */
+    /* Issued operations do not end: the first rank stays alive and makes no
+     * call. */
     if (plan->issues && self->rank == 0)
         faults_pass(self, 2);
     else if (plan->issues)
@@ -95,13 +96,13 @@ static int fail(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* What is said of the cause. */
+/* Returns the text that names the cause. */
 static const char *find_words(
     const struct faults_job *job, const struct plan *plan, char *buffer)
 {
     switch (plan->how) {
     case TIMEOUT:
-        /* And who else was as late, on this machine. */
+        /* The list may have other ranks that this machine delayed. */
         return "timed out after 0.05 s: rank";
     case ABORT:
         return ": out of disk";
@@ -111,7 +112,8 @@ static const char *find_words(
     }
 }
 
-/* Whether each note of LAST names the cause, and nobody who exited after it. */
+/* Checks that each note of LAST names the cause, and no rank that exited after
+ * it. */
 static bool is_told(const struct faults_job *job, const struct plan *plan)
 {
     /* The call that is interrupted has the status of the cause, but for a rank
@@ -144,7 +146,8 @@ static bool is_told(const struct faults_job *job, const struct plan *plan)
     return good;
 }
 
-/* Whoever goes on after a mismatch is told of it as the reason of the exits. */
+/* Checks that a rank which continues after a mismatch gets the mismatch as the
+ * reason of the exits. */
 static bool run_mismatch(int size, bool issues)
 {
     bool good = true;
@@ -171,8 +174,8 @@ static bool run_mismatch(int size, bool issues)
     return faults_clear_dumps(size * TIMES) && good;
 }
 
-/* Those who exit are known to be dead before LAST looks at anything: it is
- * stopped meanwhile. */
+/* Stops LAST, so that the exited ranks are known to be dead before it looks at
+ * anything. */
 static bool run_stopped(int size, const struct plan *plan)
 {
     struct faults_job job;
@@ -235,8 +238,8 @@ static bool run_times(int size, struct plan plan)
 
 /* ---- across groups ---- */
 
-/* How a rank ends after the failure of a group, and what LAST_OF_THREE, which is
- * no member of it, does then. */
+/* How a rank ends after the failure of a group, and what LAST_OF_THREE, which
+ * is no member of that group, does then. */
 struct sequel {
     bool finalize;
     bool creates; /* a group with that rank, instead of a barrier of all */
@@ -254,7 +257,7 @@ static symmcoll_status_t create_pair(
     return symmcoll_group_create(self->world, &args, group);
 }
 
-/* Rank 0 does not come to the group of ranks 0 and 1, rank 1 ends because of
+/* Rank 0 does not join the group of ranks 0 and 1, rank 1 ends because of
  * that, and rank 2 needs rank 1. */
 static int fail_pair(struct faults_rank *self)
 {

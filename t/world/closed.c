@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that closes all descriptors that it does not know, as daemons and
- * some libraries do, and then opens others, goes on: what stands under the
- * numbers of its peers' pidfds is not asked whether they live.  Where it does so
- * during init that fails with the reason.
+ * Tests a program that closes all descriptors it did not open, as daemons and
+ * some libraries do, and then opens others: the library does not mistake the
+ * new descriptors for its peers' pidfds. If descriptors are closed during
+ * init, init fails with that reason.
  */
 #include "t/ranks.h"
 #include "t/tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Worlds made and left in a loop leave nothing behind in their process: no
- * descriptor, no mapping, no thread.  CYCLES sets how often; 200 by default.
+ * Tests that worlds created and left in a loop leave no descriptor, mapping or
+ * thread in their process. CYCLES sets the number of loops; 200 by default.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -61,7 +61,7 @@ static bool is_flat(const struct usage *before, const struct usage *after)
            (SANITIZED || after->maps <= before->maps + SLACK_MAPS);
 }
 
-/* Whether nothing is left.  A thread that has been joined may still be listed
+/* Checks that nothing remains. A thread that has been joined may stay listed
  * for a moment. */
 static bool is_left_clean(const struct usage *before)
 {
@@ -166,7 +166,8 @@ static void *thread_cycles(void *arg)
     self->good = true;
     for (int i = 0; i < cycles; i++) {
         self->good = live_once(&self->args) && self->good;
-        /* So that a thread measures while none has begun anew. */
+        /* Ensures that a thread measures while no other has begun the next
+         * cycle. */
         pthread_barrier_wait(self->between);
         if (i == WARM && self->args.rank == 0)
             *self->before = measure_settled();

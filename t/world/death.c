@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that die, in every way and place: the others are told who, how and in
- * time, the record of the dead is written, and nothing is left behind.
+ * Tests ranks that die, in every way and place: the others get the rank and
+ * its end in time, the dead rank's record is written, and no resource remains.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -149,7 +149,7 @@ static int work_without_end(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* ---- what the others were told ---- */
+/* ---- errors of the other ranks ---- */
 
 /* The n-th note of all others names each of the dead, and how they ended. */
 static bool all_said(const struct faults_job *job, unsigned dead, int n,
@@ -172,7 +172,8 @@ static bool all_said(const struct faults_job *job, unsigned dead, int n,
     return good;
 }
 
-/* How long it took the slowest of those who waited, from the kill. */
+/* Returns the time from the kill until the slowest waiting rank had the
+ * error. */
 static double slowest(const struct faults_job *job, unsigned dead)
 {
     double worst = 0;
@@ -186,7 +187,7 @@ static double slowest(const struct faults_job *job, unsigned dead)
     return worst;
 }
 
-/* Five points about a job whose dead are given. */
+/* Checks five points of a job with the given dead ranks. */
 static void judge(struct faults_job *job, unsigned dead, const char *who,
     const char *how, const char *record)
 {
@@ -314,8 +315,8 @@ static void a_leaving_rank(int status, const char *who, const char *how)
     judge(&job, 1u << VICTIM, who, how, "\"state\": \"completed\"");
 }
 
-/* A rank that ends with status 0 and has nothing in flight has left: who needs it
- * is told, and nothing is written of it. */
+/* A rank that ends with status 0 and has no operation in flight has left:
+ * ranks that need it get an error, and no record is written. */
 static void a_rank_that_ends(void)
 {
     static const char who[] = "exit(0) without finalize";
@@ -396,7 +397,8 @@ static void two_at_once(void)
 
     faults_start(&job, SIZE, wait_for_the_late, NULL);
     await_waiting(&job);
-    /* At once is when nobody looks in between, of the two neither. */
+    /* Stops all ranks, so that neither the other ranks nor the victims see one
+     * death before the other. */
     for (int r = 0; r < SIZE; r++)
         kill(job.pids[r], SIGSTOP);
     for (int r = 0; r < SIZE; r++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank on another machine has no block here.  Init still refuses several
- * machines, so a rank plays that its peer's block is not here: what asks that
- * block does without.
+ * Tests a rank on another machine, which has no block here. Init still refuses
+ * several machines, so a rank pretends that its peer's block is absent:
+ * functions that read the block must do without it.
  */
 #include "../ranks.h"
 #include "../tap.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A machine that is full, for limits.c, which is linked with this fallocate()
- * in place of the C library's: it fails with ENOSPC for what reaches beyond
- * ENOSPC_ABOVE bytes of a file, where that is set.
+ * A machine without free memory, for limits.c, which is linked with this
+ * fallocate() instead of the C library's: it fails with ENOSPC beyond
+ * ENOSPC_ABOVE bytes of a file, if that is set.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,8 @@ int fallocate(int fd, int mode, off_t offset, off_t nbytes)
 }
 
 #ifndef __USE_FILE_OFFSET64
-/* Its name where a library's flags ask for large offsets, as hiredis's do. */
+/* The name of the function if a library's flags select large offsets, as
+ * hiredis's do. */
 int fallocate64(int fd, int mode, off64_t offset, off64_t nbytes)
     __attribute__((alias("fallocate")));
 #endif

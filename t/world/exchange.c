@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange of descriptors that a backend may ask for: it ends with the
- * group, long before timeouts.init; it needs no socket with a name, and nobody
- * can come between.
+ * Tests the exchange of descriptors for a backend: it ends with the group,
+ * long before timeouts.init; it needs no named socket, and no other process
+ * can interfere.
  */
 #include "group/group.h"
 #include "t/ranks.h"
@@ -37,8 +37,8 @@ static symmcoll_status_t exchange(struct faults_rank *self, int *fds)
     return core->exchange(core->group, STDERR_FILENO, fds);
 }
 
-/* The ways to the others are gone, as where a program closes what it does not
- * know. */
+/* Replaces the sockets to the other ranks, as a program does that closes
+ * unknown descriptors. */
 static void lose_ways(struct faults_rank *self, int *fds)
 {
     for (int r = 0; r < SIZE; r++) {
@@ -258,7 +258,8 @@ static bool bind_names(const char *rendezvous, int fds[3])
     return bound;
 }
 
-/* Exchange descriptors that say whose they are, and in which exchange. */
+/* Exchanges descriptors of files that contain their rank and the number of the
+ * exchange. */
 static bool exchange_tokens(struct symmcoll_group *group, int times)
 {
     const struct symc_core *core = &group->core;

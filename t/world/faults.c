@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The board, the starting and ending of ranks, and what they may leave behind:
- * the test's side.  (The ranks' own is in faults_rank.c.)
+ * The test's side of faults.h: the board, the starting and ending of ranks,
+ * and the resources that they may leave behind. The ranks' own side is in
+ * faults_rank.c.
  */
 #include "t/world/faults.h"
 #include "t/ranks.h"
@@ -225,9 +226,8 @@ static void read_task(
     text[got] = '\0';
 }
 
-/* Whether a thread sleeps, and does not only pause before it tries something
- * again, such as to connect.  A sanitizer's own thread does nothing but pause.
- * */
+/* Returns whether a thread sleeps, rather than pauses before it retries
+ * something, such as a connect. A sanitizer's own thread only pauses. */
 static bool task_waits(pid_t pid, const char *task)
 {
     char stat[512], call[64];
@@ -242,7 +242,7 @@ static bool task_waits(pid_t pid, const char *task)
            (!ours || strstr(call, "nanosleep") == NULL);
 }
 
-/* Whether a thread is stopped, or has ended. */
+/* Returns whether a thread is stopped or has ended. */
 static bool task_is_stopped(pid_t pid, const char *task)
 {
     char stat[512];
@@ -253,7 +253,8 @@ static bool task_is_stopped(pid_t pid, const char *task)
     return end == NULL || strchr("TZX", end[2]) != NULL;
 }
 
-/* Whether something is true of all threads of a process; it is of none. */
+/* Returns whether a predicate is true for all threads of a process; false if
+ * there are none. */
 static bool all_tasks(pid_t pid, bool (*is)(pid_t pid, const char *task))
 {
     char path[64];
@@ -353,7 +354,8 @@ bool faults_kill_is_known(struct faults_job *job, int victim)
 
 /* ---- what is left ---- */
 
-/* Whether a link or a line of a process of ours names the job's memory. */
+/* Returns whether a link or a mapping of one of our processes refers to the
+ * job's memory. */
 static bool is_held(const char *pid, const char *mark)
 {
     char path[300], line[PATH_MAX + 512];
@@ -440,9 +442,9 @@ bool faults_finish(struct faults_job *job, unsigned bad)
     return good;
 }
 
-/* ---- what was told ---- */
+/* ---- notes of ranks ---- */
 
-/* Whether a child is a zombie, or has been reaped. */
+/* Returns whether a child is a zombie or has been reaped. */
 static bool has_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that come to a bad end, and the test that brings it about: the test
- * starts processes, sees on a board in shared memory how far each is, opens
- * gates for them, sends signals, and reads what they were told.
+ * Ranks that fail, and the test that makes them fail: the test starts
+ * processes, reads their progress from a board in shared memory, opens gates
+ * for them, sends signals, and reads their notes.
  *
- * Bounds are for a machine that has ten times as much to do as it has
- * processors, and for sanitizers: what ends by them alone has failed.  How soon
- * a death is known, t/world/death.c measures.
+ * Bounds allow for a machine with ten times as much work as it has processors,
+ * and for sanitizers: reaching a bound is a failure. t/world/death.c measures
+ * how soon a death is detected.
  */
 #ifndef T_WORLD_FAULTS_H
 #define T_WORLD_FAULTS_H
@@ -24,13 +24,13 @@
 #define FAULTS_RANKS 32
 #define FAULTS_NOTES 4
 
-/* Seconds within which a death is known on any machine, and by which a wait has
- * ended that is told of it: no timeout is as short. */
+/* Seconds within which a death is detected on any machine and waits for the
+ * dead rank have ended; less than any timeout. */
 #define FAULTS_KNOWN (SANITIZED ? 30.0 : 10.0)
-/* Seconds after which a test gives up on a rank. */
+/* Seconds after which a test no longer waits for a rank. */
 #define FAULTS_WAIT_MAX (SANITIZED ? 180.0 : 60.0)
 
-/* What a rank was told, once. */
+/* The result of one call of a rank. */
 struct faults_note {
     symmcoll_status_t status;
     char detail[1024];
@@ -63,7 +63,7 @@ struct faults_rank {
     struct symmcoll_group *group;
 };
 
-/* What a rank does; its value is the exit status.  It starts before init. */
+/* The body of a rank; returns the exit status. It starts before init. */
 typedef int (*faults_fn)(struct faults_rank *self);
 
 /* A set of ranks, from the side of the test. */
@@ -81,7 +81,7 @@ double faults_now(void);
 /* Sleep for a moment, between two looks at something. */
 void faults_rest(void);
 
-/* Why a group has failed on this rank, for which it waits. */
+/* Blocks until the group has failed on this rank. Returns its status. */
 static inline symmcoll_status_t faults_await_failure(
     struct symmcoll_group *group)
 {
@@ -102,15 +102,16 @@ void faults_end(void);
 /* The folder. */
 const char *faults_folder(void);
 
-/* Start so many ranks; arg is theirs to read. */
+/* Starts `size` ranks, which may read arg. */
 void faults_start(
     struct faults_job *job, int size, faults_fn body, const void *arg);
 /* Let the ranks pass a gate. */
 void faults_open(struct faults_job *job, int step);
-/* Wait until a rank, or all, have come to a step; false: it took too long. */
+/* Wait until a rank, or all ranks, have reached a step; false: timed out. */
 bool faults_await(const struct faults_job *job, int rank, int step);
 bool faults_await_all(const struct faults_job *job, int step);
-/* The same, and then until all its threads sleep: it waits in a call. */
+/* Waits for a step as faults_await() does, and then until all threads of the
+ * rank sleep in a call. */
 bool faults_await_asleep(const struct faults_job *job, int rank, int step);
 /* Send a signal, and note when; SIGSTOP: and wait until all threads are stopped.
  * A killed rank is not reaped before the end of
@@ -120,10 +121,10 @@ void faults_signal(struct faults_job *job, int rank, int sig);
 /* Wait until a rank that was killed has ended: its memory and its sockets are
  * gone. */
 void faults_await_death(const struct faults_job *job, int rank);
-/* Wait until all others have ended; whether each was told first that the victim
- * had been killed, soon after the signal. */
+/* Blocks until all other ranks have ended. Returns whether the first note of
+ * each says that the victim was killed, soon after the signal. */
 bool faults_kill_is_known(struct faults_job *job, int victim);
-/* Wait for a rank to end of its own accord. */
+/* Waits until a rank ends by itself. */
 void faults_reap(struct faults_job *job, int rank);
 /*
  * Wait for the end of all ranks and release the job.  True when each but those
@@ -135,17 +136,16 @@ bool faults_finish(struct faults_job *job, unsigned bad);
 /* A rank's n-th note, from 0; one with status 1 where there is none. */
 const struct faults_note *faults_told(
     const struct faults_job *job, int rank, int n);
-/* Whether a note has a status and holds all texts, given up to NULL; says what
- * it found where not. */
+/* Checks that a note has a status and contains all texts up to NULL; prints
+ * the difference if not. */
 bool faults_said(const struct faults_note *note, symmcoll_status_t status, ...);
 /* "rank 2 (pid 123)" */
 const char *faults_name(const struct faults_job *job, int rank, char *buffer);
 
-/* Whether a rank's dump is there and is valid JSON that holds a text (NULL:
- * any). */
+/* Checks that a rank's dump exists and is valid JSON that contains a text
+ * (NULL: any). */
 bool faults_dumped(int rank, const char *text);
-/* Whether the folder holds dumps alone, and no more than so many; removes
- * them. */
+/* Checks that the folder contains only dumps, at most `most`; removes them. */
 bool faults_clear_dumps(int most);
 
 /* ---- a rank ---- */
@@ -160,7 +160,7 @@ void faults_pass(const struct faults_rank *self, int step);
 /* Note what a call returned; returns that. */
 symmcoll_status_t faults_note(
     struct faults_rank *self, symmcoll_status_t status);
-/* A barrier, and an all_reduce of so many ones, with default options. */
+/* Run a barrier, or an all_reduce of `count` ones, with default options. */
 symmcoll_status_t faults_barrier(struct faults_rank *self);
 symmcoll_status_t faults_sum(struct faults_rank *self, float *x, size_t count);
 /* Options with a timeout in seconds. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The ranks' side of the tests of faults.
- */
+/* The ranks' side of faults.h. */
 #include "t/world/faults.h"
 #include "world/world.h"
 
@@ -82,7 +80,8 @@ struct symmcoll_call faults_timeout(double seconds)
 
 _Noreturn void faults_exit(int status)
 {
-    /* At exit() a sanitizer looks for what finalize would have released. */
+    /* At exit() a sanitizer would report the memory that finalize would have
+     * released. */
     if (SANITIZED)
         _exit(status);
     exit(status);

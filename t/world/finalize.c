@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finalize with operations that do not end: it gives up after
- * timeouts.finalize, says so, and names where everybody is.  And a program that
- * ends without it.
+ * Tests finalize with operations that do not end: it returns after
+ * timeouts.finalize with an error that names where every rank is. Also tests a
+ * program that ends without finalize.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -15,7 +15,7 @@
 #define LATE 1 /* the rank that is waited for */
 #define COUNT ((size_t)1 << 16)
 
-/* How the late rank is late. */
+/* The way in which the late rank is late. */
 enum how {
     STOPS, /* it is sent a signal */
     HANGS, /* it computes */
@@ -94,7 +94,7 @@ static int leave_without(struct faults_rank *self)
     return right ? 0 : 1;
 }
 
-/* What the first rank is told. */
+/* Checks the note of the first rank. */
 static bool gave_up(const struct faults_job *job)
 {
     char group[128], late[96], name[64];
@@ -103,7 +103,7 @@ static bool gave_up(const struct faults_job *job)
         job->world_name);
     snprintf(late, sizeof(late), "; %s is after barrier seq 1",
         faults_name(job, LATE, name));
-    /* What had begun is canceled, the other never begins. */
+    /* The operation in flight is canceled, the other never begins. */
     return faults_said(faults_told(job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
                "finalize: after 0.3 s", group, "and were canceled",
                "this rank is in all_reduce seq 2", late, NULL) &&

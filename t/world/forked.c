@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork() in a rank: the child has copies of all handles and must not use them;
- * it gets INVALID, touches nothing, ends well, and the rank goes on.
+ * Tests fork() in a rank: the child has copies of all handles and must not use
+ * them; it gets INVALID, changes nothing and ends normally, and the rank
+ * continues.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -59,7 +60,7 @@ static bool try_all(struct symmcoll_world *world, struct symmcoll_work *pending)
            symmcoll_world_size(world) == SIZE;
 }
 
-/* Rank 1 forks while an operation of its own is pending: queued, or issued. */
+/* Rank 1 forks while one of its operations is pending: queued, or issued. */
 static int fork_beside(struct faults_rank *self, bool issued)
 {
     struct symmcoll_work *work = NULL;

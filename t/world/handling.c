@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What errors.async_handling makes of a death, and what becomes of a monitor
- * that stands still.
+ * Tests the modes of errors.async_handling after a death, and a monitor that
+ * is stuck.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -60,8 +60,8 @@ static void end(struct faults_job *job, const char *variable, unsigned bad)
     unsetenv("SYMMCOLL_LOG_LEVEL");
 }
 
-/* The callback of a work that fails takes its time; in mode 3 it does not come
- * to its end. */
+/* The callback of a failing work is slow; in mode 3 the process ends before
+ * the callback returns. */
 static void take_time(symmcoll_status_t status, void *arg)
 {
     struct faults_rank *self = arg;
@@ -88,8 +88,8 @@ static int wait_with_a_callback(struct faults_rank *self)
         pause();
 }
 
-/* What is left of the works of a failed group: mode 1 lets them end, and what
- * is called then; mode 3 does not. */
+/* Checks the remaining works of a failed group: mode 1 lets them and their
+ * callbacks end; mode 3 does not. */
 static void works_at_the_end(const char *mode, int step)
 {
     const int number = atoi(mode);
@@ -135,7 +135,8 @@ static void the_process_ends(const char *mode)
     end(&job, OURS, 7);
 }
 
-/* Modes 0 and 2, by whichever variable: the calls say who died, in time. */
+/* Checks modes 0 and 2, set by either variable: the calls return who died, in
+ * time. */
 static void the_error_is_returned(const char *variable, const char *mode)
 {
     struct faults_job job;
@@ -165,8 +166,8 @@ static void the_error_is_returned(const char *variable, const char *mode)
 
 /* ---- the heartbeat ---- */
 
-/* The monitor stands still as long as we hold the lock that it needs, once it
- * believes that a group has failed. */
+/* The monitor blocks while this thread holds the lock that it needs after it
+ * has seen that a group failed. */
 static int hold_the_monitor(struct faults_rank *self)
 {
     leave_no_core();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test sees when some of its ranks fail between two collectives: the run
- * has failed, and the other ranks get an error instead of waiting.
+ * Tests the harness itself when some ranks fail between two collectives: the
+ * run fails, and the other ranks get an error instead of waiting.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -17,8 +17,8 @@
 
 static struct shared {
     int failing;          /* a bit for each rank that fails */
-    _Atomic int refused;  /* ranks whose second collective was an error */
-    _Atomic int gathered; /* ranks whose second collective was right */
+    _Atomic int refused;  /* ranks with an error from the second collective */
+    _Atomic int gathered; /* ranks with a right second collective */
 } * shared;
 
 static bool gather(struct symmcoll_group *group, int rank)
@@ -45,7 +45,8 @@ static int fail_between(struct symmcoll_group *group, int rank)
     return 1;
 }
 
-/* Whether the run fails with these ranks, and the others are refused. */
+/* Checks that the run fails with these ranks, and that the other ranks get an
+ * error. */
 static bool fails(int (*run)(int n, rank_fn body), int failing, int nfailing)
 {
     *shared = (struct shared){.failing = failing};

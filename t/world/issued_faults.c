@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that are issued and not yet ended when something fails: the first
- * has the reason, those after it are aborted with it, and the buffers stay as
- * they were.
+ * Tests operations that are issued and have not ended when a failure occurs:
+ * the first gets the cause, those after it are aborted with the cause, and the
+ * buffers are unchanged.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -53,7 +53,8 @@ static int fail_beside_issued(struct faults_rank *self)
         setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     if (!faults_init(self) || !begin(self))
         return 1;
-    /* What fails the group would fail what others have not left yet. */
+    /* All ranks must have left the earlier operation, which the failure would
+     * also fail. */
     faults_reach(self, 1);
     faults_pass(self, 1);
     if (self->rank == ABSENT) {
@@ -70,8 +71,8 @@ static int fail_beside_issued(struct faults_rank *self)
         good = sum(self, &x[i], &works[i]) == SYMMCOLL_OK && good;
     }
     faults_reach(self, 2);
-    /* Rank 0 lets nobody wait: the works end all the same.  What ends them may
-     * be a wait: not before all have issued them. */
+    /* The works end although no rank waits for them. If a wait ends them, it
+     * starts only after all ranks have issued theirs. */
     if (*how == BLOCKING_WAIT)
         faults_pass(self, 2);
     else if (self->rank == 0)
@@ -88,7 +89,7 @@ static int fail_beside_issued(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* What one rank was told: its first work, and those after it. */
+/* Checks the notes of one rank: its first work, and those after it. */
 static bool is_told(const struct faults_job *job, int rank,
     symmcoll_status_t first, const char *text)
 {

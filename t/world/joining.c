@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous that fail: ranks that die on the way, do not come, come twice, or
- * say something else than the others.
+ * Tests failing rendezvous: ranks that die during it, do not arrive, arrive
+ * twice, or disagree with the others.
  */
 #include "registry/registry.h"
 #include "t/attempts.h"
@@ -59,7 +59,8 @@ static int join_with(struct faults_rank *self)
     return faults_init(self) ? faults_finalize(self) : 0;
 }
 
-/* As far as joining by hand, so that nobody monitors this rank yet. */
+/* Performs init by hand as far as joining, so that this rank is not yet
+ * monitored. */
 static struct symc_block *join_by_hand(const struct faults_rank *self)
 {
     static struct symc_peer peers[SIZE];
@@ -133,7 +134,7 @@ static int give_up_after_joining(struct faults_rank *self)
 
 /* ---- with a timeout ---- */
 
-/* What has to hold of a job whose ranks wait for so long, in two points. */
+/* The two points to check for a job with a given timeout. */
 struct judged {
     bool first, second;
 };
@@ -146,8 +147,8 @@ static void set_timeout(double seconds)
     setenv("SYMMCOLL_TIMEOUTS_INIT", text, 1);
 }
 
-/* Whether both hold, of ranks that all come in time but for those that do not
- * come. */
+/* Checks both points with a timeout long enough for all present ranks to
+ * arrive in time. */
 static struct judged judge(attempt_fn attempt)
 {
     struct judged judged = {.first = false};
@@ -157,7 +158,7 @@ static struct judged judge(attempt_fn attempt)
     return judged;
 }
 
-/* ---- who dies ---- */
+/* ---- ranks that die ---- */
 
 static bool kill_before_hello(double seconds, void *arg)
 {
@@ -266,7 +267,7 @@ static void before_it_is_watched(
         "%s: nothing is left", sentence);
 }
 
-/* ---- who does not come, or not so ---- */
+/* ---- absent and wrong ranks ---- */
 
 static void nobody_else(int rank, const char *missing, const char *sentence)
 {

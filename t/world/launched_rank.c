@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks that launched.t starts: a few barriers, then what HOW says happens
- * to rank 2 while the others are in the next.
+ * The ranks that launched.t starts: a few barriers, then HOW selects what
+ * happens to rank 2 while the others are in the next one.
  *
  *   launched_rank HOW
  *
  *   compute  it works for a moment and is killed
- *   pair     so is rank 1
+ *   pair     rank 1 is killed, too
  *   stop     it is stopped
  *   hello    it is killed in init, while it waits for rank 3
- *   loop     nothing: all make and leave worlds, one after another
+ *   loop     nothing: all create and leave worlds, one after another
  *   exchange nothing: all exchange descriptors
  *
- * The others say in one line what they have been told, and exit with status 1.
+ * The others print their error on one line, and exit with status 1.
  */
 #include "group/group.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that leave on purpose: by finalize, early or in good time, and by
- * aborting the group.  The same bodies for processes and threads.
+ * Tests ranks that leave on purpose: by finalize, early or in time, and by
+ * aborting the group. The bodies are the same for processes and threads.
  */
 #include "t/published.h"
 #include "t/ranks.h"
@@ -54,7 +54,8 @@ static int early_finalize_is_named(struct symmcoll_group *group, int rank)
     good = good && strstr(symmcoll_last_error(), "has finalized") != NULL;
     good = good && said(rank, symmcoll_barrier(group, NULL, NULL),
                        SYMMCOLL_ERR_ABORTED, "has finalized");
-    /* Who goes before the other has been told would be one more. */
+    /* A rank that left before the others had their errors would be one more
+     * missing rank. */
     shared->done++;
     wait_for(SIZE - 1);
     return good;
@@ -113,8 +114,8 @@ static int large_result_survives_shutdown(
 
 /* ---- abort ---- */
 
-/* Whether the latest detail says who aborted; the rank itself does not speak of
- * itself as of another. */
+/* Checks that the last error names the aborter; on the aborter itself it says
+ * "this rank". */
 static bool speaks_of(const struct symmcoll_group *group, int rank, int aborter)
 {
     char text[128];
@@ -151,7 +152,7 @@ static void *abort_it(void *arg)
     return NULL;
 }
 
-/* Nobody times out here: rank 2 never comes to the barrier. */
+/* No call times out here: rank 2 never calls the barrier. */
 static int abort_unblocks_all(struct symmcoll_group *group, int rank)
 {
     struct aborting aborting = {group, group->wire + 2};
@@ -226,7 +227,7 @@ static int abort_ends_queued_works(struct symmcoll_group *group, int rank)
     for (int i = 0; rank != 2 && i < WORKS; i++) {
         symmcoll_status_t status = symmcoll_work_wait(works[i], -1);
 
-        /* What had begun is canceled, the rest never begins. */
+        /* The operation in flight is canceled, the others never begin. */
         good = (status ==
                    (i == 0 ? SYMMCOLL_ERR_CANCELED : SYMMCOLL_ERR_ABORTED)) &&
                strstr(symmcoll_work_error(works[i]), "enough") != NULL && good;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that run into limits: of file sizes, address space, descriptors, and
- * of memory (a fallocate() that fails, see enospc.c).  Each error says what was
- * asked and what there was; where staging is refused on one rank, all are told,
- * and small operations go on.
+ * Tests ranks that reach limits: of file sizes, address space, descriptors,
+ * and of memory (a failing fallocate(), see enospc.c). Each error has the
+ * requested and the available amount. If staging is refused on one rank, all
+ * get the error, and small operations continue.
  */
 #include "t/allocated.h"
 #include "t/attempts.h"
@@ -343,7 +343,7 @@ static int count_fds(void)
     return count;
 }
 
-/* arg: who is short, and how many descriptors it may open. */
+/* arg: the rank with a limit, and how many descriptors it may open. */
 struct shortage {
     int rank;
     int fds;
@@ -366,7 +366,7 @@ static int fall_short_of_fds(struct faults_rank *self)
     return count_fds() == before ? 0 : 9;
 }
 
-/* What is said where ranks wait for so long. */
+/* Checks the error with the given timeout. */
 static bool name_the_fds(double seconds, void *arg)
 {
     struct shortage *shortage = arg;

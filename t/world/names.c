@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process with several worlds: messages, records and the groups themselves
- * say which world they speak of.
+ * Tests a process with several worlds: messages, records and the groups
+ * themselves name their world.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -40,7 +40,7 @@ static bool is_named(struct symmcoll_world *world, const char *expected)
     return false;
 }
 
-/* What a mismatch says of its group. */
+/* Checks the group's name in a mismatch error. */
 static bool is_said(
     struct symmcoll_world *world, int rank, const char *expected)
 {
@@ -55,7 +55,7 @@ static bool is_said(
     return false;
 }
 
-/* Whether a dump names the group and its description. */
+/* Checks that a dump contains the group's name and description. */
 static bool is_recorded(struct symmcoll_world *world, int rank,
     const char *process_group, const char *config)
 {

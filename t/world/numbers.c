@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whoever is named is called by the world's number, and by the group's in
- * brackets where it differs.  The test lends the members of the group of all
- * other numbers, in messages alone.
+ * Tests that messages name a rank by its number in the world, followed by its
+ * number in the group in brackets if that differs. The test assigns the group's
+ * members other numbers, in messages only.
  */
 #include "group/group.h"
 #include "t/attempts.h"
@@ -30,7 +30,7 @@ static bool join(struct faults_rank *self)
     return faults_barrier(self) == SYMMCOLL_OK;
 }
 
-/* What becomes of the late rank, and what the others are told. */
+/* The fate of the late rank, and the error of the others. */
 struct lateness {
     const char *how;
     symmcoll_status_t status;

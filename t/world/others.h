@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All ranks of a job but one, which has come to a bad end. */
+/* All ranks of a job except one, which fails. */
 #ifndef T_WORLD_OTHERS_H
 #define T_WORLD_OTHERS_H
 
 #include "t/tap.h"
 #include "t/world/faults.h"
 
-/* Wait until they have come to a step; false: it took too long. */
+/* Waits until these ranks have reached a step; false: timed out. */
 static inline bool others_await(
     const struct faults_job *job, int victim, int step)
 {
@@ -17,7 +17,7 @@ static inline bool others_await(
     return come;
 }
 
-/* Whether each was told first that the victim had been killed, by its name. */
+/* Checks that the first note of each names the victim and its signal. */
 static inline bool others_know_death(const struct faults_job *job, int victim)
 {
     bool told = true;

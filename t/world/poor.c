@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank without memory for its world, at each allocation of init: init fails, keeps
- * nothing, and may be called again.  The linker has all allocations of the library
- * call the wrapper here.
+ * Tests a rank without memory for its world, at each allocation of init: init
+ * fails, releases everything, and may be called again. The linker makes all
+ * allocations of the library call the wrapper here.
  */
 #include "t/allocated.h"
 #include "t/ranks.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations made by symmcoll_op_create_premul(), and releasing them.
+ * Tests operations created by symmcoll_op_create_premul(), and their release.
  */
 #include "../allocated.h"
 #include "../ranks.h"

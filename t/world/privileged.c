@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program with rights that its caller lacks: a copy of this test that is
- * setuid root and started by another user.  The caller's environment counts for
- * nothing, and nothing is written where the caller could say what is written
- * to.  An ordinary process is careful in folders that everybody shares.
+ * Tests a program with rights that its caller lacks: a copy of this test that
+ * is setuid root and started by another user. The caller's environment is
+ * ignored, and no file is written that the caller could choose. An ordinary
+ * process is careful in folders that all users share.
  */
 #include "../tap.h"
 #include "../trace/ring_util.h"
@@ -60,7 +60,8 @@ static symmcoll_status_t write_ring(const char *name)
     return status;
 }
 
-/* Refused with what was expected and whose folder was found. */
+/* Checks that writing is refused with the expected owner of the folder and the
+ * owner found. */
 static bool refuses(const char *name)
 {
     if (write_ring(name) == SYMMCOLL_ERR_INVALID &&
@@ -72,7 +73,7 @@ static bool refuses(const char *name)
     return false;
 }
 
-/* ---- inside the copy, each as a process of its own ---- */
+/* ---- inside the copy, each in a new process ---- */
 
 static bool reads_no_launcher(void)
 {
@@ -125,7 +126,8 @@ static bool takes_no_names(void)
     return good && texts > TEXTS_LEAST;
 }
 
-/* What NCCL's own variables name is not looked into, nor where NCCL finds it. */
+/* Checks that files named by NCCL's own variables are not read, nor those at
+ * NCCL's default places. */
 static bool looks_for_no_files_of_nccl(void)
 {
     const struct symc_settings settings = symc_registry_settings(NULL);
@@ -262,7 +264,7 @@ static bool make_link(const char *target, const char *name, uid_t owner)
            lchown(buffer, owner, (gid_t)-1) == 0;
 }
 
-/* A file of settings that the caller would have read. */
+/* Creates a file of settings that the caller's variable names. */
 static bool make_settings(void)
 {
     FILE *file = fopen(within("caller/conf"), "w");
@@ -324,7 +326,8 @@ static char **make_environment(void)
     return made;
 }
 
-/* Run a point in the copy as the caller would; or as root, whose rights it then has. */
+/* Runs a point in the copy as the caller would; or as root, the rights of
+ * which it then has. */
 static int run_copy(size_t point, bool by_caller)
 {
     char number[24], program[PATH_MAX + 64];

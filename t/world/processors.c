@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which processors count where ranks choose how to wait: those that they are allowed
- * to use, all together, and not those of the machine.
+ * Tests which processors count when ranks choose how to wait: those that all
+ * ranks together may use, not those of the machine.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -24,7 +24,8 @@ static int shares_not(struct symmcoll_group *group, int rank)
     return !shares(group, rank);
 }
 
-/* Allows the first processors of a set alone; false where there are not so many. */
+/* Restricts this process to the first processors of a set; false: the set is
+ * too small. */
 static bool allow(const cpu_set_t *all, int count)
 {
     cpu_set_t some;

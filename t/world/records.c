@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What flight recorders of running ranks hold: the timeout of each operation,
+ * Tests the flight recorders of running ranks: the timeout of each operation,
  * an operation that waits for a late rank, and the records that are written
  * when an operation times out.
  */
@@ -33,7 +33,7 @@ static char *read_record(struct symmcoll_world *world, int rank)
     return text;
 }
 
-/* The same, once it holds something at a path. */
+/* Reads the record until it has a value at a path. */
 static char *read_until(const struct faults_rank *self, const char *path)
 {
     double until = faults_now() + FAULTS_WAIT_MAX;
@@ -47,7 +47,7 @@ static char *read_until(const struct faults_rank *self, const char *path)
     return text;
 }
 
-/* Whether each text is at the path before it; NULL: nothing is there. */
+/* Checks that each text is at the path before it; NULL: no value is there. */
 static bool holds(const char *text, const char *const *expected)
 {
     for (int i = 0; text != NULL && expected[i] != NULL; i += 2)
@@ -147,8 +147,9 @@ static void *wait_in_call(void *arg)
     return NULL;
 }
 
-/* The first rank's main thread waits in an operation until the second has come,
- * which it does when another thread of the first has written the record. */
+/* The first rank's main thread waits in an operation until the second rank
+ * arrives, which it does after another thread of the first rank has written
+ * the record. */
 static int write_while_waiting(struct faults_rank *self)
 {
     static const char *const expected[] = {"entries/0/state", "\"completed\"",
@@ -187,7 +188,7 @@ static bool written_while_waiting(void)
 
 /* ---- after a timeout ---- */
 
-/* The second rank computes, without a call, while the first gives up. */
+/* The second rank computes, without a call, until the first one times out. */
 static int time_out(struct faults_rank *self)
 {
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK ||

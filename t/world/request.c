@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps on request: a FIFO for each rank, and what is there already.
+ * Tests dumps on request: a FIFO for each rank, and files that already exist.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -68,7 +68,7 @@ static int is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Rank 1 waits in a barrier meanwhile. */
+/* Requests a dump of rank 1, which waits in a barrier. */
 static int ask_the_other(void)
 {
     const char *text;
@@ -82,7 +82,7 @@ static int ask_the_other(void)
            !is_there(within("dump_", 0, ""));
     if (!good)
         diag("rank 1's dump: %.200s", text);
-    /* Again, the first one being gone. */
+    /* Repeats the request after removing the first dump. */
     unlink(within("dump_", 1, ""));
     good = good && ask(1, "x");
     return good && json_is_valid(await_dump(1));
@@ -119,8 +119,8 @@ static int spawn(raw_rank_fn body)
            statuses[1] == 0;
 }
 
-/* Whether rank 0 warns, with a text.  Its standard error goes to a file
- * meanwhile. */
+/* Checks that rank 0 logs a warning with a text. Its standard error is
+ * redirected to a file. */
 static int start_with_warning(int rank, int size, void *arg)
 {
     struct symmcoll_world *world = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a round of the monitor costs: as long as no rank has failed a group it
- * reads one counter of each rank, and no group.
+ * Tests the cost of a round of the monitor: while no rank has failed a group
+ * it reads one counter of each rank, and no group.
  */
 #include "group/group.h"
 #include "t/ranks.h"
@@ -14,7 +14,7 @@
 
 #define SIZE 2
 
-/* A group in a world's list, whose table of records is in a page of its own. */
+/* A group in a world's list, with its table of records on a separate page. */
 struct listed {
     struct symc_members members;
     struct symc_failure records[SIZE];
@@ -37,7 +37,7 @@ static bool list(struct listed *listed, struct symmcoll_group *group)
     return true;
 }
 
-/* Let so many rounds pass, and the one that may be under way. */
+/* Waits for `rounds` complete rounds after the current one. */
 static void await_rounds(struct symmcoll_world *world, uint64_t rounds)
 {
     uint64_t before = atomic_load(&world->monitor.beats);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sentences in which a failure is told: whole ones, with the caller's label
- * where there is one, and with no operation in them twice.
+ * Tests the sentences that report a failure: they are complete, have the
+ * caller's label if there is one, and name no operation twice.
  */
 #include "t/attempts.h"
 #include "t/ranks.h"
@@ -17,7 +17,7 @@
 #define LATE 0
 #define VICTIM 2
 
-/* How it comes to a failure. */
+/* The way in which the failure occurs. */
 struct plan {
     enum {
         TIMEOUT, /* VICTIM and LATE come when the others have given up */
@@ -27,7 +27,7 @@ struct plan {
         ABORT    /* LATE aborts instead */
     } how;
     const char *label;
-    double seconds; /* TIMEOUT: when they give up */
+    double seconds; /* the timeout for TIMEOUT */
 };
 
 static symmcoll_status_t sum(
@@ -97,8 +97,8 @@ static bool finish(struct faults_job *job)
     return faults_clear_dumps(SIZE) && good;
 }
 
-/* Whether a rank's n-th note is a text, in which GROUP, VICTIM and LATE stand
- * for what they are in this job. */
+/* Checks that a rank's n-th note is a text, in which GROUP, VICTIM and LATE
+ * are replaced by their names in this job. */
 static bool is_told(const struct faults_job *job, int rank, int n,
     symmcoll_status_t status, const char *text)
 {
@@ -148,7 +148,8 @@ static bool time_out(double seconds, void *arg)
         before, sizeof(before), "GROUP has failed before: TIMEOUT: %s", text);
     start(&job, &plan);
     good = is_told(&job, 1, 0, SYMMCOLL_ERR_TIMEOUT, text);
-    /* It has begun the operation or not, and names it in the latter case. */
+    /* The victim may have begun the operation; if not, its error names the
+     * operation. */
     good = faults_said(faults_told(&job, VICTIM, 0), SYMMCOLL_ERR_ABORTED,
                "has failed before: TIMEOUT: all_reduce seq 2", NULL) &&
            good;

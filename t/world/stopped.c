@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are stopped: for less than the timeout nothing happens, for more
- * they are named, their record is written for them, and they learn of it when
- * they go on.
+ * Tests stopped ranks: if stopped for less than the timeout nothing happens;
+ * if for longer the others name them, their record is written for them, and
+ * they get the error when they continue.
  */
 #include "t/attempts.h"
 #include "t/tap.h"
@@ -40,7 +40,8 @@ static int work_on(struct faults_rank *self)
         good = faults_sum(self, x, COUNT) == SYMMCOLL_OK && x[0] == SIZE &&
                x[COUNT - 1] == SIZE;
         go_on = atomic_load(&self->board->gate) < 1;
-        /* They end together: where any has seen the gate. */
+        /* All ranks end after the same operation: once any has seen the gate
+         * open. */
         good = good &&
                symmcoll_all_reduce(self->group, &go_on, &go_on, 1,
                    SYMMCOLL_FLOAT32, SYMMCOLL_MIN, NULL, NULL) == SYMMCOLL_OK;
@@ -86,7 +87,7 @@ static void below_the_timeout(void)
         "afterwards all goes on, and all results are right");
 }
 
-/* What holds of ranks whose operations time out after so long. */
+/* The points to check for ranks with operations that time out. */
 struct found {
     bool told, dumped, learns, left;
 };

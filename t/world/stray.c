@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stray stores: a rank writes over every word of a part of a block, its own or
- * another's, and dies.  The others name it, and none of them crashes, hangs or
- * is taken for dead.
+ * Tests stray stores: a rank overwrites every word of a part of a block, its
+ * own or another's, and dies. The others name it, and none of them crashes,
+ * hangs or is taken for dead.
  */
 #include "t/tap.h"
 #include "t/world/faults.h"
@@ -19,11 +19,12 @@
 #define RANDOM 0u
 #define GROUP_NBYTES 24576 /* of the group's part, before its staging */
 
-/* What the words become. */
+/* The values that are stored. */
 static const uint32_t patterns[] = {
     RANDOM, 1, 2, 0x01010101, 0x0000fff0, 0x7fffffff, 0x80000000, 0xffffffff};
 #define PATTERNS (sizeof(patterns) / sizeof(*patterns))
-/* The same, where no living rank reads them: they look like a liveness word. */
+/* Values that look like a liveness word, stored where no living rank reads
+ * them. */
 static const uint32_t lives[] = {
     SYMC_LIVENESS_DIED, SYMC_LIVENESS_SHUTDOWN, SYMC_LIVENESS_GAVE_UP};
 #define LIVES (sizeof(lives) / sizeof(*lives))
@@ -39,7 +40,7 @@ enum part {
 
 struct stray {
     enum part part;
-    int target; /* whose block */
+    int target; /* the rank whose block it is */
     uint32_t pattern;
 };
 
@@ -92,7 +93,7 @@ static int go_on_until_told(struct faults_rank *self)
         faults_pass(self, 1);
         write_over(&self->world->peers[stray->target].view, stray->part,
             stray->pattern);
-        /* What is left whole, the others go on to use. */
+        /* The other ranks continue to use the parts that are intact. */
         if (stray->part == CONSTANTS || stray->part == TABLE ||
             stray->part == RECORDER) {
             (void)faults_barrier(self);
@@ -100,7 +101,7 @@ static int go_on_until_told(struct faults_rank *self)
         }
         kill(getpid(), SIGKILL);
     }
-    /* What comes between, mismatches above all, is as good as what is seen. */
+    /* Any error before the final one is acceptable, mostly mismatches. */
     for (int i = 0; i < 1000000; i++) {
         status = i % 2 == 0 ? faults_barrier(self) : faults_sum(self, x, COUNT);
         if (status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_ABORTED)

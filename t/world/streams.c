@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that run with standard streams closed, any of the three: the library opens
- * nothing there, so that what the program prints is written to nothing of the library's.
+ * Tests ranks with any of the three standard streams closed: the library opens
+ * no descriptor with their numbers, so that output of the program cannot go to
+ * a file of the library.
  */
 #include "t/symm_mem/symm.h"
 
@@ -16,7 +17,7 @@
 #define ALL ((1 << STREAMS) - 1)
 #define COUNT 300000 /* elements of what goes through staging */
 
-/* Which ones are closed, by bit. */
+/* A bit for each closed stream. */
 static int closed;
 
 static void close_streams(void)
@@ -39,7 +40,8 @@ static bool becomes_free(int fd)
     return true;
 }
 
-/* What is printed to a closed stream fails, and nothing else keeps its number. */
+/* Checks that writing to a closed stream fails, and that no other descriptor
+ * has its number. */
 static bool are_closed(void)
 {
     for (int fd = 0; fd < STREAMS; fd++) {
@@ -69,7 +71,8 @@ static bool sums(struct symmcoll_group *group, size_t count)
     return right;
 }
 
-/* What opens descriptors after the join: groups, shared memory, works, messages. */
+/* Uses everything that opens descriptors after the join: groups, shared
+ * memory, works, messages. */
 static bool uses_all(struct symmcoll_world *world)
 {
     struct symmcoll_group *group = symmcoll_world_group(world), *made = NULL;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that does not come: the others are told its name and where it is, it
- * learns later what it has missed, and no memory is touched that its owner has
- * taken back.  The same bodies for ranks that are processes and threads, in
- * every algorithm that moves data.
- *
- * Whoever is told of a timeout frees its buffers at once, so that a sanitizer
- * sees a reader or writer that comes too late.
+ * Tests a rank that does not arrive: the others' errors have its name and
+ * position, it learns later what it has missed, and no memory is accessed
+ * after its owner has taken it back. The bodies are the same for processes and
+ * threads, for every algorithm that moves data. A rank that times out frees
+ * its buffers at once, so that a sanitizer detects late accesses.
  */
 #include "t/attempts.h"
 #include "t/ranks.h"
@@ -25,9 +23,10 @@
 #define SMALL 16                /* elements: one_shot */
 #define LARGE ((size_t)1 << 18) /* elements: direct, two_shot */
 
-/* What ranks of either kind share; inherited by every process of a point. */
+/* State shared by ranks of either kind; inherited by every process of a
+ * point. */
 static struct {
-    _Atomic int gave_up; /* ranks that have been told */
+    _Atomic int gave_up; /* ranks that have got the error */
     _Atomic int pids[SIZE];
     size_t count;
     double delay; /* of the late rank: it comes about when the others leave */
@@ -139,8 +138,8 @@ static int late_rank_is_named(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* The late rank comes in the very moment in which the others leave: each is
- * done, or has failed; whoever is done has the right result. */
+/* The late rank arrives at the moment when the others leave: each rank
+ * succeeds or fails, and those that succeed have the right result. */
 static int late_rank_in_the_same_moment(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(0.03);
@@ -170,7 +169,7 @@ static int late_rank_in_the_same_moment(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* The same for a broadcast and a gather, whose root does not come. */
+/* Checks a broadcast with a root that does not arrive. */
 static int late_root_is_named(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(shared->timeout);
