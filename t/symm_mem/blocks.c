@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reductions of tiles and of blocks of rows or columns.
- */
+/* Tests reductions of tiles and of blocks of rows or columns. */
 #include "t/symm_mem/ops.h"
 
 #define ROWS ((size_t)23)
@@ -38,8 +36,8 @@ static bool release_all(struct buffers *it)
     return part(it->group, (char *)it->data - AT, it->handle);
 }
 
-/* Whether so many rows and columns are those of the sum from an element on, and
- * nothing else has been written. */
+/* Checks that the block has the rows and columns of the sum from an element
+ * on, and that nothing else has been written. */
 static bool is_block(const struct buffers *it, const float *found,
     size_t out_stride, size_t first, size_t rows, size_t columns)
 {

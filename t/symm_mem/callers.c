@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What calls of symmetric memory leave as it was: whether the thread can be
- * cancelled, and what a forked child has of its parent's.
+ * Tests that calls on symmetric memory preserve the thread's cancellation
+ * state, and that a forked child does not affect its parent's memory.
  */
 #include "t/symm_mem/symm.h"
 
@@ -11,7 +11,7 @@
 
 /* ---- cancellation ---- */
 
-/* Whether the state is that; says after which call it is not. */
+/* Checks the cancellation state, and prints the call that changed it. */
 static bool is_state(int wanted, const char *call, int line)
 {
     int found, ignored;
@@ -100,7 +100,8 @@ static int calls_keep_the_state(struct symmcoll_group *group, int rank)
 
 /* ---- children ---- */
 
-/* What a child releases is its parent's, and the others' still. */
+/* Checks that memory which a child releases is still usable by its parent and
+ * the other ranks. */
 static int a_child_releases_nothing(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle = NULL, *again = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The timeout of a rendezvous is that of all it does: of its rounds and of the
- * exchange of memfds.  The linker has the library call the wrappers here, which
- * note what each round may take and keep a rank from the exchange.
+ * Tests the timeout of a rendezvous, which covers all of it: its rounds and
+ * the exchange of memfds. The linker makes the library call the wrappers here,
+ * which record the time allowed for each round and keep a rank from the
+ * exchange.
  */
 #include "t/symm_mem/symm.h"
 #include "t/world/faults.h"
@@ -26,8 +27,8 @@ symmcoll_status_t __real_symc_group_exchange_until(
 symmcoll_status_t __wrap_symc_group_exchange_until(
     struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds);
 
-/* Of this thread: the rounds so far, and whether each may take less than the one
- * before. */
+/* State of this thread: the number of rounds, and whether each was allowed
+ * less time than the one before. */
 static _Thread_local int rounds, exchanges;
 static _Thread_local int64_t last_ns = (int64_t)(2 * LONG * 1e9);
 static _Thread_local bool descends = true;

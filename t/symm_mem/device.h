@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of symmetric memory of devices share.  Rank r has device r of the
- * driver's, or where these are fewer one of them.
+ * Helpers for tests of symmetric device memory. Rank r has device r of the
+ * driver; if the driver has fewer devices, ranks share them.
  */
 #ifndef T_SYMM_MEM_DEVICE_H
 #define T_SYMM_MEM_DEVICE_H
@@ -32,7 +32,8 @@ static inline struct symmcoll_symm_args device_args(int device)
     return args;
 }
 
-/* Whether a call has ended with a status and both texts. */
+/* Checks that a call ended with a status and that its error contains both
+ * texts. */
 static inline bool refused(symmcoll_status_t status, symmcoll_status_t expected,
     const char *text, const char *more)
 {

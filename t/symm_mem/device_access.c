@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank does alone with symmetric memory of devices: signals, barriers,
- * copies and words, each on the group's current stream, and what is refused.
+ * Tests one rank's operations on symmetric device memory: signals, barriers,
+ * copies and words, each on the group's current stream, and refused arguments.
  */
 #include "group/group.h"
 #include "t/symm_mem/device.h"
@@ -93,7 +93,7 @@ static int waits_for_words(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- who writes a word ---- */
+/* ---- writing a word by the driver or by a kernel ---- */
 
 /* All have come here, whatever streams do. */
 static bool meet(struct symmcoll_group *group)
@@ -104,7 +104,8 @@ static bool meet(struct symmcoll_group *group)
         group, &one, &one, 1, SYMMCOLL_INT32, SUM, NULL, NULL));
 }
 
-/* A word at a peer; whether it has come there from this rank's peer. */
+/* Writes a word to the next rank, and checks that the one of the previous rank
+ * arrives. */
 static bool writes_word(struct joined *it, uint32_t value)
 {
     return OK(symmcoll_symm_write_value32(it->handle, it->next, 64, value)) &&
@@ -144,7 +145,7 @@ static int writes_by_the_driver(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* Where it does not, a kernel does. */
+/* Checks that a kernel writes the word if the driver refuses. */
 static int writes_what_the_driver_refuses(
     struct symmcoll_group *group, int rank)
 {
@@ -165,7 +166,7 @@ static int writes_what_the_driver_refuses(
     return end_joined(&it, right);
 }
 
-/* One that has no such function, for the process. */
+/* Uses a driver without the function; the setting is per process. */
 static int writes_without_a_function(struct symmcoll_group *group, int rank)
 {
     struct joined it;
@@ -177,7 +178,7 @@ static int writes_without_a_function(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* Its other errors are the call's, and fail the group. */
+/* Checks that other errors of the driver are returned, and fail the group. */
 static int tells_errors_of_a_write(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;
@@ -288,7 +289,8 @@ static int is_beside_operations(struct symmcoll_group *group, int rank)
 
 #define COPIES 200
 
-/* The attendant may look as well, and asks as little. */
+/* Checks that a stream is queried once for many copies. The group's attendant
+ * may query it, too, and no more often. */
 static int asks_once_for_a_stream(struct symmcoll_group *group, int rank)
 {
     struct joined it;

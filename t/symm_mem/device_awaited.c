@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of devices that a thread frees while another one of the rank goes on with
- * it: who waits for a device has released the lock.  The linker has the library
- * call the wrapper here, in which the other one acts.
+ * Tests device memory that a thread frees while another thread of the rank
+ * uses it: a thread that waits for a device has released the lock. The linker
+ * makes the library call the wrapper here, in which the other thread acts.
  */
 #include "group/group.h"
 #include "symm_mem/share.h"
@@ -27,7 +27,7 @@ struct test {
     bool left;
 };
 
-/* What happens, for the queue of rank 0's group. */
+/* What the wrapper does for the queue of rank 0's group. */
 static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct test *) leaving; /* once */
 static _Atomic bool blind;             /* what has ended is not seen */
@@ -39,8 +39,8 @@ static bool copy(struct joined *it, size_t offset)
         it->handle, it->rank, offset, it->data, QUARTER));
 }
 
-/* A copy that waits in a stream of its own, and no handle any more; then what was
- * before it goes on. */
+/* Enqueues a copy on another stream and releases the last handle; then resumes
+ * the first stream. */
 static bool leave(struct test *test)
 {
     struct joined *it = &test->it;
@@ -66,7 +66,7 @@ bool __wrap_symc_queue_await_begun(
     return ended && (queue != atomic_load(&watched) || !atomic_load(&blind));
 }
 
-/* ---- a group of its own ---- */
+/* ---- a new group ---- */
 
 static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
 {
@@ -99,7 +99,7 @@ static bool end(struct symmcoll_group *all, struct joined *it, bool released)
     return right;
 }
 
-/* ---- who leaves meanwhile ---- */
+/* ---- calls during which the other thread leaves ---- */
 
 static symmcoll_status_t free_data(struct test *test)
 {
@@ -172,7 +172,7 @@ static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
 
 /* ---- at the last moment ---- */
 
-/* It ends between the last look and what is said of it. */
+/* The copy ends between the last check and the report about it. */
 static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -190,7 +190,7 @@ static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
 
 /* ---- what has been let go of ---- */
 
-static int released, counted; /* calls; who was counted in one */
+static int released, counted; /* calls; threads counted during one of them */
 
 static void look(void *memory)
 {
@@ -200,7 +200,8 @@ static void look(void *memory)
     counted += (int)atomic_load(&share->waiting);
 }
 
-/* The driver may wait there, and a group that is released for whom it counts. */
+/* Checks that a call of the driver, which may block, is not counted as a user
+ * of the group, the release of which would wait for it. */
 static int counts_nobody_in_the_driver(struct symmcoll_group *all, int rank)
 {
     static const struct symc_memory_ops ops = {.free = look};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many calls of the driver an operation takes that moves many rows, of which
- * none is a call of its own, or that leaves the moving to copies.
+ * Counts the driver calls of an operation that moves many rows, whether with
+ * one call for many rows, or with copies.
  */
 #include "t/symm_mem/device.h"
 
@@ -25,7 +25,7 @@ static struct calls count_calls(void)
         fake_calls("cuMemcpy2DAsync"), fake_calls("cuMemcpyAsync")};
 }
 
-/* Whether there have been so many since. */
+/* Checks the number of copies since `before`. */
 static bool took(struct calls before, uint64_t planes, uint64_t copies)
 {
     const struct calls now = count_calls();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation on symmetric memory, each on a side that is the host's or a
- * device's.
+ * Every operation on symmetric memory, on a side in host memory or on a
+ * device.
  */
 #ifndef T_SYMM_MEM_DEVICE_EVERY_H
 #define T_SYMM_MEM_DEVICE_EVERY_H
@@ -22,7 +22,7 @@
  * elements each.  A test may set it before all ranks. */
 extern size_t sides_region;
 
-/* The same on the host and on a device. */
+/* The same buffers on the host and on a device. */
 struct side {
     struct symmcoll_symm *handle;
     char *data; /* from the handle's address on */
@@ -58,16 +58,18 @@ extern const struct operation every[];
 bool sides_begin(struct test *it, struct symmcoll_group *group, int rank);
 bool sides_end(struct test *it, bool right);
 
-/* The same elements on both, other ones in each round; elem is that of dtype. */
+/* Fills both sides with the same elements, different in each round; elem is
+ * the size of dtype. */
 void sides_fill(struct test *it, int round);
-/* Whether both have the same bytes, when the device's stream has ended: in the
- * buffers, in `in` and in `out`; and none before the buffer has changed. */
+/* Checks, after the device's stream has ended, that both sides have the same
+ * bytes in the buffers, in `in` and in `out`, and that none before the buffer
+ * has changed. */
 bool sides_compare(struct test *it, const char *name);
 
 /* An operation on both sides, of count elements of dtype. */
 bool sides_run(struct test *it, const struct operation *operation, int round);
-/* The same, captured in a graph: for so many rounds of other elements, in each of
- * which it is started so many times in a row. */
+/* Runs the operation captured in a graph: `rounds` rounds of different
+ * elements, in each of which the graph is launched `starts` times in a row. */
 bool sides_replay(
     struct test *it, const struct operation *operation, int rounds, int starts);
 
@@ -78,7 +80,8 @@ extern void (*sides_free)(const struct test *it, void *data);
 
 /* ---- the rest, each a rank_fn ---- */
 
-/* Each rank has a factor of its own; complex numbers are twice as many floats. */
+/* Passes a different factor on each rank; complex numbers are twice as many
+ * floats. */
 int sides_factors(struct symmcoll_group *group, int rank);
 /* In one shot and in two. */
 int sides_intra_node(struct symmcoll_group *group, int rank);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory of devices when it goes wrong: a kernel that waits for a peer
- * in vain fails the group, with the call, both ranks and the channel; a peer that
- * dies ends all kernels that wait for it; and no stream hangs.
+ * Tests failures of symmetric device memory: a kernel that times out waiting
+ * for a peer fails the group, with an error that names the call, both ranks
+ * and the channel; a peer that dies ends all kernels that wait for it; and no
+ * stream hangs.
  */
 #include "symm_mem/symm_mem.h"
 #include "t/attempts.h"
@@ -17,7 +18,7 @@
 
 /* ---- deadlines ---- */
 
-/* Which call waits in vain: all are of rank 0 alone. */
+/* The call that times out: only rank 0 makes it. */
 enum call {
     PUT,
     PUT_WITH,
@@ -58,8 +59,8 @@ static symmcoll_status_t make(
     }
 }
 
-/* In a group of its own; beside it an operation of the same group, on another
- * stream, waits for its peer, too, and must not be named. */
+/* Runs the call in a new group. Another operation of that group, on another
+ * stream, also waits for its peer and must not be named. */
 static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
 {
     struct symmcoll_call options = SYMMCOLL_CALL_INIT;
@@ -83,7 +84,7 @@ static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
     right = right && OK(symmcoll_all_reduce(
                          group, sums, sums, 64, F32, SUM, &options, &work));
     if (rank == 0 && (call == PUT || call == PUT_WITH))
-        right = right && OK(make(&it, PUT, 20)); /* nobody takes it */
+        right = right && OK(make(&it, PUT, 20)); /* without a receiver */
     if (rank == 0)
         right = right && OK(make(&it, call, 0.4));
     right = faults_await_failure(group) < 0 &&
@@ -136,7 +137,7 @@ static bool make_memory(
         symmcoll_group_world(group), NBYTES, on_host ? NULL : &args, data));
 }
 
-/* What has been refused leaves the group on no device. */
+/* Checks that a refused rendezvous does not bind the group to a device. */
 static int tries_another_device(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -154,7 +155,8 @@ static int tries_another_device(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_free(world, second)) && right;
 }
 
-/* What is done by the host says so, and not that the memory is the host's. */
+/* Checks that operations which run on the host refuse a stream with that
+ * reason, and not because the memory is host memory. */
 static int takes_no_stream(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -279,7 +281,7 @@ static int lose_a_peer(struct faults_rank *self)
                 OK(symmcoll_symm_put_signal(it.handle, VICTIM, 0, -1));
     faults_reach(self, 1);
     if (self->rank == VICTIM)
-        faults_pass(self, 2); /* it does not come to that */
+        faults_pass(self, 2); /* never reached */
     faults_note(self, faults_await_failure(self->group));
     device_wait(it.stream);
     right = HOLDS(symmcoll_symm_put_signal(it.handle, 0, 1, -1) < 0) && right;
@@ -303,7 +305,7 @@ static void test_death(void)
         "a peer that dies while puts wait for it: its name, and streams end");
 }
 
-/* It dies while all map what the others have. */
+/* Kills a rank while all ranks map each other's memory. */
 static int join_with_a_victim(struct faults_rank *self)
 {
     struct symmcoll_symm_args args = device_args(self->rank);

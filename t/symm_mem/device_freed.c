@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of devices that is freed while something uses it: what is waited for, how
- * long, what is said when that was too short, and that nothing is lost.
+ * Tests device memory that is freed while it is used: which operations are
+ * waited for, how long, the error if that was too short, and that no memory is
+ * lost.
  */
 #include "t/symm_mem/device_freed.h"
 #include "t/attempts.h"
@@ -91,7 +92,7 @@ static int waits_before_an_id_is_used_again(
     return end(all, &it, false) && right;
 }
 
-/* What a device has for good is not allocated once more. */
+/* Checks that memory which a device keeps for good is not allocated again. */
 static int refuses_an_id_in_use(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_args args = device_args(device_use(rank));
@@ -100,7 +101,7 @@ static int refuses_an_id_in_use(struct symmcoll_group *all, int rank)
     bool right;
 
     args.id = 8;
-    __lsan_disable(); /* nobody can free it */
+    __lsan_disable(); /* it cannot be freed */
     it.world = symmcoll_group_world(all);
     it.stream = device_stream();
     right =
@@ -143,7 +144,7 @@ static int keeps_for_later(struct symmcoll_group *all, int rank)
 
     if (right)
         symmcoll_symm_release(it.handle);
-    /* Of threads all count together. */
+    /* The memory of all threads is counted together. */
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     mapped = fake_live(FAKE_MAPPED);
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
@@ -154,7 +155,7 @@ static int keeps_for_later(struct symmcoll_group *all, int rank)
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     right = OK(symmcoll_symm_free(it.world, data)) && right;
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
-    /* Its own part, twice, and those of the others; and `data`. */
+    /* Its own part, twice, and those of the other ranks; and `data`. */
     right = HOLDS(fake_live(FAKE_MAPPED) <= mapped - 1 - 1 - it.size) && right;
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     return end(all, &it, true) && right;
@@ -182,7 +183,8 @@ static int says_what_a_device_has(struct symmcoll_group *all, int rank)
     return end(all, &it, true) && right;
 }
 
-/* What notify() tells; of this process, or of all ranks that are threads. */
+/* Whether notify() has reported the error; for this process, or for all ranks
+ * that are threads. */
 static _Atomic bool told;
 
 static void listen(const struct symmcoll_operation *operation, void *arg)
@@ -231,7 +233,7 @@ static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
     struct joined it = {0};
     bool right;
 
-    __lsan_disable(); /* nobody can free it */
+    __lsan_disable(); /* it cannot be freed */
     right = begin(all, rank, &it) && stall_copy(&it);
     __lsan_enable();
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
@@ -255,7 +257,8 @@ static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
 
 /* ---- the workspace of a group ---- */
 
-/* It is left when the group's queue is gone.  Rank 1 goes on to have a handle. */
+/* Checks that memory is abandoned when the group's queue is gone. Rank 1 still
+ * has a handle. */
 static int ends_with_its_group(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -348,8 +351,8 @@ static void *free_data(void *arg)
     return OK(symmcoll_symm_free(it->world, it->data)) ? arg : NULL;
 }
 
-/* Another thread asks about memory of the host while the driver unmaps, and has its
- * answer before that has ended. */
+/* Another thread looks up host memory while the driver unmaps, and gets its
+ * result before the unmap has ended. */
 static int keeps_nobody_waiting(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of memory of devices that is freed share: a group of their own, whose
- * stream stands still.
+ * Helpers for tests of device memory that is freed: a new group with a blocked
+ * stream.
  */
 #ifndef T_SYMM_MEM_DEVICE_FREED_H
 #define T_SYMM_MEM_DEVICE_FREED_H
@@ -13,7 +13,7 @@
 #define NBYTES 4096
 #define SHORT 0.3 /* seconds, of a group */
 
-/* In a group of its own. */
+/* Creates a new group with joined memory. */
 static inline bool begin(
     struct symmcoll_group *all, int rank, struct joined *it)
 {
@@ -43,7 +43,8 @@ static inline bool end(
     return right;
 }
 
-/* The stream stands still, and what the group enqueues now has a short time. */
+/* Blocks the stream, and sets a short timeout for operations that the group
+ * enqueues. */
 static inline bool stall(struct joined *it)
 {
     fake_stall(it->stream);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One allocation in the memory of a device that several groups have joined: the
- * words of its signals and barriers are of each group alone, and a group that has
- * failed leaves none for the next.
+ * Tests device memory that several groups have joined: each group has its own
+ * words for signals and barriers, and a failed group leaves none in a state
+ * that affects the next.
  */
 #include "group/device.h"
 #include "group/group.h"
@@ -17,7 +17,7 @@
 #define TIMES 20
 #define PAUSE_US 100000 /* in which what passes too early has passed */
 
-/* A group that has joined it, with a stream of its own. */
+/* A group that has joined the memory, with its own stream. */
 struct member {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -45,7 +45,7 @@ static bool end_member(struct member *it)
 
     device_wait(it->stream);
     symmcoll_symm_release(it->handle);
-    /* Of one that has failed a busy machine may not end the streams in time. */
+    /* On a busy machine the streams of a failed group may not end in time. */
     freed = symmcoll_group_free(it->group);
     device_end_stream(it->stream);
     return HOLDS(freed == SYMMCOLL_OK || freed == SYMMCOLL_ERR_DEVICE);
@@ -151,7 +151,7 @@ static int have_signals_of_their_own(struct symmcoll_group *group, int rank)
 
 /* ---- one after another ---- */
 
-/* Rank 1 alone is at a barrier, and puts a signal that nobody takes. */
+/* Only rank 1 enters a barrier, and it puts a signal that is never taken. */
 static bool fails(const struct joined *it)
 {
     struct member failed;
@@ -236,7 +236,7 @@ static int count_objects(void)
            fake_live(FAKE_RESERVED) + fake_live(FAKE_ALLOCATED);
 }
 
-/* Pads have no address of all ranks: nobody uses one. */
+/* Checks that pads have no multicast address, because none is used. */
 static int need_no_multicast(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory in the memory of devices: allocating, joining and freeing it,
- * what handles show, and what is refused.
+ * Tests symmetric memory on devices: allocating, joining and freeing it, the
+ * attributes of handles, and refused arguments.
  */
 #include "t/cuda/later.h"
 #include "t/symm_mem/device.h"
@@ -10,7 +10,7 @@
 
 /* ---- allocating and joining ---- */
 
-/* What kernels read there. */
+/* Checks the tables of addresses that kernels read. */
 static bool has_tables(const struct symmcoll_symm_info *info)
 {
     const size_t nbytes = (size_t)info->nranks * sizeof(void *);
@@ -28,7 +28,8 @@ static bool has_tables(const struct symmcoll_symm_info *info)
     return right;
 }
 
-/* Of an address inside of the allocation, and when it has been freed. */
+/* Checks the tables for an address inside an allocation, and after the
+ * allocation has been freed. */
 static int tabulates(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -330,7 +331,8 @@ static int refuses_without_tables(struct symmcoll_group *group, int rank)
 
 /* ---- the end ---- */
 
-/* A copy waits in a stream that stands still: what it writes to remains. */
+/* Frees memory to which a copy on a blocked stream writes: it stays valid
+ * until the copy has ended. */
 static bool waits_at_end(struct joined *it)
 {
     struct later later;

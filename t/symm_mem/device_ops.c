@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation on symmetric memory of devices has the bits that it has on
- * symmetric memory of the host, in the buffers and in what it returns: of 1 to 4
- * ranks, odd counts and several types; also captured in a graph that is started
- * again.
+ * Tests that every operation on symmetric device memory has the same bits as
+ * on symmetric host memory, in the buffers and in its result: with 1 to 4
+ * ranks, odd counts and several types; also captured in a graph that is
+ * launched again.
  */
 #include "t/cuda/mapped.h"
 #include "t/sanitized.h"
@@ -83,9 +83,9 @@ static int graphs(struct symmcoll_group *group, int rank)
     return sides_end(&it, right);
 }
 
-/* ThreadSanitizer knows a signal by its address, and each rank has the signals of
- * all mapped at addresses of its own; memory that all threads have at one address it
- * would find read and written without any. */
+/* ThreadSanitizer identifies a signal by its address, and each rank maps the
+ * signals of all at its own addresses. For memory that all threads have at one
+ * address it would report accesses without synchronisation. */
 #if defined(__SANITIZE_THREAD__)
 #define SEES_SIGNALS 0
 #else

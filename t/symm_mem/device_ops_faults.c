@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on symmetric memory of devices that are called wrongly, or that a
- * rank does not come to: an error on each rank that says who and where, and no
- * byte of another memory is used.
+ * Tests invalid calls of operations on symmetric device memory, and ranks that
+ * do not arrive: each rank's error names the rank and the place, and no byte
+ * of other memory is accessed.
  */
 #include "t/cuda/members.h"
 #include "t/symm_mem/ops.h"
@@ -96,7 +96,7 @@ static int breaks(struct symmcoll_group *group, int rank)
     }
     right = REFUSED(status, SYMMCOLL_ERR_DEVICE, "ILLEGAL_ADDRESS") && right;
     right = HOLDS(strstr(symmcoll_last_error(), "(nil)") == NULL) && right;
-    /* What is the device's own is gone with it. */
+    /* The device's own resources are released with it. */
     symmcoll_symm_release(it.handle);
     symmcoll_symm_release(it.on_host);
     right = OK(symmcoll_symm_free(group->world, it.data)) && right;
@@ -242,7 +242,8 @@ static const struct mistake {
     {{1, 8, 1}, false, 8, "room in out for at least 9, found 8 at piece 1"}};
 static const struct mistake *mistake; /* which it is, of all ranks */
 
-/* Nothing is moved, and all end with who it was, and with what. */
+/* Checks that no row is moved, and that all ranks' errors name the rank and
+ * its invalid split. */
 static int wrong_splits(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_exchange args = exchange_of(mistake->out_rows);
@@ -290,7 +291,7 @@ static int many_pieces(struct symmcoll_group *group, int rank)
     return end(&it, right);
 }
 
-/* Where its message says that the place of a piece is. */
+/* Checks the place of a piece in its error message. */
 static bool has_place(struct test *it, const struct symmcoll_symm_plan *plan,
     size_t piece, int64_t expected)
 {
@@ -339,7 +340,7 @@ static int places_are_told(struct symmcoll_group *group, int rank)
     for (int i = 0; i < 6 && right; i++) {
         int64_t row = 0;
 
-        /* What comes before it: of the experts before, and of the ranks. */
+        /* The rows before it: of earlier experts, and of earlier ranks. */
         for (int r = 0; r < 3 && i % 2 == 1; r++)
             row += r + i - 1;
         for (int r = 0; r < rank; r++)
@@ -354,7 +355,8 @@ static int places_are_told(struct symmcoll_group *group, int rank)
 
 /* ---- time ---- */
 
-/* Until the others have given up: this rank does not come to their operation. */
+/* Waits until the other ranks have timed out: this rank does not join their
+ * operation. */
 static bool await_failure(const struct symmcoll_group *group)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long plans in memory of devices live: while they run, without their handle
- * and group, after their world, and where a thread is to be cancelled.
+ * Tests the lifetime of plans in device memory: while they run, without their
+ * handle and group, after their world, and in a thread with a pending
+ * cancellation.
  */
 #include "t/cuda/later.h"
 #include "t/symm_mem/device.h"
@@ -53,7 +54,7 @@ static bool has_rows(struct joined *it)
     return right;
 }
 
-/* In a group of its own. */
+/* Creates a new group with joined memory. */
 static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
 {
     struct symmcoll_group *group = NULL;
@@ -123,8 +124,8 @@ static int is_awaited(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
-/* What still runs when the time is over keeps the plan's memory, and nothing is
- * lost. */
+/* Checks that an operation which still runs after the timeout keeps the plan's
+ * memory, and that no memory is lost. */
 static int is_left_for_later(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_plan *plan = NULL;

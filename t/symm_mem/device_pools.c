@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pools of memory of devices, while something uses what has been freed: what is
- * used once more, and what is released.
+ * Tests pools of device memory while freed memory is still used: which memory
+ * is reused, and which is released.
  */
 #include "t/symm_mem/device_freed.h"
 
-/* Freed memory of a pool, which a handle has a copy write to, and older one that
- * nobody uses. */
+/* Creates freed memory of a pool to which a copy of a handle still writes, and
+ * older unused memory. */
 static bool stall_freed(struct symmcoll_group *all, int rank, struct joined *it,
     struct symmcoll_symm_pool **pool)
 {
@@ -49,7 +49,8 @@ static int awaits_before_pools_release(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
-/* What a copy writes to is passed over, until that has ended. */
+/* Checks that memory to which a copy writes is not reused until the copy has
+ * ended. */
 static int uses_none_that_is_written(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_pool_info info = SYMMCOLL_SYMM_POOL_INFO_INIT;
@@ -76,8 +77,8 @@ static int uses_none_that_is_written(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
-/* What a device has for good is neither used once more, nor does it keep the rest
- * from being released, while the handle is there and after that. */
+/* Checks that memory which a device keeps for good is not reused, and does not
+ * prevent the release of the rest, while the handle exists and afterwards. */
 static int keeps_what_it_must(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_args args = device_args(rank);
@@ -88,7 +89,7 @@ static int keeps_what_it_must(struct symmcoll_group *all, int rank)
     void *unused = NULL, *data = NULL, *fresh = NULL, *again = NULL;
     bool right;
 
-    __lsan_disable(); /* nobody can free it */
+    __lsan_disable(); /* it cannot be freed */
     right = begin(all, rank, &it) &&
             OK(symmcoll_symm_pool_create(it.world, &args, &pool)) &&
             OK(symmcoll_symm_pool_alloc(pool, 64, &unused)) &&
@@ -122,8 +123,8 @@ static int keeps_what_it_must(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* In another order, so that the next rendezvous gives up the former one, while
- * the group runs a copy elsewhere. */
+/* Allocates in another order, so that the next rendezvous retires the previous
+ * one, while the group runs a copy elsewhere. */
 static int retires_for_later(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_args args = device_args(rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The flight recorder's entries of what a rank does alone with symmetric memory
- * of devices, and of calls that are captured.
+ * Tests the flight recorder's entries for one rank's operations on symmetric
+ * device memory, and for captured calls.
  */
 #include "group/group.h"
 #include "t/symm_mem/device.h"
@@ -42,7 +42,8 @@ static bool find_entry(struct symmcoll_world *world, enum symc_kind kind,
     return HOLDS(found);
 }
 
-/* Whether its state is that, soon, with the number of the collective before it. */
+/* Waits until an entry has the state, and checks the number of the collective
+ * before it. */
 static bool becomes(const struct joined *it, enum symc_kind kind,
     enum symc_trace_state state, const char *label)
 {

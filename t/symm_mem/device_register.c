@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of the program's own that is registered: of cuMemAlloc() and
- * mapped, from any address on, joined with that of others, and given back.
+ * Tests registration of the program's own device memory: from cuMemAlloc() or
+ * mapped, from any address on, joined with that of other ranks, and
+ * deregistered.
  */
 #include "t/cuda/later.h"
 #include "t/symm_mem/own.h"
@@ -15,8 +16,8 @@ static int count_objects(void)
            fake_live(FAKE_RESERVED) + fake_live(FAKE_ALLOCATED);
 }
 
-/* And the same again, with all that a group needs for the first time: nothing is
- * left of it. */
+/* Runs the body twice: the first run allocates everything that a group needs
+ * once, and the second leaves no object. */
 static int leaves_nothing(struct symmcoll_group *group, int rank, rank_fn body)
 {
     int before, right = body(group, rank);

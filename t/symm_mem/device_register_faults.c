@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of the program's own that cannot be registered, or not joined:
- * what is wrong with it is told to all, and a peer that dies is named.
+ * Tests device memory of the program that cannot be registered or joined: all
+ * ranks get the reason, and a peer that dies is named.
  */
 #include "t/symm_mem/own.h"
 #include "t/world/others.h"
@@ -74,7 +74,8 @@ static int refuses_other_memory(struct symmcoll_group *group, int rank)
     return right && can_be_joined(group, rank, ALLOCATED);
 }
 
-/* What overlaps other memory, of this rank's or of a peer's. */
+/* Checks that memory which overlaps other memory, of this rank or of a peer,
+ * is refused. */
 static bool refuses_overlaps(const struct joined *it, char *ours)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -134,8 +135,9 @@ static int refuses_what_is_symmetric(struct symmcoll_group *group, int rank)
     return end_own(&it, &own, right);
 }
 
-/* What is mapped beside what was asked for: of a rank's own allocation, also when
- * only a handle keeps it, of a peer's, and of pads. */
+/* Checks that pages which are mapped with the requested ones are refused: of
+ * the rank's own allocation, also when only a handle keeps it, of a peer's
+ * allocation, and of pads. */
 static int refuses_what_is_mapped(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -167,7 +169,8 @@ static int refuses_what_is_mapped(struct symmcoll_group *group, int rank)
            can_be_joined(group, rank, MAPPED);
 }
 
-/* That other processes cannot map; threads can. */
+/* Checks that memory which other processes cannot map is refused; threads can
+ * share it. */
 static int refuses_private_memory(struct symmcoll_group *group, int rank)
 {
     struct mapped mapped;
@@ -202,7 +205,8 @@ static int names_kinds_that_differ(struct symmcoll_group *group, int rank)
     return right && can_be_joined(group, rank, MAPPED);
 }
 
-/* Of the same kind, but not of the same size, or from another place on. */
+/* Registers memory of the same kind that has another size, or begins at
+ * another place. */
 static int names_sizes_that_differ(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -233,8 +237,8 @@ struct death {
     const char *setting;
 };
 
-/* In the driver's call that opens the memory of another one, or before it sends a
- * descriptor of its own. */
+/* Kills a rank in the driver call that opens another rank's memory, or before
+ * it sends its own descriptor. */
 static int die_in_the_rendezvous(struct faults_rank *self)
 {
     const struct death *death = self->arg;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group that is released while other threads of the rank use memory of devices
- * that it has joined.  The linker has the library call the wrappers here, in which
- * the others act when the release has come so far.
+ * Tests a group that is released while other threads of the rank use device
+ * memory that it has joined. The linker makes the library call the wrappers
+ * here, in which the other threads act when the release has reached that
+ * point.
  */
 #include "group/group.h"
 #include "symm_mem/symm_mem.h"
@@ -38,7 +39,7 @@ enum call {
     CALLS
 };
 
-/* A call of rank 0, whose peer is itself. */
+/* Makes a call on rank 0, with itself as peer. */
 static symmcoll_status_t call(struct joined *it, enum call which)
 {
     char *other = it->data + NBYTES / 2;
@@ -63,7 +64,7 @@ static symmcoll_status_t call(struct joined *it, enum call which)
     }
 }
 
-/* ---- what happens meanwhile ---- */
+/* ---- actions during the release ---- */
 
 /* Each acts once, for the queue of the group that is released. */
 static _Atomic(struct symc_queue *) watched;
@@ -130,7 +131,8 @@ void __wrap_symc_queue_stop(struct symc_queue *queue)
         ends = refuses_all(it);
 }
 
-/* For whom: the next rank, which releases the group then, or this one. */
+/* Waits for a signal of the next rank, which then releases the group, or of
+ * this rank. */
 static bool wait_for(struct joined *it)
 {
     struct symmcoll_group *all = symmcoll_world_group(it->world);
@@ -276,8 +278,8 @@ static int a_hurried_one_is_canceled(struct symmcoll_group *all, int rank)
     return leave(all, &it, false) && right;
 }
 
-/* The group is released, and its memory freed by another thread, while a copy
- * waits in a stream that stands still: both wait for it. */
+/* Another thread frees the memory during the release of its group, while a
+ * copy waits on a blocked stream: both wait for the copy. */
 static int a_free_waits(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -297,7 +299,7 @@ static int a_free_waits(struct symmcoll_group *all, int rank)
     return leave(all, &it, right) && right;
 }
 
-/* Nothing there is left to be asked. */
+/* Uses a handle late, when there is nothing left to query. */
 static int a_handle_is_late(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};

@@ -95,7 +95,7 @@ static void write_splits(struct test *it, int round)
     memcpy(it->host.data + SPLITS_AT, splits, sizeof(splits));
 }
 
-/* The same bytes on both. */
+/* Fills both sides with the same bytes. */
 void sides_fill(struct test *it, int round)
 {
     size_t all = sides_region / it->elem;
@@ -112,7 +112,7 @@ void sides_fill(struct test *it, int round)
     device_write(it->device.out, it->host.out, sides_region);
 }
 
-/* Whether a rank's memory on both sides is the same, up to so many bytes. */
+/* Checks that the first nbytes bytes of both sides are the same. */
 static bool is_same(const char *device, const char *host, size_t nbytes,
     const char *name, const char *what)
 {
@@ -187,7 +187,7 @@ static CUgraphExec capture(struct test *it, op_fn run)
     return exec;
 }
 
-/* On the host each start is a call of its own. */
+/* Launches the graph; on the host each launch is one call. */
 static bool start(struct test *it, const struct operation *operation,
     CUgraphExec exec, int starts)
 {

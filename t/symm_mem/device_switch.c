@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums by a switch: which operations on symmetric memory of devices take it, and
- * which do not.  The driver that is simulated has the address and no switch: its
- * kernels read the ranks one by one.
+ * Tests which operations on symmetric device memory use sums by a switch. The
+ * simulated driver has the multicast address but no switch: its kernels read
+ * the ranks one by one.
  */
 #include "t/symm_mem/device.h"
 
@@ -15,7 +15,7 @@
 static const char *const names[] = {
     "symc_multimem_one_shot_f32", "symc_multimem_two_shot_f32"};
 
-/* How often kernels of the switch have run in this process. */
+/* Returns how often kernels of the switch have run in this process. */
 static int count_runs(void)
 {
     return kernels_runs(names[0]) + kernels_runs(names[1]);
@@ -30,7 +30,7 @@ static void fill_own(const struct joined *it)
     device_write(it->data, mine, sizeof(mine));
 }
 
-/* Whether that is what the ranks have, added up or the largest. */
+/* Checks the sum or the maximum over the ranks. */
 static bool is_right(
     const struct joined *it, const void *device, symmcoll_op_t op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation on symmetric memory where it does not end well: a rank dies in
- * the middle, ranks pass different sizes, bytes are beyond the buffer's end; and
- * a rank that leaves early while another one copies.
+ * Tests failures of every operation on symmetric memory: a rank dies in the
+ * middle, ranks pass different sizes, or bytes are beyond the end of the
+ * buffer; and a rank that leaves early while another one copies.
  */
 #include "base/moving.h"
 #include "group/call.h"
@@ -21,7 +21,7 @@
 #define OUT_SPLITS_AT ((size_t)800 * 1024)
 #define F32 SYMMCOLL_FLOAT32
 
-/* What a rank works with. */
+/* The buffers of a rank. */
 struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -72,7 +72,7 @@ static struct symmcoll_symm_exchange exchange_of(size_t count, size_t offset)
     return exchange;
 }
 
-/* ---- the operations: on so many elements, from a byte on ---- */
+/* ---- the operations: on `count` elements, from byte `at` on ---- */
 
 static symmcoll_status_t one_shot(struct buffers *it, size_t count, size_t at)
 {
@@ -184,7 +184,7 @@ static symmcoll_status_t make_plan(struct buffers *it, size_t count, size_t at)
     return status;
 }
 
-/* Its sizes are those of the plan. */
+/* Uses the sizes of the plan. */
 static symmcoll_status_t run_plan(struct buffers *it, size_t count, size_t at)
 {
     struct symmcoll_symm_exchange args = exchange_of(count, at);
@@ -296,7 +296,8 @@ static bool death_is_known(const struct operation *operation)
 
 /* ---- arguments ---- */
 
-/* All ranks are told what each has passed, and go on. */
+/* Checks that all ranks' errors have the sizes that each passed, and that the
+ * group remains usable. */
 static int sizes_differ(struct symmcoll_group *group, int rank)
 {
     struct buffers it;
@@ -318,7 +319,8 @@ static int sizes_differ(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* So is the rank that has passed it, and nothing else happens. */
+/* Checks that the rank with an end beyond the buffer gets an error, and that
+ * nothing else happens. */
 static int ends_are_kept(struct symmcoll_group *group, int rank)
 {
     uint64_t before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges of pieces whose sizes are in symmetric memory, against a plain
- * computation from what all ranks have.
+ * Tests exchanges of pieces with sizes in symmetric memory, against a plain
+ * computation on the data of all ranks.
  */
 #include "t/symm_mem/ops.h"
 
@@ -13,7 +13,7 @@
 #define SPLIT_MOST 9
 #define ROWS_MOST ((size_t)PIECES_MOST * 2 * SPLIT_MOST)
 
-/* Where everything is in the buffers. */
+/* Offsets in the buffers. */
 #define IN 0
 #define OUT (ROWS_MOST * ROW_NBYTES)
 #define BACK (2 * OUT)
@@ -75,7 +75,7 @@ static size_t start_of(const struct model *model, int rank, size_t piece)
     return start;
 }
 
-/* Whether what a rank has received is right, and its splits. */
+/* Checks the data that a rank received, and its splits. */
 static bool is_right(
     const struct model *model, const char *data, int rank, bool splits_too)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sizes whose sums and products are no numbers of 64 bits, and sizes of 0.
- */
+/* Tests sizes with sums and products that exceed 64 bits, and sizes of 0. */
 #include "t/symm_mem/ops.h"
 
 #include <stdint.h>
@@ -97,7 +95,8 @@ static int one_sided_that_wraps_around(struct symmcoll_group *group, int rank)
            part(group, data, handle);
 }
 
-/* Rows of out whose distance times their size is 0, were it not refused. */
+/* Passes rows with a distance that would wrap around to 0 in bytes if it was
+ * not refused. */
 static int a_tile_whose_stride_wraps_around(
     struct symmcoll_group *group, int rank)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Symmetric memory and ranks that fail, and limits of the system.
- */
+/* Tests symmetric memory when ranks fail, and system limits. */
 #include "t/world/faults.h"
 #include "t/sanitized.h"
 #include "t/symm_mem/symm.h"
@@ -40,8 +38,8 @@ static int die_before_joining(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* The victim has a signal that it has not taken and one that it has not put;
- * who waits for it is told, and so is who waits for another. */
+/* The victim has not taken one signal and has not put another: ranks that wait
+ * for it, or for another rank, get an error. */
 static int die_with_a_signal(struct faults_rank *self)
 {
     struct symmcoll_symm *handle;
@@ -67,7 +65,7 @@ static int die_with_a_signal(struct faults_rank *self)
                          : symmcoll_symm_barrier(handle, 3, -1);
     faults_note(self, status);
     faults_note(self, symmcoll_symm_put_signal(handle, 0, 5, -1));
-    /* What it had put is there, and its memory is. */
+    /* A signal that the victim had put is still there, and so is its memory. */
     if (self->rank == 1 &&
         symmcoll_symm_wait_signal(handle, VICTIM, 1, -1) != SYMMCOLL_OK)
         return 1;
@@ -277,8 +275,9 @@ static void use_after_the_end_is_refused(void)
 
 /* ---- limits ---- */
 
-/* One rank has no addresses, or no descriptors, left for the others' memfds:
- * nobody has a handle, all know why, and the group goes on. */
+/* One rank has no addresses, or no descriptors, left for the other ranks'
+ * memfds: no rank gets a handle, all get the reason, and the group remains
+ * usable. */
 static int run_out(struct faults_rank *self)
 {
     bool files = *(const int *)self->arg != 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The rendezvous, handles, and every member's memory.
- */
+/* Tests the rendezvous, handles, and access to every member's memory. */
 #include "t/symm_mem/symm.h"
 
 #include <pthread.h>

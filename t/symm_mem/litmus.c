@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of memory that signals and barriers promise, as litmus tests of two
- * ranks: message passing (what was written before a put is read after the wait),
- * the way back (what was read before a wait is not overwritten by what follows
- * the next put), and store buffering (of two ranks that write, pass a barrier,
- * and read what the other has written, both find it).
+ * Litmus tests of two ranks for the memory order that signals and barriers
+ * guarantee: message passing (data written before a put is read after the
+ * wait), the opposite direction (data read before a wait is not overwritten
+ * after the next put), and store buffering (two ranks write, pass a barrier,
+ * and each reads what the other wrote). The words are accessed in relaxed
+ * order, one cache line each, so only the tested operations order them.
  *
- * The words are read and written in relaxed order, a line for each: what orders
- * them is what is tested.
- *
- * LITMUS_ROUNDS  so many rounds of each test, however long they take; without it
- *                a million, or as many as fit into some seconds
+ *   LITMUS_ROUNDS  rounds of each test, however long they take; default: a
+ *                  million, or fewer if they take more than some seconds
  */
 #include "t/sanitized.h"
 #include "t/symm_mem/symm.h"
@@ -45,7 +43,7 @@ static bool all_are(word *words, uint32_t value)
     return right;
 }
 
-/* Whether all ranks go on after so many rounds. */
+/* Returns whether all ranks continue after this round. */
 static bool goes_on(struct symmcoll_group *group, uint32_t round, time_t began)
 {
     const char *text = getenv("LITMUS_ROUNDS");
@@ -122,7 +120,8 @@ static int stores_are_seen_after_a_barrier(
         OK(symmcoll_symm_buffer(handle, rank, 0, 4, (void **)&mine)) &&
         OK(symmcoll_symm_buffer(handle, 1 - rank, 0, 4, (void **)&theirs));
 
-    /* The next round's word is another one: nobody is more than one ahead. */
+    /* The next round uses another word: no rank is more than one round
+     * ahead. */
     for (uint32_t round = 1; right && goes_on(group, round, began); round++) {
         size_t at = round % 2 * LINE;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory of one rank: what it is like, ids, imports, and its end.
+ * Tests symmetric memory of one rank: its contents, ids, imports, and its end.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -24,7 +24,8 @@ static bool is_zero(const void *data, size_t nbytes)
     return true;
 }
 
-/* Of many sizes, each written to its end; again after they have been freed. */
+/* Allocates many sizes and writes each to its end; again after they have been
+ * freed. */
 static int is_zeroed_and_apart(struct symmcoll_group *group, int rank)
 {
     static const size_t sizes[] = {0, 1, 15, 16, 17, 4096, 5000, 1 << 20};
@@ -84,7 +85,8 @@ static int a_tensor_is_laid_out(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_INVALID, "found -1 in dimension 0");
 }
 
-/* The same id while it is in use, after it, with another size. */
+/* Uses an id again while it is in use, after it was freed, and with another
+ * size. */
 static int an_id_is_one_memory(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -150,7 +152,7 @@ static int make_memfd(size_t nbytes, int seals)
     return -1;
 }
 
-/* What the program and its peers write is in its memfd. */
+/* Checks that the memfd has the data which the program and its peers write. */
 static int a_memfd_is_imported(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

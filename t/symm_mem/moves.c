@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that only move elements, against the plain collectives or what
- * every rank knows of all.
+ * Tests operations that only move elements, against the plain collectives or
+ * the known data of all ranks.
  */
 #include "t/symm_mem/ops.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * One-sided access: data, signals after them, flags, and views.
- */
+/* Tests one-sided access: data, signals after them, flags, and views. */
 #include "t/symm_mem/ops.h"
 
 #include <time.h>
@@ -55,7 +53,7 @@ static int signals_follow(struct symmcoll_group *group, int rank)
                    handle, next, slot, sent, sizeof(sent), 1, -1)) &&
                OK(symmcoll_symm_wait_signal(handle, before, 1, -1)) &&
                equal_bytes((char *)data + slot, expected, sizeof(sent), "data");
-        /* The peer may overwrite this slot in two rounds: it has to know. */
+        /* Signals the peer, which overwrites this slot in two rounds. */
         good = good && OK(symmcoll_symm_put_signal(handle, before, 2, -1)) &&
                OK(symmcoll_symm_wait_signal(handle, next, 2, -1));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data for the tests of operations on symmetric memory: what each rank has is a
- * function of its number, so that every rank knows that of all.
+ * Data for the tests of operations on symmetric memory: the data of a rank is
+ * a function of its number, so every rank can compute that of all.
  */
 #ifndef T_SYMM_MEM_OPS_H
 #define T_SYMM_MEM_OPS_H
@@ -32,7 +32,8 @@ static inline void fill_bytes(void *out, size_t nbytes, int rank, int kind)
         ((unsigned char *)out)[i] = (unsigned char)next_number(&state);
 }
 
-/* Elements of a type: floats of all sizes, whose sums depend on their order. */
+/* Writes elements of a type: floats of all sizes with sums that depend on
+ * their order. */
 static inline void fill_elements(
     void *out, size_t count, enum symmcoll_dtype dtype, int rank, int kind)
 {
@@ -69,7 +70,8 @@ static inline bool equal_bytes(
     return true;
 }
 
-/* Whether a call was refused with a status and a text; says what was found. */
+/* Checks that a call was refused with a status and a text; prints the
+ * difference if not. */
 static inline bool was_refused(symmcoll_status_t found,
     symmcoll_status_t expected, const char *text, int line)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that die before or in operations on symmetric memory, that are late, or
- * that pass something else.
+ * Tests ranks that die before or in operations on symmetric memory, that are
+ * late, or that pass different arguments.
  */
 #include "base/moving.h"
 #include "group/call.h"
@@ -13,7 +13,7 @@
 
 #define NBYTES ((size_t)1 << 20)
 
-/* One rank does not come to the operation but dies; all others are told. */
+/* One rank dies instead of joining the operation; all others get an error. */
 static int waits_for_the_dead(struct faults_rank *self)
 {
     float out[16];
@@ -115,7 +115,8 @@ static void stops(struct symc_mover *mover, const struct symc_moving *moving)
         (void)raise(SIGSTOP);
 }
 
-/* It goes on when the other has its time out and uses its buffer anew. */
+/* Stops inside an operation, and continues when the other rank has timed out
+ * and reuses its buffer. */
 static int stops_inside(struct faults_rank *self)
 {
     struct symc_mover mover = {.check = agrees, .move = stops};

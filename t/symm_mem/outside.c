@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory in a child of a rank, which must not use it, in a fake world,
- * whose other ranks are not there, and with a rank of another machine.
+ * Tests symmetric memory in a child of a rank, which must not use it; in a
+ * fake world, in which the other ranks do not exist; and with a rank on
+ * another machine.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,7 +23,7 @@
 
 /* ---- a child ---- */
 
-/* What a rank has when it forks. */
+/* The handles of a rank when it forks. */
 struct inherited {
     struct symmcoll_group *group;
     struct symmcoll_world *world;

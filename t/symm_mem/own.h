@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device memory of the program's own that is registered and joined, for tests. */
+/* Registered and joined device memory of the program, for tests. */
 #ifndef T_SYMM_MEM_OWN_H
 #define T_SYMM_MEM_OWN_H
 
@@ -45,7 +45,7 @@ static inline void free_own(struct own *own)
         device_free(own->begin);
 }
 
-/* What the program has beside its part is as it was. */
+/* Checks that the program's memory beside its registered part is unchanged. */
 static inline bool is_alone(const struct own *own)
 {
     size_t before = (size_t)(own->data - own->begin);

@@ -105,8 +105,8 @@ int own_joins_both_kinds(struct symmcoll_group *group, int rank)
     return end_own(&it, &own, right);
 }
 
-/* Mapped memory remains for peers when its rank has given it back and unmapped it;
- * who finalizes deregisters what is left. */
+/* Checks that mapped memory stays valid for peers after its rank has
+ * deregistered and unmapped it, and that finalize deregisters the rest. */
 int own_leaves_mapped_to_peers(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that register device memory of the program's own, join it with that of others
- * and give it back: whether each finds what the others have written.
+ * Ranks that register device memory of the program, join it with that of other
+ * ranks and deregister it: each must read what the others have written.
  */
 #ifndef T_SYMM_MEM_OWN_ON_DEVICE_H
 #define T_SYMM_MEM_OWN_ON_DEVICE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pages of symmetric memory: memory that is there already, huge pages, and
- * limits on files.  The linker has the library read /proc files by the wrapper
- * here, which says how much memory is available.
+ * Tests the pages of symmetric memory: memory that already exists, huge pages,
+ * and limits on files. The linker makes the library read /proc files through
+ * the wrapper here, which sets the available memory.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -129,7 +129,7 @@ void __wrap_symc_proc_each_line(
     }
 }
 
-/* A memfd of so many bytes, so many of them backed. */
+/* Returns a memfd of nbytes bytes, `backed` of which have pages. */
 static int make_memfd(size_t nbytes, size_t backed)
 {
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -142,7 +142,8 @@ static int make_memfd(size_t nbytes, size_t backed)
     return -1;
 }
 
-/* Of 16 MiB all, none, and all but 3 MiB, where 4 MiB are left. */
+/* Imports 16 MiB with all pages, none, and all but 3 MiB, while 4 MiB are
+ * available. */
 static int what_is_there_needs_no_memory(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -238,7 +239,7 @@ static int what_cannot_be_written_is_refused(
     return right && HOLDS(data == NULL);
 }
 
-/* An error, not SIGXFSZ; also where huge pages are asked for. */
+/* Checks that the limit is an error and not SIGXFSZ, also with huge pages. */
 static int a_limit_on_files_is_an_error(struct symmcoll_group *group, int rank)
 {
     struct rlimit limit = {0};
@@ -317,7 +318,7 @@ static int huge_pages_are_imported(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Whether the machine has some for two ranks. */
+/* Returns whether the machine has huge pages for two ranks. */
 static bool has_huge_pages(void)
 {
     int fd =

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Pools of symmetric memory.
- */
+/* Tests pools of symmetric memory. */
 #include "t/symm_mem/symm.h"
 
 #include <stdint.h>
@@ -29,7 +27,8 @@ static bool has(
     return right;
 }
 
-/* Each begins on a page, and is nobody else's: nothing is split. */
+/* Checks that each tensor begins on a page and shares none: allocations are
+ * not split. */
 static int many_tensors_are_of_a_pool(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -89,7 +88,7 @@ static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
             HOLDS(has(pool, 3, 1, 15000 + 4999)) &&
             OK(symmcoll_symm_pool_trim(pool)) &&
             HOLDS(has(pool, 3, 0, 10000 + 4999));
-    /* What is not freed outlives the pool. */
+    /* Memory that is not freed outlives the pool. */
     right = right && OK(symmcoll_symm_free(world, small)) &&
             OK(symmcoll_symm_pool_free(pool)) &&
             HOLDS(symmcoll_symm_is_symmetric(world, again) == 1) &&

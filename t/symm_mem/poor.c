@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that has no memory to join symmetric memory, at each of its
- * allocations: the others learn that at once, and all may go on.  The linker has
- * all allocations of the library call the wrapper here.
+ * Tests a rank without memory to join symmetric memory, at each of its
+ * allocations: the others get the error at once, and all may continue. The
+ * linker makes all allocations of the library call the wrapper here.
  */
 #include "t/symm_mem/symm.h"
 
@@ -20,7 +20,7 @@
 void *__real_symc_alloc(size_t count, size_t size);
 void *__wrap_symc_alloc(size_t count, size_t size);
 
-/* How many of this thread's next allocations succeed; -1: all. */
+/* The number of this thread's next allocations that succeed; -1: all. */
 static _Thread_local int left = -1;
 
 void *__wrap_symc_alloc(size_t count, size_t size)
@@ -32,8 +32,8 @@ void *__wrap_symc_alloc(size_t count, size_t size)
     return __real_symc_alloc(count, size);
 }
 
-/* One call more than the poor rank has allocations; that it comes to an end says
- * that no other rank waited. */
+/* Makes one call more than the poor rank has allocations. Reaching the last
+ * one shows that no other rank blocked. */
 static bool outlive(
     struct symmcoll_group *group, int rank, void *data, size_t nbytes)
 {
@@ -151,7 +151,7 @@ static int a_view_is_refused_locally(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Of a size that has a memfd of its own. */
+/* Allocates a size that has its own memfd. */
 static int a_failed_allocation_leaves_nothing(
     struct symmcoll_group *group, int rank)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions of symmetric buffers, bit by bit those of the plain collectives.
+ * Tests that reductions of symmetric buffers have the bits of the plain
+ * collectives.
  */
 #include "t/symm_mem/ops.h"
 
@@ -11,7 +12,7 @@ static const size_t counts[] = {0, 1, 7, 64, 1000, MOST};
 static const enum symmcoll_dtype dtypes[] = {
     SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16, SYMMCOLL_INT32, SYMMCOLL_FLOAT64};
 
-/* What a rank works with. */
+/* The buffers of a rank. */
 struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -46,7 +47,7 @@ static bool release_all(struct buffers *it)
     return good;
 }
 
-/* Which function, of which elements. */
+/* The elements to reduce, and the operation. */
 struct task {
     size_t count;
     enum symmcoll_dtype dtype;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group that is released while another thread of the rank waits in a call of
- * it.  The linker has the library call the wrappers here, which note when a
- * thread waits, and act when the release waits for it.
+ * Tests a group that is released while another thread of the rank waits in a
+ * call of it. The linker makes the library call the wrappers here, which
+ * record when a thread waits, and act when the release waits for it.
  */
 #include "group/group.h"
 #include "symm_mem/symm_mem.h"
@@ -34,7 +34,7 @@ enum call {
 static const char *const names[CALLS] = {"symm_wait_signal", "symm_put_signal",
     "symm_barrier", "symm_wait_value32", "wait_value32"};
 
-/* Of rank 0, which waits for rank 1, or for itself. */
+/* A thread of rank 0 that waits for rank 1, or for itself. */
 struct waiter {
     struct symmcoll_symm *handle;
     enum call call;
@@ -252,7 +252,8 @@ static void *put_and_take(void *arg)
     return NULL;
 }
 
-/* What a call may still read when the group has gone: a sanitizer sees it. */
+/* A sanitizer detects whether a call still reads the group after it was
+ * freed. */
 static int signals_meanwhile(struct symmcoll_group *all, int rank)
 {
     bool right = true;

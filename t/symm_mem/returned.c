@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rendezvous that fails has taken is returned, so that freed memory is
- * the machine's again.
+ * Tests that a failing rendezvous returns the memory that it has taken, so
+ * that freed memory is available to the machine again.
  */
 #include "t/symm_mem/symm.h"
 #include "t/world/faults.h"
@@ -52,7 +52,8 @@ static bool has_grown(size_t before)
     return now > before + SLACK;
 }
 
-/* Rank 1 calls something else: all are told, and the group goes on. */
+/* Rank 1 makes another call: all ranks get an error, and the group remains
+ * usable. */
 static int a_mismatch_returns_it(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

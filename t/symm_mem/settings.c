@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The settings of symmetric memory: where it is, of what pages, and its pads.
+ * Tests the settings of symmetric memory: its place, its pages, and its pads.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -111,7 +111,8 @@ static int both_kinds_are_joined(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Where there are too few huge pages a line says so, and usual ones serve. */
+/* Checks that with too few huge pages the log has a line and normal pages are
+ * used. */
 static int huge_pages_or_a_reason(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle;

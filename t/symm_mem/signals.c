@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Signals and barriers, and the order of memory that they are for.
- */
+/* Tests signals and barriers, and the memory order that they establish. */
 #include "t/sanitized.h"
 #include "t/symm_mem/symm.h"
 
@@ -93,7 +91,8 @@ static int timeouts_name_both(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Once more after a timeout, and then the next one, at which nobody is. */
+/* Repeats a barrier after a timeout, and then passes the next one, at which no
+ * rank had arrived. */
 static bool repeat(struct symmcoll_group *group, struct symmcoll_symm *handle,
     int rank, int channel)
 {
@@ -125,7 +124,7 @@ static int a_barrier_is_repeated(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* One of the threads of a rank: signals both ways, and barriers. */
+/* A thread of a rank: signals in both directions, and barriers. */
 struct user {
     struct symmcoll_symm *handle;
     int rank, channel;

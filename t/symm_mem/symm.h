@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the tests of symmetric memory share.
- */
+/* Helpers for the tests of symmetric memory. */
 #ifndef T_SYMM_MEM_SYMM_H
 #define T_SYMM_MEM_SYMM_H
 
@@ -19,7 +17,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Whether a call has succeeded; says why not. */
+/* Returns whether a call succeeded, and prints the error if not. */
 static inline bool went_well(
     symmcoll_status_t status, const char *call, int line)
 {
@@ -31,7 +29,7 @@ static inline bool went_well(
 
 #define OK(call) went_well(call, #call, __LINE__)
 
-/* Whether a condition holds; says where not. */
+/* Returns whether a condition holds, and prints the line if not. */
 static inline bool holds(bool condition, const char *text, int line)
 {
     if (!condition)
@@ -58,7 +56,8 @@ static inline bool part(
     return OK(symmcoll_symm_free(symmcoll_group_world(group), data));
 }
 
-/* How often this process has memory of memfds mapped, and descriptors of it. */
+/* Returns how many mappings and descriptors of symmetric memfds this process
+ * has. */
 static inline int count_memfds(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");

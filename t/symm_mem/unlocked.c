@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that allocates much does not hold up the others of its rank.  The
- * linker has the library ask the wrapper here for memory, which waits for what
- * the other thread does meanwhile.
+ * Tests that a thread which allocates much does not block other threads of its
+ * rank. The linker makes the library allocate through the wrapper here, which
+ * waits for the calls of the other thread.
  */
 #include "symm_mem/backing.h"
 #include "t/symm_mem/symm.h"
@@ -79,7 +79,7 @@ static int others_go_on(struct symmcoll_group *group, int rank)
             groups_said(rank, symmcoll_symm_alloc(world, MUCH, &args, &other),
                 SYMMCOLL_ERR_INVALID, "found 7") &&
             HOLDS(symmcoll_symm_is_symmetric(world, &data) == 0) &&
-            /* It has no address yet, as if that were 0. */
+            /* The memory has no address yet, as if it was at 0. */
             HOLDS(symmcoll_symm_is_symmetric(world, (void *)8) == 0) &&
             OK(symmcoll_symm_alloc(world, 100, NULL, &data)) &&
             OK(symmcoll_symm_rendezvous(group, data, NULL, &handle)) &&

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The workspace of a group.
- */
+/* Tests the workspace of a group. */
 #include "t/symm_mem/symm.h"
 
 #include <pthread.h>
@@ -123,7 +121,8 @@ static int sizes_that_differ_are_named(struct symmcoll_group *group, int rank)
            (symmcoll_symm_release(handle), true);
 }
 
-/* Also where it has not to grow for some of them. */
+/* Checks that different sizes are an error even if no rank has to grow the
+ * workspace. */
 static int a_size_that_is_there_is_compared(
     struct symmcoll_group *group, int rank)
 {
