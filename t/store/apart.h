@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A store's server in a process of its own, so that a test can stop it.
- */
+/* A store's server in a separate process, so that a test can stop it. */
 #ifndef T_STORE_APART_H
 #define T_STORE_APART_H
 

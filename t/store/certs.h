@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A certificate for a loopback address and its key, made for one test.
- */
+/* A certificate for a loopback address and its key, created for one test. */
 #ifndef T_STORE_CERTS_H
 #define T_STORE_CERTS_H
 

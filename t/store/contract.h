@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every kind of store does, as one body of CONTRACT_POINTS points: queues
- * and lists of keys, and what is common to all.
+ * Tests that every kind of store must pass, as one body of CONTRACT_POINTS
+ * points: queues and lists of keys, and the common tests.
  */
 #ifndef T_STORE_CONTRACT_H
 #define T_STORE_CONTRACT_H
@@ -10,7 +10,7 @@
 
 #define CONTRACT_POINTS (COMMON_POINTS + 10)
 
-/* Whether a pop that does not wait takes this text. */
+/* Returns whether a pop without waiting takes this text. */
 static inline int pops(
     struct symmcoll_store *s, const char *key, const char *text)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What is counted of calls on a store (R32).
- */
+/* Tests the counters of calls on a store (R32). */
 #include "t/store/helpers.h"
 #include "t/tap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opening a store ends at its deadline: names that nobody resolves, and folders
- * that nobody makes.
+ * Tests that opening a store ends at its deadline: names that do not resolve,
+ * and folders that are never created.
  */
 #include "store/ops.h"
 #include "store/tcp.h"
@@ -53,7 +53,8 @@ static int opens_in_time(int serve)
     return 0;
 }
 
-/* So long before the deadline of a call, or after it. */
+/* Checks the grace period of a call at a time before its deadline, or after
+ * it. */
 static int leaves_time(int64_t before_ns)
 {
     int64_t at = symc_now_ns();

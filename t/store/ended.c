@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a store's server while clients are at work: it closes the
- * connections of all of them.
+ * Tests the end of a store's server while clients use it: it closes all their
+ * connections.
  */
 #include "t/store/certs.h"
 #include "t/tap.h"
@@ -13,7 +13,7 @@
 #define CLIENTS 6
 #define ROUNDS 12
 #define OPENING 60.0 /* seconds, however slow the machine is */
-#define TIMEOUT 2.0  /* of clients that nobody answers */
+#define TIMEOUT 2.0  /* of clients without a reply */
 
 struct scene {
     struct symmcoll_store_tcp_args args; /* of clients */

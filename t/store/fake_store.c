@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake store: it takes everything, keeps nothing and never blocks, and no
- * ranks join through it.
+ * Tests the fake store: it accepts everything, stores nothing and never
+ * blocks, and ranks cannot join through it.
  */
 #include "t/store/helpers.h"
 #include "t/tap.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file store: the contract of stores, workers that come and go, and ranks
- * that join through it.  (Files that are not as they should be are in
- * file_faults.c.)
+ * Tests the file store: the contract of stores, workers that start and end,
+ * and ranks that join through it. file_faults.c tests invalid files.
  */
 #include "t/ranks.h"
 #include "t/store/contract.h"
@@ -60,7 +59,7 @@ static void test_last_one_out(void)
     unlink(path);
 }
 
-/* A file's bytes, of which there are so many, or fewer. */
+/* Reads at most nbytes bytes of a file. Returns their number. */
 static size_t read_bytes(const char *path, char *bytes, size_t nbytes)
 {
     FILE *file = fopen(path, "r");
@@ -304,7 +303,7 @@ static void test_watched(void)
         "(R22)");
 }
 
-/* One world after the other, each on a file of its own. */
+/* Runs one world after the other, each with its own file. */
 static int work_twice(int rank, int size, void *arg)
 {
     int right = 1;

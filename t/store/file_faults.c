@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that a file store refuses or finds spoiled: stale, foreign, cut off,
- * damaged, locked, out of room.
+ * Tests files that a file store refuses or finds damaged: stale, foreign,
+ * truncated, corrupted, locked, or full.
  */
 #include "t/store/file_util.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Stores in files, and those files.
- */
+/* Stores in files, and those files. */
 #ifndef T_STORE_FILE_UTIL_H
 #define T_STORE_FILE_UTIL_H
 
@@ -24,7 +22,7 @@ static inline struct symmcoll_store *open_or_null(
     return store;
 }
 
-/* Whether opening is refused with INVALID and this text. */
+/* Checks that opening is refused with INVALID and this text. */
 static inline int refuses(const char *path, int num_workers, const char *text)
 {
     struct symmcoll_store *store = NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The hash store: the contract of stores, and handles that outlive each other.
+ * Tests the hash store: the contract of stores, and handles that outlive each
+ * other.
  */
 #include "t/store/contract.h"
 
-/* Whether an error shows the first 76 bytes of a key and marks that there are more. */
+/* Checks that an error contains the first 76 bytes of a key, and marks longer
+ * keys. */
 static int shows_key(struct symmcoll_store *store, int length)
 {
     char key[80] = "", shown[96];
@@ -18,7 +20,8 @@ static int shows_key(struct symmcoll_store *store, int length)
            symmcoll_store_delete(store, key, NULL) == SYMMCOLL_OK;
 }
 
-/* What a call with one key, or the second of two, says of it. */
+/* Checks the error of each call with an invalid key, or with an invalid second
+ * key. */
 static int names_key(
     struct symmcoll_store *s, const char *key, const char *text)
 {
@@ -56,7 +59,7 @@ static int names_keys(struct symmcoll_store *s)
            names_key(s, key, "expected at most 4096 bytes, found 4097");
 }
 
-/* What has no place for its result, or one value that is none. */
+/* Checks the errors for a missing result pointer and for a NULL value. */
 static int names_results(struct symmcoll_store *s)
 {
     const char *keys[] = {"a", "b"};

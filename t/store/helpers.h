@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Small questions that the tests of stores ask again and again.
- */
+/* Small checks that the tests of stores share. */
 #ifndef T_STORE_HELPERS_H
 #define T_STORE_HELPERS_H
 
@@ -13,15 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether a call failed as it should, with a text in its detail. */
+/* Checks that a call failed with a status and with a text in its detail. */
 static inline int failed_with(
     symmcoll_status_t status, symmcoll_status_t expected, const char *text)
 {
     return status == expected && strstr(symmcoll_last_error(), text) != NULL;
 }
 
-/* Whether a call with a short timeout fails because of what the store lacks.  A
- * server on a busy machine may not answer in that time: then again. */
+/* Checks that a call with a short timeout fails because the store lacks
+ * something. On a busy machine a server may not answer in that time; the call
+ * is then repeated. */
 #define TIMES_OUT(call, text)                                            \
     failed_with(__extension__({                                          \
         symmcoll_status_t status_;                                       \
@@ -40,7 +39,7 @@ static inline int set_text(
     return symmcoll_store_set(store, key, text, strlen(text)) == SYMMCOLL_OK;
 }
 
-/* Whether a key is there and holds a text. */
+/* Returns whether a key exists and holds a text. */
 static inline int holds(
     struct symmcoll_store *store, const char *key, const char *text)
 {
@@ -79,8 +78,8 @@ static inline const char *scratch_path(void)
     return path;
 }
 
-/* Run a body in a process of its own, with an alarm; whether it returned true.
- */
+/* Runs a body in a new process with an alarm. Returns whether it returned
+ * true. */
 static inline int run_in_child(int (*body)(const void *arg), const void *arg)
 {
     int status = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The limits of a store's server: keys, values, transactions, channels, clients
- * and memory.  Who passes one is told or dropped, and nobody else notices.
+ * Tests the limits of a store's server: keys, values, transactions, channels,
+ * clients and memory. A client that exceeds one gets an error or is
+ * disconnected, and no other client is affected.
  */
 #include "store/resp.h"
 #include "store/server.h"
@@ -24,7 +25,7 @@ static long resident_kib(void)
     return usage.ru_maxrss;
 }
 
-/* Part of a request: one text of so many bytes. */
+/* Sends a part of a request: one string of nbytes bytes. */
 static int send_text(int fd, size_t nbytes)
 {
     static char bytes[17 << 20];
@@ -42,7 +43,7 @@ static int send_line(int fd, const char *line)
     return send_all(fd, line, strlen(line));
 }
 
-/* Whether the next line of a reply begins with a text; the line is taken. */
+/* Reads the next line of a reply. Returns whether it begins with a text. */
 static int replies(int fd, const char *text)
 {
     char line[256];
@@ -108,7 +109,8 @@ static void test_numbers(void)
     close(fd);
 }
 
-/* Whether a reply, or request, is taken whose lists have 10 parts at most. */
+/* Returns whether a reply or request is accepted by a parser that allows lists
+ * of 10 parts. */
 static int is_taken(const char *text)
 {
     const struct symc_resp_limits limits = {
@@ -157,7 +159,7 @@ static void test_transaction(void)
     close(fd);
 }
 
-/* Requests for 5000 channels or keys, whose replies are not looked at. */
+/* Sends requests for 5000 channels or keys, and ignores the replies. */
 static int ask_for_many(int fd, const char *command)
 {
     char line[128];
@@ -179,7 +181,8 @@ static int ask_for_many(int fd, const char *command)
     return 1;
 }
 
-/* Whether the line before the last reply, which is the one to a PING, is this. */
+/* Returns whether the line before the last reply, which is that to a PING, is
+ * this. */
 static int ends_with(int fd, const char *line, const char *pong)
 {
     static char text[65536];
@@ -226,7 +229,7 @@ static void test_lists(void)
     close(keys);
 }
 
-/* Subscribers that never read, and who publishes large messages to them. */
+/* Publishes large messages to subscribers that never read. */
 static void test_publishing(struct symmcoll_store *store)
 {
     int readers[32], fd = dial(port), good = 1;
@@ -288,8 +291,8 @@ static void test_server(void)
     symc_server_stop(server);
 }
 
-/* Who lacks the password takes neither places nor memory from those who have
- * it. */
+/* Clients without the password take neither connections nor memory from those
+ * with it. */
 static void test_strangers(void)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tcp store over a socket of this machine: who may connect, and what becomes
- * of the socket's file (R33); and processes whose versions differ (R34).
+ * Tests a tcp store over a local socket: which processes may connect, and the
+ * lifetime of the socket's file (R33); and processes with different versions
+ * (R34).
  */
 #include "store/tcp.h"
 #include "t/store/helpers.h"
@@ -40,7 +41,7 @@ static int refuses(const char *bad, const char *text)
            strstr(symmcoll_last_error(), "sesame") == NULL;
 }
 
-/* A file of a socket at which nobody listens. */
+/* Leaves the file of a socket without a listener. */
 static int leave_socket(void)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -147,7 +148,7 @@ static void test_stranger(void)
     unlink(path);
 }
 
-/* Another version's process has been first. */
+/* Joins a store in which a process of another version was first. */
 static void test_versions(void)
 {
     struct symmcoll_store *store = NULL, *other = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store without memory, at each allocation of each call: the call fails, and
- * the store is as it was and goes on.  The linker has all allocations of the
- * library call the wrapper here.
+ * Tests a store without memory, at each allocation of each call: the call
+ * fails, and the store is unchanged and usable. The linker makes all
+ * allocations of the library call the wrapper here.
  */
 #include "t/store/helpers.h"
 #include "t/tap.h"

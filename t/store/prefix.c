@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The prefix store: the contract of stores through a view, and how views and
- * what they are made of relate.
+ * Tests the prefix store: the contract of stores through a view, and the
+ * relation of views to the stores that they are made from.
  */
 #include "t/store/contract.h"
 

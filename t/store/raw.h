@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Connections to a server on which a test says what it likes.
- */
+/* Connections to a server on which a test sends arbitrary bytes. */
 #ifndef T_STORE_RAW_H
 #define T_STORE_RAW_H
 
@@ -48,8 +46,8 @@ static inline int send_all(int fd, const char *data, size_t nbytes)
     return 1;
 }
 
-/* What the server answers to some bytes, up to its end or a second of silence.
- */
+/* Returns the server's reply to some bytes, up to its end or a second of
+ * silence. */
 static inline const char *reply_to(int port, const char *data, size_t nbytes)
 {
     static char text[512];

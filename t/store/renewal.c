@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Keys of a tcp store live as long as a process has it open.
- */
+/* Tests that keys of a tcp store live as long as a process has it open. */
 #include "store/tcp.h"
 #include "t/store/helpers.h"
 #include "t/tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server of a tcp store: the contract of stores over it, redis-cli as a
- * client that is not ours, and clients that mean no good.
+ * Tests the server of a tcp store: the contract of stores over it, redis-cli
+ * as an independent client, and hostile clients.
  */
 #include "t/store/certs.h"
 #include "t/store/contract.h"
@@ -33,7 +33,7 @@ static struct symmcoll_store *open_at(const char *url, int serve)
     return store;
 }
 
-/* What redis-cli prints, in one line with blanks for newlines. */
+/* Returns the output of redis-cli on one line, with blanks for newlines. */
 static const char *ask(int port, const char *command)
 {
     static char text[1024];
@@ -281,7 +281,7 @@ static void test_flood(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* ---- who may, and where ---- */
+/* ---- permissions and addresses ---- */
 
 static void test_entry(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tcp store whose server has stopped: each call ends at its deadline, with the
- * place that does not answer.
+ * Tests a tcp store with a stopped server: each call ends at its deadline,
+ * with an error that has the server's address.
  */
 #include "t/store/apart.h"
 #include "t/store/helpers.h"
@@ -24,7 +24,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Whether the call that began with BEGIN() ended as it should. */
+/* Checks that the call which began with BEGIN() timed out within its bound. */
 static int ends(symmcoll_status_t status)
 {
     char place[64];

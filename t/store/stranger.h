@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Debian's redis-server as a child of a test.
- */
+/* Debian's redis-server as a child of a test. */
 #ifndef T_STORE_STRANGER_H
 #define T_STORE_STRANGER_H
 
@@ -48,7 +46,7 @@ static inline int free_port(void)
     return 0;
 }
 
-/* Whether a program can be run at all. */
+/* Returns whether a program is installed. */
 static inline int has_program(const char *name)
 {
     char command[256];

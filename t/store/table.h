@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store of the program's own, a hash store underneath, whose functions can
- * fail, return nonsense or take too long.
+ * A store implemented by the program on top of a hash store, with functions
+ * that can fail, return nonsense or take too long.
  */
 #ifndef T_STORE_TABLE_H
 #define T_STORE_TABLE_H
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How the table's functions behave, and how often they were called. */
+/* The behaviour of the table's functions, and how often they were called. */
 struct table {
     struct symmcoll_store *inner;
     pthread_mutex_t lock;

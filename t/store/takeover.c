@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A server of a tcp store at a socket that listens already.
- */
+/* Tests a server of a tcp store on a socket that is already listening. */
 #include "t/store/helpers.h"
 #include "t/tap.h"
 
@@ -154,7 +152,7 @@ static void given_back(void)
     close(fd);
 }
 
-/* Neither more addresses than the URL has, nor others. */
+/* Checks that the socket must have exactly the addresses of the URL. */
 static void other_address(void)
 {
     struct symmcoll_store *store = NULL;

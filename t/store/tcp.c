@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tcp store at a server that is not ours: the contract of stores over
- * redis-server, its users and passwords, and servers that are none.
+ * Tests the tcp store with an independent server: the contract of stores over
+ * redis-server, its users and passwords, and servers that are not Redis.
  */
 #include "t/attempts.h"
 #include "t/store/certs.h"
@@ -37,7 +37,8 @@ static struct symmcoll_store *open_job(const char *job, int num_workers)
     return store;
 }
 
-/* What redis-cli prints for a command at the server, without its newline. */
+/* Returns the output of redis-cli for a command to the server, without its
+ * newline. */
 static const char *ask(const char *command)
 {
     static char line[256];
@@ -300,8 +301,8 @@ static void test_passwords(void)
         "a file that is not there is named");
 }
 
-/* Several questions are asked at once: where the first is refused, the answers
- * to the others are not those to the next call's. */
+/* Several requests are sent at once: if the first is refused, the replies to
+ * the others must not be taken for those to the next call. */
 static void test_refusals(void)
 {
     struct symmcoll_store_tcp_args args = args_for("r");

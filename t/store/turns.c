@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The work of a store's server: no client holds up the others, whatever it asks
- * for.  The server is a process of its own, which is stopped while requests are
- * sent, so that it finds all of them at once.
+ * Tests the fairness of a store's server: no client delays the others,
+ * whatever it requests. The server is a separate process, which is stopped
+ * while requests are sent, so that it finds all of them at once.
  */
 #include "store/command.h"
 #include "t/store/apart.h"
@@ -81,7 +81,7 @@ static const char *take_line(int fd)
     return line;
 }
 
-/* Whether the next line begins with a text. */
+/* Checks that the next line begins with a text. */
 static int replies(int fd, const char *text)
 {
     const char *line = take_line(fd);
@@ -92,7 +92,7 @@ static int replies(int fd, const char *text)
     return 0;
 }
 
-/* Drop so many bytes. */
+/* Reads and discards nbytes bytes. */
 static int skip_bytes(int fd, size_t nbytes)
 {
     static char bytes[65536];
@@ -108,7 +108,7 @@ static int skip_bytes(int fd, size_t nbytes)
     return 1;
 }
 
-/* A key with so many bytes of 'a'. */
+/* Sets a key to nbytes bytes of 'a'. */
 static int set_large(int fd, const char *key, size_t nbytes)
 {
     char *value = malloc(nbytes + 1);
@@ -123,8 +123,8 @@ static int set_large(int fd, const char *key, size_t nbytes)
     return send_request(fd, &set) && replies(fd, "+OK");
 }
 
-/* Whether a client with one small request has its reply before one that has sent
- * many large ones: both end with a word on a channel. */
+/* Checks that a client with one small request gets its reply before a client
+ * that sent many large ones: both end with a message on a channel. */
 static int is_overtaken(struct request *large)
 {
     int listener = dial(server.port), one = dial(server.port),
@@ -386,7 +386,8 @@ static int scan_all(int fd)
                 count++;
             }
         }
-        /* Others come and go meanwhile, which moves keys. */
+        /* Other keys are created and removed at the same time, which moves
+         * keys. */
         snprintf(key, sizeof key, "old%s", cursor);
         REQUEST(&request, "SET", key, "x");
         snprintf(key, sizeof key, "gone%d", parts * 100 + count % 100);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A store of the program's own: the contract of stores with as few functions as
- * it needs and with all of them, what is said where they fail, return nonsense
- * or take too long, and ranks that join through it.
+ * Tests a store implemented by the program: the contract of stores with the
+ * fewest functions and with all of them, the errors if they fail, return
+ * nonsense or take too long, and ranks that join through it.
  */
 #include "t/store/common.h"
 #include "t/store/table.h"

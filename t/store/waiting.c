@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting for keys, in every kind of store: what ends a wait, what does not, and
- * what becomes of a wait whose client ends (R9, R14, R30, R44, R45).
+ * Tests waiting for keys, in every kind of store: which events end a wait and
+ * which do not, and a wait of a client that ends (R9, R14, R30, R44, R45).
  */
 #include "t/store/helpers.h"
 #include "t/tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Watched keys, over every kind of store: what is told and what is not, how a
- * watch ends, and that nothing is told afterwards.
+ * Tests watched keys, in every kind of store: which changes are reported and
+ * which are not, how a watch ends, and that it reports nothing afterwards.
  */
 #include "t/store/helpers.h"
 #include "t/store/stranger.h"
@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* What a watch has told. */
+/* The reports of a watch. */
 struct told {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t more;
@@ -19,7 +19,7 @@ struct told {
     char key[32];
     char value[64]; /* "-": absent */
     char detail[256];
-    /* What the function does besides. */
+    /* Further actions of the function. */
     struct symmcoll_watch **ends; /* the watch, NULL: nothing */
     int blocks;                   /* until the lock's owner clears it */
     int left;
@@ -61,8 +61,8 @@ static void note(const struct symmcoll_store_event *event, void *arg)
     pthread_mutex_unlock(&told->lock);
 }
 
-/* Wait until a value has been told; how often something was, by then.  The
- * program's alarm ends a wait for what never comes. */
+/* Waits until a value has been reported. Returns how often the function was
+ * called. The program's alarm ends an endless wait. */
 static int await_value(struct told *told, const char *value)
 {
     int calls;
@@ -461,14 +461,14 @@ static void server_may_hang(pid_t server, int port)
     args.url = url;
     if (symmcoll_store_open_tcp(&args, &store) != SYMMCOLL_OK)
         diag("%s", symmcoll_last_error());
-    /* Of several, since this process may be kept from running. */
+    /* The least of several times, since this process may be descheduled. */
     for (int i = 0; i < 3 && least >= 4; i++) {
         double seconds = free_while_stopped(store, server);
 
         least = seconds < least ? seconds : least;
     }
     diag("%g s", least);
-    /* It would be given 5 s to answer. */
+    /* A server has 5 s to answer. */
     ok(least < 4, "tcp: a server that hangs does not hold the end up (R12)");
     symmcoll_store_close(store);
 }
