@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks for tests of segments that are all in one thread, each with an arena of
- * its own, so that what happens first is certain.  They map each other as
- * processes do, or share one mapping as threads do.
+ * Ranks for tests of segments that all run in one thread, each with its own
+ * arena, so that their order is certain. They map each other as processes do,
+ * or share one mapping as threads do.
  */
 #ifndef T_SEGMENT_ARENAS_H
 #define T_SEGMENT_ARENAS_H

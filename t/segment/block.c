@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: sealed and laid out as asked; what is not a block of the expected
- * rank and size is refused; limits of the process are named with what was
- * asked.
+ * Tests blocks: they are sealed and laid out as requested; a file that is not
+ * a block of the expected rank and size is refused; errors at process limits
+ * have the requested amount.
  */
 #include "../sanitized.h"
 #include "../tap.h"
@@ -180,7 +180,7 @@ static void test_strange_files(void)
     close(ends[1]);
 }
 
-/* ---- limits, each in a process of its own ---- */
+/* ---- limits, each in a new process ---- */
 
 static void set_limit(int resource, rlim_t value)
 {

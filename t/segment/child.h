@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Children for tests of segments: bare processes and threads, without a world.
+ * Children for tests of segments: plain processes and threads, without a
+ * world.
  */
 #ifndef T_SEGMENT_CHILD_H
 #define T_SEGMENT_CHILD_H
@@ -15,7 +16,7 @@
 
 #include <symmcoll.h>
 
-/* Whether a call failed as it should, with a text in its detail. */
+/* Checks that a call failed with a status and with a text in its detail. */
 static inline int failed_with(
     symmcoll_status_t status, symmcoll_status_t expected, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory where system calls are denied by a filter, as in containers, and in a
+ * Tests memory when a filter denies system calls, as in containers, and in a
  * control group with a limit that several ranks reach at the same time.
  */
 #include "../tap.h"
@@ -30,7 +30,7 @@
 #define ROUNDS 5
 #define UNTESTED 77 /* status of a child: the kernel filters no calls */
 
-/* How a call is denied: where an argument has bits, or has them not. */
+/* How a call is denied: if an argument has certain bits, or lacks them. */
 struct denied {
     long number;
     int error;
@@ -62,7 +62,7 @@ static bool deny(const struct denied *denied)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* Whether memory is made, is backed, and keeps what is in it. */
+/* Returns whether memory can be created, is backed, and keeps its contents. */
 static bool is_reserved(void)
 {
     struct stat found;
@@ -162,7 +162,8 @@ _Noreturn static void reserve(int go, int done, int end)
     _exit(0);
 }
 
-/* Whether as many succeed as there is room for, and none is killed. */
+/* Checks that as many ranks succeed as the limit permits, and that none is
+ * killed. */
 static bool all_are_told(void)
 {
     int go[2], done[RANKS][2], end[2], status, enough = 0, told = 0;
@@ -173,7 +174,7 @@ static bool all_are_told(void)
     if (pipe(go) != 0 || pipe(end) != 0)
         return false;
     for (int r = 0; r < RANKS; r++) {
-        /* One for each, whose end says that the rank was killed. */
+        /* One pipe for each rank; its end shows that the rank was killed. */
         if (pipe(done[r]) != 0)
             return false;
         pids[r] = fork();

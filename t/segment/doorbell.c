@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting: a word that is written wakes whoever sleeps for it, however the naps
- * fall; a wait that is stopped or expires ends; what was written counts first.
+ * Tests waiting: a write to a word wakes every sleeper, whatever the timing; a
+ * wait that is stopped or times out ends; a word that was written takes
+ * precedence.
  */
 #include "../tap.h"
 #include "child.h"
@@ -70,7 +71,8 @@ static void dawdle(uint64_t *state)
         sched_yield();
 }
 
-/* One of the two; false where a wait ended in another way than by the word. */
+/* Runs one of the two players; false: a wait ended for another reason than the
+ * word. */
 static bool play(int number, struct symc_waiting *waiting)
 {
     struct side *mine = &court->sides[number];
@@ -193,7 +195,7 @@ static void test_look(void)
         "a sleeper looks at failures now and then, and gives up on one");
 }
 
-/* A wait of half a second in a child, which tells its processor time. */
+/* Waits half a second in a child, which reports its processor time. */
 static int sleeps_cheaply(void *arg)
 {
     struct side *side = &court->sides[0];
@@ -230,7 +232,7 @@ static void pin(void)
     sched_setaffinity(0, sizeof(one), &one);
 }
 
-/* What a wait on one processor waits for. */
+/* The word for which a wait on one processor waits. */
 struct turn {
     const _Atomic uint64_t *word;
     uint64_t target;
@@ -246,7 +248,7 @@ static bool look_at_turn(void *arg)
            turn->target;
 }
 
-/* One of two players on one processor; 0: it has looked too often. */
+/* Runs one of two players on one processor; 0: it has polled too often. */
 static int play_beside(int number)
 {
     struct side *mine = &court->sides[number];
@@ -292,7 +294,7 @@ static void test_beside(void)
         "it instead of polling");
 }
 
-/* How often a wait has looked for what else the rank has to do. */
+/* How often a wait has polled for other work of the rank. */
 struct passes {
     int polling, sleeping;
 };
@@ -327,7 +329,7 @@ static struct passes passes_of(struct symc_waiting *waiting)
 #define SETTING_NS (INT64_C(50) * 1000)
 #define SLICE_NS (INT64_C(3) * 1000 * 1000)
 
-/* So far ahead that what holds until then holds for the whole test. */
+/* Returns a time after the end of the test. */
 static int64_t far_ahead(void)
 {
     return symc_now_ns() + 1000 * SYMC_NS_PER_S;
@@ -369,7 +371,8 @@ static void test_crowd(bool many, const char *sentence)
         "%s", sentence);
 }
 
-/* How long ranks sleep at once after a yield of so long, at most. */
+/* Checks how long ranks sleep without polling after a yield that took this
+ * time. */
 static bool lasts(int64_t took, int64_t length)
 {
     struct symc_waiting waiting = waiting_of(false, SETTING_NS);

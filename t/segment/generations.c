@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When a segment's bytes are used again: only when all have left, also where
- * members have died, are late, or have written what they should not have.
+ * Tests the reuse of a segment's bytes: only when all members have left it,
+ * even if members have died, are late, or have written invalid values.
  */
 #include "t/segment/arenas.h"
 
@@ -166,7 +166,7 @@ static void test_wild_table(const char *how)
         symc_segment_leave(made[1]);
         for (int e = 0; e < SYMC_SEGMENTS_MAX; e++)
             atomic_store(&ranks[2].own.block->segments[e], words[i]);
-        /* Of one entry in 4096 it may be a later generation. */
+        /* One entry in 4096 may look like a later generation. */
         if ((words[i] ^ made[2]->offers[2].generation) % SYMC_SEGMENTS_MAX != 0)
             good = symc_segments_reap(&ranks[0].segments) == 1 && good;
         symc_segment_leave(made[2]);

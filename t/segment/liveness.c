@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Liveness words: who lives, who left, who died and how, as another process
- * sees it.
+ * Tests liveness words: whether another process sees that a rank is alive,
+ * left, or died, and how.
  */
 #include "../tap.h"
 #include "child.h"
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* What parent and child share. */
+/* State shared by parent and child. */
 static struct symc_block *block;
 static _Atomic int *stage;
 
@@ -58,7 +58,7 @@ static int live(void *arg)
     return 1;
 }
 
-/* The child, as its peer knows it. */
+/* Starts a child and returns it as a peer. */
 static struct symc_peer start_rank(enum ending *ending)
 {
     struct symc_peer peer = {.view.block = block, .mine = true};
@@ -112,7 +112,8 @@ static void test_words(void)
     atomic_store(&block->exit.marked, 0);
 }
 
-/* Before the word is taken, only the descriptor of the process can tell. */
+/* Before the child takes the word, only its process descriptor shows its
+ * end. */
 static int end_early(void *arg)
 {
     (void)arg;
@@ -143,7 +144,7 @@ static void test_before_the_word(void)
     close(peer.pidfd);
 }
 
-/* A word that somebody holds is not taken again. */
+/* Checks that a word which is held cannot be taken again. */
 static int take_twice(void *arg)
 {
     static struct symc_liveness first, second;

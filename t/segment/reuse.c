@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A litmus for generations: ranks make segments one after another, and one of
- * them is late each time.  The others have left by then, and have put something
- * else wherever they are given bytes; the late one must find what was there
- * when it accepted.  Between processes and between threads.
+ * A litmus test for generations: ranks create segments one after another, and
+ * one of them is late each time. The others have left by then, and have
+ * overwritten every range of bytes that they were assigned; the late rank must
+ * find the contents that were there when it accepted. Runs between processes
+ * and between threads.
  */
 #include "../tap.h"
 #include "child.h"
@@ -21,7 +22,7 @@
 #define NBYTES (WORDS * sizeof(uint32_t))
 #define ARENA ((size_t)16 << 20)
 
-/* What the ranks tell each other, beside segments. */
+/* The offers and progress that ranks exchange outside of segments. */
 struct board {
     struct symc_offer offers[2][RANKS];
     _Atomic int offered[RANKS]; /* rounds */
@@ -127,7 +128,7 @@ static bool run_round(struct rank *rank, int round)
     return good;
 }
 
-/* Whether more has been used, all in all, than there is. */
+/* Returns whether more bytes were used in total than the arena has. */
 static bool has_reused(const struct rank *rank)
 {
     return rank->segments.count * NBYTES > ARENA;
@@ -152,7 +153,7 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-/* Map the others' arenas, in whoever is this rank. */
+/* Maps the other ranks' arenas. */
 static bool connect_rank(struct rank *rank)
 {
     for (int r = 0; r < RANKS; r++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments: who uses which bytes.  (When bytes are used again, and what a peer
- * can spoil, is in generations.c.)
+ * Tests segments: which rank uses which bytes. generations.c tests when bytes
+ * are reused, and damage by a peer.
  */
 #include "t/sanitized.h"
 #include "t/segment/arenas.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How large arenas are: limits of the process, and ranks that differ.
- */
+/* Tests the size of arenas: process limits, and ranks that differ. */
 #include "segment/memory.h"
 #include "t/sanitized.h"
 #include "t/segment/arenas.h"
