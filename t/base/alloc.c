@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Checked sizes and allocation.
- */
+/* Tests checked sizes and allocation. */
 #include "../tap.h"
 
 #include "base/base.h"
@@ -31,7 +29,7 @@ static int empty_is_no_failure(void)
     return both;
 }
 
-/* Behind a volatile, so that the compiler does not see what is asked for. */
+/* The volatile hides the size from the compiler. */
 static int overflow_is_refused(void)
 {
     volatile size_t half = SIZE_MAX / 2 + 1;

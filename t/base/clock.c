@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deadlines, and the processor's counter beside the wall clock.  Nothing here
- * measures time: what the clocks say is compared with what they say around it.
+ * Tests deadlines, and the processor's counter against the wall clock. No time
+ * is measured here: the clocks are compared with readings before and after.
  */
 #include "../tap.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Where a deadline lies, measured from both sides of its making. */
+/* Checks a deadline against the clock before and after its creation. */
 static int deadline_is_between(double seconds, int64_t ns)
 {
     int64_t before = symc_now_ns();

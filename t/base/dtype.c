@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The tables of element types, operations and collectives.
- */
+/* Tests the tables of element types, operations and collectives. */
 #include "../tap.h"
 
 #include "base/base.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Error details and the names of statuses.
- */
+/* Tests error details and the names of statuses. */
 #include "../tap.h"
 
 #include "base/base.h"

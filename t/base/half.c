@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conversions of 16-bit floats: against arithmetic in double, and those of
- * whole vectors against those of single numbers.
+ * Tests conversions of 16-bit floats: against arithmetic in double, and those
+ * of whole vectors against those of single numbers.
  */
 #include "../tap.h"
 
@@ -38,7 +38,7 @@ static uint32_t to_bits(float value)
     return bits;
 }
 
-/* What a number means, by its fields. */
+/* Returns the value of a number, from its fields. */
 static double decode(const struct format *format, uint16_t number)
 {
     int fraction = number & ((1 << format->bits) - 1);

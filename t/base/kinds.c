@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of the kinds of operations: what holds of every row, so that all
- * that asks the table may rely on it.
+ * Tests the table of the kinds of operations: properties that hold for every
+ * row, on which all users of the table rely.
  */
 #include "../tap.h"
 
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Whether a condition holds of all rows; what it is, and of which it does not
- * hold, is said. */
+/* Checks that a condition holds for all rows, and prints the rows for which it
+ * does not. */
 static int every_row(int (*holds)(const struct symc_kind_info *info, int kind))
 {
     int right = 1;
@@ -65,7 +65,7 @@ static int pairs_count_apart(const struct symc_kind_info *info, int kind)
            !(pair && (info->traits & SYMC_ROOTED) != 0);
 }
 
-/* Of roots there is one, and all ranks have to know which. */
+/* There is one root, and all ranks must agree on it. */
 static int has_one_root(const struct symc_kind_info *info, int kind)
 {
     bool rooted = (info->traits & SYMC_ROOTED) != 0;

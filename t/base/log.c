@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines, read back through a pipe in the place of standard error.
+ * Tests log lines, which are read back through a pipe that replaces standard
+ * error.
  */
 #include "../tap.h"
 
@@ -26,7 +27,7 @@ static int redirect_stderr(void)
     return close(ends[1]) == 0;
 }
 
-/* What was written so far; a mark tells where that ends. */
+/* Checks the lines written since the last call; a mark shows their end. */
 static int is_written(const char *expected)
 {
     char found[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files of the kernel, and what lies under their numbers when a program has
- * closed its descriptors.
+ * Tests files of the kernel, and descriptors that a program has closed and
+ * whose numbers were reused.
  */
 #include "../tap.h"
 
@@ -78,7 +78,8 @@ static int own_process_is_described(void)
            stat.start != 0 && stat.start == again.start && stat.exit == 0;
 }
 
-/* A process that has ended by a signal, and nobody has waited for it. */
+/* Checks the status of a process that was killed and has not been waited
+ * for. */
 static int zombie_has_its_status(void)
 {
     struct symc_proc_stat stat = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of processes where /proc cannot be read, since no descriptor is free: the
- * limit is said, and nobody is taken for gone.
+ * Tests names of processes when /proc cannot be read because no descriptor is
+ * free: the error has the limit, and no process is taken for dead.
  */
 #include "t/tap.h"
 
@@ -64,7 +64,7 @@ static bool names_the_limit(const char *file)
     return false;
 }
 
-/* What the name says with so few descriptors. */
+/* Checks the error of the name with this number of descriptors. */
 static bool name_fails(int count, int call, const char *file)
 {
     char name[SYMC_PROCESS_NAME];
@@ -77,7 +77,7 @@ static bool name_fails(int count, int call, const char *file)
     return status == SYMMCOLL_ERR_SYSTEM && names_the_limit(file);
 }
 
-/* What is found of a process with so few of them. */
+/* Checks the state found for a process with this number of descriptors. */
 static bool find_fails(const char *name, int count, int call, const char *file)
 {
     struct rlimit before;

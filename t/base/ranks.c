@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What ranks are called in messages.
- */
+/* Tests the names of ranks in messages. */
 #include "base/ranks.h"
 #include "t/tap.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every reduction at every SIMD level of this processor, against reference.c:
- * in and out of place, mirrored, streamed, at any alignment and count, with the
- * same bits.
+ * Tests every reduction at every SIMD level of this processor against
+ * reference.c: in and out of place, mirrored, streamed, at any alignment and
+ * count, with the same bits.
  */
 #include "../floating.h"
 #include "../sanitized.h"
@@ -192,7 +192,7 @@ static int variant_holds(const struct test *test, const struct variant *variant)
 static int all_variants_hold(
     enum symmcoll_dtype dtype, symmcoll_op_t op, int nsrc, int block)
 {
-    /* Of two sources in blocks of one the other loop there is. */
+    /* With two sources and blocks of one rank the other loop runs. */
     struct test test = {
         {dtype, op, block, NULL, block == 1}, SYMC_SIMD_BASELINE, nsrc, 0};
     const unsigned char *src[MAX_NSRC];

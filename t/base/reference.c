@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * See reference.h.  Integers are computed in 64 bits and cut, floats in their
- * own type, 16-bit floats in float; nothing here is a vector.
+ * Implements reference.h. Integers are computed in 64 bits and truncated,
+ * floats in their own type, 16-bit floats in float; nothing here is
+ * vectorised.
  */
 #include "reference.h"
 
@@ -18,10 +19,11 @@ enum family {
     BOOLEAN
 };
 
-/* Of what reduce_elements() calls for each element: most of many tests' time. */
+/* Functions that reduce_elements() calls for each element, which take most of
+ * many tests' time. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* How an element is made of numbers. */
+/* How an element consists of numbers. */
 struct shape {
     enum family family;
     size_t nbytes; /* of a number */
@@ -81,8 +83,8 @@ INLINE uint64_t wrap(struct shape shape, uint64_t bits)
                                   : bits >> unused;
 }
 
-/* A number's bytes; of sizes that the compiler knows, since a sanitizer makes a
- * call of every other copy. */
+/* Copies a number, with a size known to the compiler, because a sanitizer
+ * turns every other copy into a call. */
 INLINE void copy_number(void *to, const void *from, size_t nbytes)
 {
     switch (nbytes) {
@@ -146,7 +148,7 @@ INLINE void store_number(struct shape shape, unsigned char *to, union number x)
     }
 }
 
-/* Whether a goes before b: a NaN always does, -0 before +0. */
+/* Returns whether a goes before b: a NaN always does, and -0 before +0. */
 INLINE int goes_first(double a, double b, int largest)
 {
     if (isnan(a) || isnan(b))
@@ -269,7 +271,7 @@ INLINE void reduce_elements(const struct symc_reduction *reduction,
         reduce_number(reduction, shape, out, src, nsrc, i * shape.nbytes);
 }
 
-/* With a family that the compiler knows in each call. */
+/* Calls reduce_elements() with a family known to the compiler. */
 void reference_reduce(const struct symc_reduction *reduction,
     unsigned char *out, const unsigned char *const *src, int nsrc, size_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reductions one element at a time, as plainly as they can be said, to compare
- * the kernels with.
+ * Reductions of one element at a time in the plainest form, as a reference for
+ * the kernels.
  */
 #ifndef T_BASE_REFERENCE_H
 #define T_BASE_REFERENCE_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Sizes and ranks as text, and text that is safe on a line.
- */
+/* Tests sizes and ranks as text, and text that is safe on a line. */
 #include "../tap.h"
 
 #include "base/base.h"

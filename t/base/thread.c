@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's threads start also where another thread of the process is about
- * to execute a program: as long as it does, the kernel has no thread for us.
- * Nothing is done to a thread once it runs.  They have their stack whatever
- * thread-local data the program has.
+ * Tests the start of the library's threads while another thread of the process
+ * executes a program, during which the kernel refuses new threads. Threads are
+ * not modified once they run, and have their stack size whatever thread-local
+ * data the program has.
  */
 #include "../tap.h"
 
@@ -141,7 +141,8 @@ static void *overwrite(void *arg)
     return NULL;
 }
 
-/* What holds the id of a thread may be freed as soon as that runs. */
+/* The variable with the id of a thread may be freed as soon as the thread
+ * runs. */
 static int start_leaves_the_thread(void)
 {
     struct holder holder = {.main = pthread_self()};
@@ -242,7 +243,7 @@ static void *be_prompt(void *arg)
     return NULL;
 }
 
-/* Where the process may not have it the nice value stays. */
+/* Without permission the nice value is unchanged. */
 static int prompt_threads_go_first(void)
 {
     struct niceness nice = {1000, 1000};
@@ -264,7 +265,7 @@ static int prompt_threads_go_first(void)
     return nice.raised == -10 && nice.started == 0;
 }
 
-/* Address space for no stack at all: the limits are told. */
+/* Limits the address space below any stack: the error has the limits. */
 static int lack_is_told(void)
 {
     struct rlimit before, none = {0}, processes;

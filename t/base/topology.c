@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The processors of a machine.
- */
+/* Tests the topology of processors. */
 #include "../tap.h"
 
 #include "base/topology.h"
