@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A reducer of one parameter on a rank's device, and its gradient, which stands for
- * what backward enqueues.
+ * A reducer of one parameter on a rank's device, and its gradient, which
+ * simulates the work that backward enqueues.
  */
 #ifndef T_DDP_ALONE_H
 #define T_DDP_ALONE_H
@@ -60,7 +60,7 @@ static inline uint32_t alone_bits(float value)
     return bits;
 }
 
-/* What backward has enqueued: the gradient is `value` everywhere. */
+/* Enqueues a backward: the gradient is `value` everywhere. */
 static inline void alone_enqueue(const struct alone *alone, float value)
 {
     cuMemsetD32Async((CUdeviceptr)(uintptr_t)alone->grad, alone_bits(value),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The assignment of parameters to buckets.  A line of text stands for one: the
- * buckets' members, then the limits, "0 | 1 2 ; 40 80".
+ * Tests the assignment of parameters to buckets. A line of text describes one:
+ * the buckets' members, then the limits, "0 | 1 2 ; 40 80".
  */
 #include "../tap.h"
 
@@ -12,7 +12,7 @@
 
 #define MAX_ITEMS 8
 
-/* "f100 d25": so many floats, so many doubles; h: halves. */
+/* Parses items: "f100 d25" is 100 floats and 25 doubles; h: halves. */
 static int parse_items(const char *text, struct symc_bucket_item *items)
 {
     int n = 0, used, count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hooks that reduce buckets of float32 in 16 bits: the bits are those of single
- * conversions and a sum in the order of ranks.
+ * Tests hooks that reduce buckets of float32 in 16 bits: the bits are those of
+ * single conversions and a sum in the order of ranks.
  */
 #include "model.h"
 
@@ -32,7 +32,7 @@ static float divide(float value, int size)
     return value * (float)(1.0 / size);
 }
 
-/* Of up to three ranks: in that order, rounded once. */
+/* Returns the sum over up to three ranks, in that order, rounded once. */
 static float expect(enum symmcoll_dtype dtype, int size, bool rounded_first,
     float (*of)(int, int, int, int), int param, int i, int step)
 {
@@ -88,7 +88,7 @@ static symmcoll_status_t run_backward(
     return status == SYMMCOLL_OK ? symmcoll_reducer_finish(reducer) : status;
 }
 
-/* Where the averages are: in the views, or written back. */
+/* Checks the averages, in the views or written back. */
 static int holds(struct symmcoll_reducer *reducer, const struct model *model,
     const struct run *run, int size, int step)
 {
@@ -190,7 +190,8 @@ static int large_gradients(struct symmcoll_group *group, int rank)
            run_steps(group, rank, &run);
 }
 
-/* Of a hook that has other work, and asks for it later than at the creation. */
+/* A hook that has other work, and requests the compression only when it is
+ * called. */
 static symmcoll_status_t call_compress(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -230,7 +231,7 @@ static int both_wrapped(struct symmcoll_group *group, int rank)
                group, rank, symmcoll_hook_bf16_wrapper, SYMMCOLL_BFLOAT16);
 }
 
-/* What an inner hook is called with. */
+/* The arguments of an inner hook. */
 struct seen {
     struct symmcoll_reducer *reducer;
     int right;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hooks that reduce buckets in 16 bits where a program makes a mistake, or something
- * fails.
+ * Tests mistakes of programs and failures in hooks that reduce buckets in 16
+ * bits.
  */
 #include "model.h"
 

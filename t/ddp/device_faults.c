@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer on devices where a rank comes to a bad end in the middle of a
- * backward: everybody is told, by finish or by the next begin, and nothing hangs.
+ * Tests the gradient reducer on devices when a rank fails in the middle of a
+ * backward: every rank gets an error, from finish or from the next begin, and
+ * nothing hangs.
  */
 #include "t/attempts.h"
 #include "t/ddp/alone.h"
@@ -63,7 +64,7 @@ static int stand_still(struct faults_rank *self)
         fake_stall(alone.stream);
     if (symmcoll_reducer_ready(alone.reducer, 0, alone.grad) != SYMMCOLL_OK ||
         symmcoll_reducer_finish(alone.reducer) != SYMMCOLL_OK) {
-        /* The deadline was too short: nobody waits for this rank. */
+        /* The timeout was too short: no rank waits for this one. */
         faults_reach(self, 1);
         faults_reach(self, 2);
         return 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer and CUDA graphs: a pass is captured as a whole, on whichever
- * stream, or refused, and what has been refused spoils neither the capture nor the
- * pass that comes next.
+ * Tests the gradient reducer with CUDA graphs: a pass is captured as a whole,
+ * on any stream, or refused, and a refused pass affects neither the capture
+ * nor the next pass.
  */
 #include "t/ddp/alone.h"
 
@@ -49,7 +49,7 @@ static int begin_trained(struct alone *alone, struct symmcoll_group *group,
            alone_run(alone);
 }
 
-/* What every rank has when rank r's gradient was size * (r + step). */
+/* Checks the average of gradients that were size * (r + step) on rank r. */
 static int is_average(const struct alone *alone, int step)
 {
     int size = symmcoll_group_size(alone->group);
@@ -131,7 +131,7 @@ static symmcoll_status_t wrap(struct symmcoll_group *group,
     return symmcoll_hook_fp16_wrapper(group, bucket, &wrapped, work);
 }
 
-/* By a hook that asks for its memory in the first pass. */
+/* Captures a pass with a hook that requests its memory in the first pass. */
 static int captured_wrapper(struct symmcoll_group *group, int rank)
 {
     return capture_with(group, rank, wrap);
@@ -265,7 +265,7 @@ static int refuses_finish(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right && runs_again(&alone, rank));
 }
 
-/* So may the reducer be released. */
+/* Releases the reducer after a refused finish. */
 static int freed_after_that(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -358,7 +358,7 @@ static int refuses_first_compression(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right && runs_again(&alone, rank));
 }
 
-/* What zero could not do is told by begin, once. */
+/* Checks that begin reports an error of zero, once. */
 static int tells_of_zero(struct symmcoll_group *group, int rank)
 {
     struct alone alone;

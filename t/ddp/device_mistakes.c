@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer where parameters or gradients are in the wrong memory, and
- * where there is no memory.
+ * Tests the gradient reducer with parameters or gradients in the wrong memory,
+ * and without memory.
  */
 #include "t/ddp/alone.h"
 
@@ -230,8 +230,9 @@ static int gradient_on_device(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Whether the driver, which answers no question about memory, is asked about that of
- * a gradient: it is refused then.  In a pass without operations, which ask, too. */
+/* Returns whether the driver, which fails all queries of memory, is queried
+ * about that of a gradient: the gradient is then refused. The pass has no
+ * operations, which would query it, too. */
 static int asks(struct symmcoll_reducer *reducer, const float *grad)
 {
     symmcoll_status_t status = symmcoll_reducer_begin(reducer, 0);
@@ -244,7 +245,7 @@ static int asks(struct symmcoll_reducer *reducer, const float *grad)
            status != SYMMCOLL_OK;
 }
 
-/* Memory of the host that has been passed before is not asked about. */
+/* Checks that host memory which was passed before is not queried again. */
 static int asked_once(struct symmcoll_group *group, int rank)
 {
     float value[4] = {0}, grads[2][4] = {{0}};
@@ -318,8 +319,8 @@ static int no_memory(struct symmcoll_group *group, int rank)
                "reducer: a bucket in 16 bits: cuMemAllocFromPoolAsync");
 }
 
-/* One rank has none: all are told, none has a reducer, or other buckets than before,
- * and all may try again. */
+/* One rank has no memory: all get an error, none has a reducer or changed
+ * buckets, and all may try again. */
 static int no_memory_on_one(struct symmcoll_group *group, int rank)
 {
     static const char fail_one[] = "fail=cuMemAllocFromPoolAsync:1:2",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many parameters on a device: what the reducer copies between them and a buffer takes a
- * launch for 128 of them, and has the bits of host memory; also in a graph, and where such
- * a launch fails.
+ * Tests many parameters on a device: the reducer copies 128 of them with one
+ * launch, and the results have the bits of host memory; also in a graph, and
+ * if such a launch fails.
  */
 #include "kernels/args.h"
 #include "t/cuda/kernels.h"
@@ -157,7 +157,7 @@ static int captured(struct symmcoll_group *group, int rank)
 
 /* ---- launches that fail ---- */
 
-/* What is in the bucket is the average. */
+/* A hook that leaves the bucket as the average. */
 static symmcoll_status_t leave_bucket(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)

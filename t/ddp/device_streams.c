@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer on devices: no call waits for the device, and reducers of
- * several devices are beside each other.
+ * Tests that calls of the gradient reducer on devices do not wait for the
+ * device, and that reducers of several devices are independent.
  */
 #include "t/ddp/alone.h"
 
@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- nobody waits for the device ---- */
+/* ---- calls that do not wait for the device ---- */
 
-/* A whole backward while the stream stands still: what it finds there later are
- * averages, and so does what comes after finish. */
+/* Runs a whole backward while the stream is blocked: the stream later finds
+ * averages, and so does work enqueued after finish. */
 static int calls_return(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -42,7 +42,7 @@ static int calls_return(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
-/* Freed while buckets are in flight, with a stream that stands still. */
+/* Frees the reducer while buckets are in flight on a blocked stream. */
 static int freed_in_flight(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -65,7 +65,7 @@ static int freed_in_flight(struct symmcoll_group *group, int rank)
 
 #define ELAPSED 250e-6 /* between any two events, as the driver says */
 
-/* Whether all times are this one. */
+/* Checks that all times are this one. */
 static int times_are(const struct alone *alone, double expected)
 {
     struct symmcoll_reducer_times times = SYMMCOLL_REDUCER_TIMES_INIT;
@@ -137,7 +137,7 @@ static int hook_opens_once(struct symmcoll_group *group, int rank)
 
 /* ---- a model on two devices ---- */
 
-/* Step of one reducer, whose average every rank then has. */
+/* Runs a step of one reducer, and checks the average on every rank. */
 static int averages_once(struct alone *alone, int rank)
 {
     int size = symmcoll_group_size(alone->group), right;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer on devices: the bits that it has in host memory, on whatever
- * stream.
+ * Tests that the gradient reducer on devices has the bits of host memory, on
+ * any stream.
  */
 #include "t/cuda/members.h"
 #include "t/ddp/on_device.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forms that a backward may have: gradients of several threads, of several losses, of no
- * rank at all, and of a rank without data.
+ * Tests the forms of a backward: gradients from several threads, of several
+ * losses, of no rank at all, and a rank without data.
  */
 #include "model.h"
 

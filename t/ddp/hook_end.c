@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of hooks, what hooks see of a bucket, and hooks that are set after creation.
- * Gradients are small integers times the number of ranks, so that every average is exact.
+ * Tests the end of hooks, the bucket passed to hooks, and hooks that are set
+ * after creation. Gradients are small integers times the number of ranks, so
+ * that every average is exact.
  */
 #include "model.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* What the functions have seen. */
+/* The calls that the functions have received. */
 struct seen {
     int calls;
     int order[32]; /* 10 * round + bucket */
@@ -82,7 +83,7 @@ static struct symmcoll_reducer *create(struct symmcoll_group *group, int rank,
     return reducer;
 }
 
-/* Whether all averages are multiplied by a factor. */
+/* Checks that all averages are multiplied by a factor. */
 static bool hold(struct symmcoll_reducer *reducer, const struct model *model,
     int size, int step, float factor)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Communication hooks of the gradient reducer.
- */
+/* Tests communication hooks of the gradient reducer. */
 #include "model.h"
 
 #include <stdio.h>
@@ -202,8 +200,8 @@ static int a_failing_hook_ends_the_backward(
 
 #define MOST 32
 
-/* Labels of reductions, in the order in which they ended.  The callback thread writes
- * them, and who has released the group reads them. */
+/* Labels of reductions, in the order in which they ended. The callback thread
+ * writes them, and the thread that released the group reads them. */
 struct labels {
     int count;
     char texts[MOST][32];

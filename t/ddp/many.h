@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank with a gradient reducer of many small parameters, most of them odd, in memory of
- * its device, and one of the same in host memory, both of which write averages back.
+ * A rank with a gradient reducer of many small parameters, most of them of odd
+ * size, in device memory, and one with the same parameters in host memory.
+ * Both write averages back.
  */
 #ifndef T_DDP_MANY_H
 #define T_DDP_MANY_H
@@ -28,14 +29,16 @@ struct many {
     float *scratch;
 };
 
-/* Both, of this rank's own values at first; all of the device is on a stream.  Zeroed
- * memory, so that many_end() may be called whatever it returns.  device_hook: NULL, or
- * of the reducer on the device alone. */
+/* Create and free both reducers, with initial values of this rank; all device
+ * work is on one stream. The struct must be zeroed, so that many_end() may be
+ * called whatever many_begin() returns. device_hook: the hook of the reducer
+ * on the device; may be NULL. */
 int many_begin(struct many *many, struct symmcoll_group *group, int rank,
     symmcoll_bucket_fn device_hook);
 int many_end(struct many *many, int right);
 
-/* What backward has written: the same in both memories, another one for each step. */
+/* Writes the gradients of a step: the same in both memories, and different in
+ * each step. */
 void many_write(struct many *many, int step);
 /* One backward of the reducer of one side: finish() is not called. */
 int many_ready(struct many *many, struct many_side *side);
@@ -44,7 +47,8 @@ int many_run(struct many *many, struct many_side *side);
 /* Values and gradients are the same, and what is between them has not changed. */
 int many_agree(struct many *many);
 
-/* Ranks whose averages are written back, before and after buckets are rebuilt. */
+/* Checks averages that are written back, before and after buckets are
+ * rebuilt. */
 int many_written_back(struct symmcoll_group *group, int rank);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer where one rank makes a mistake, or ranks differ.
+ * Tests mistakes of one rank, and ranks that differ, in the gradient reducer.
  */
 #include "model.h"
 
@@ -59,7 +59,7 @@ static int refusals_are_told_by_finish(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), right = reducer != NULL;
 
     for (int step = 0; right && step < 4; step++) {
-        int sync = step != 1; /* the rebuild comes in step 1, on all ranks */
+        int sync = step != 1; /* the rebuild is in step 1, on all ranks */
         int refused = rank == 1 && step < 3;
 
         model_fill(&model, rank, size, step);
@@ -184,8 +184,8 @@ static int parameters_have_a_range(struct symmcoll_group *group, int rank)
 
 /* ---- ranks that differ ---- */
 
-/* Whether every rank gets the error, its parameters are as they were, and the
- * group still works. */
+/* Checks that every rank gets the error, that its parameters are unchanged,
+ * and that the group still works. */
 static int differs(struct symmcoll_group *group, int rank, struct model *model,
     int nparams, const char *why)
 {
@@ -265,8 +265,8 @@ static int a_refusal_names_its_rank(struct symmcoll_group *group, int rank)
            (rank == 1 || model_error_says("rank 1: "));
 }
 
-/* Rank 0 has an error of its own, and the group fails before the others hear of
- * it. */
+/* Rank 0 has its own error, and the group fails before the other ranks learn
+ * of it. */
 static int an_own_error_outlives_the_group(
     struct symmcoll_group *group, int rank)
 {

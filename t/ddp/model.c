@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * See model.h.
- */
+/* Implements model.h. */
 #include "model.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small model for tests of the gradient reducer, with processes and with
- * threads as ranks.  Gradients are small integers times the number of ranks
+ * A small model for tests of the gradient reducer, with ranks that are
+ * processes or threads. Gradients are small integers times the number of ranks
  * where they are divided, so that every average is exact.
  */
 #ifndef T_DDP_MODEL_H
@@ -38,17 +38,17 @@ void model_make(struct model *model, int rank);
 /* Elements of a tensor. */
 size_t model_count(const struct symmcoll_tensor *tensor);
 
-/* What rank r's gradient of an element is in one step, times the size. */
+/* Returns an element of rank r's gradient in one step, times the size. */
 float model_term(int rank, int param, int i, int step);
 
 void model_fill(struct model *model, int rank, int size, int step);
 
-/* Whether an element of a gradient's view is that; says where it is not. */
+/* Checks an element of a gradient's view; prints it if it differs. */
 int model_view_is(
     struct symmcoll_reducer *reducer, int param, int i, float expected);
 
-/* Whether all views hold the sums over ranks of the terms of steps first to
- * last, which is the average of the gradients. */
+/* Checks that all views hold the sums over ranks of the terms of steps first
+ * to last, which is the average of the gradients. */
 int model_views_hold(struct symmcoll_reducer *reducer,
     const struct model *model, int size, int first, int last);
 
@@ -56,7 +56,7 @@ int model_views_hold(struct symmcoll_reducer *reducer,
 symmcoll_status_t model_run_backward(
     struct symmcoll_reducer *reducer, struct model *model, int sync);
 
-/* Whether the last error holds a text; says what it is where not. */
+/* Checks that the last error contains a text; prints the error if not. */
 int model_error_says(const char *text);
 
 /* Arguments with such a bucket_cap and the model's names. */

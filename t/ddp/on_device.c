@@ -155,8 +155,8 @@ int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
-/* Of what the twins have, that of float32, by one hook or the other; a half's bucket is
- * reduced as it is. */
+/* Compresses the twins' buckets of float32 with one hook or the other, and
+ * reduces those of float16 as they are. */
 static symmcoll_status_t compress_floats(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -265,7 +265,7 @@ int reducer_own_hook(struct symmcoll_group *group, int rank)
 #define STREAMS 3
 static _Thread_local CUstream streams[STREAMS];
 
-/* Another stream for each call; what the program does is on it, too. */
+/* Selects another stream for the next call, and for the program's own work. */
 static void next_stream(struct twins *twins)
 {
     CUstream used = twins->device.stream;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks whose gradient reducer on a device is beside one in host memory, of the same
- * parameters and gradients: whether both have the same bits.
+ * Ranks with a gradient reducer on a device and one in host memory, with the
+ * same parameters and gradients: both must have the same bits.
  */
 #ifndef T_DDP_ON_DEVICE_H
 #define T_DDP_ON_DEVICE_H
@@ -26,8 +26,8 @@ int reducer_wrapped_hooks(struct symmcoll_group *group, int rank);
 int reducer_hook_end(struct symmcoll_group *group, int rank);
 /* A hook that writes on the bucket's stream, and does not communicate. */
 int reducer_own_hook(struct symmcoll_group *group, int rank);
-/* Another stream for each call, the default one, too, which threads that share a
- * device share. */
+/* Use another stream for each call, including the default stream, which is
+ * shared by threads that share a device. */
 int reducer_many_streams(struct symmcoll_group *group, int rank);
 int reducer_compressed_on_many_streams(struct symmcoll_group *group, int rank);
 

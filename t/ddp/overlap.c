@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters that share memory: every pair of small strided parameters beside a
- * count of the bytes of both, and what a reducer says of such a pair.
+ * Tests parameters that share memory: every pair of small strided parameters
+ * against a count of the bytes of both, and the reducer's error for such a
+ * pair.
  */
 #include "t/ranks.h"
 #include "t/tap.h"

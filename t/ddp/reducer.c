@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The gradient reducer: parameters, averages, accumulation, times.
- */
+/* Tests the gradient reducer: parameters, averages, accumulation, times. */
 #include "model.h"
 
 #include <stdlib.h>

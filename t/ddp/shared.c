@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters that are passed twice, as tied weights are: one parameter with two
- * numbers.  Gradients are small integers times the number of ranks, so that every
- * average is exact.
+ * Tests parameters that are passed twice, as tied weights are: one parameter
+ * with two numbers. Gradients are small integers times the number of ranks, so
+ * that every average is exact.
  */
 #include "model.h"
 
@@ -73,8 +73,8 @@ static symmcoll_status_t pass(struct tied *tied, int number, int step)
                : status;
 }
 
-/* Whether an average is that of all ranks' terms; without: a rank that passed nothing for
- * the number that is tied. */
+/* Checks that an average is that of all ranks' terms. without: a rank that
+ * passed no gradient for the tied number. */
 static bool is_average(struct tied *tied, int number, int step, int without)
 {
     struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;

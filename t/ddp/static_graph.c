@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Graphs that do not change, with static_graph: gradients that come several times, or
- * never.  Gradients are small integers times the number of ranks, so that every average is
- * exact.
+ * Tests graphs that do not change, with static_graph: gradients that are
+ * passed several times, or never. Gradients are small integers times the
+ * number of ranks, so that every average is exact.
  */
 #include "model.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* How often a gradient comes in each pass: 3 not at all. */
+/* How often each gradient is passed in a pass; parameter 3 never. */
 static const int times[MODEL_PARAMS] = {1, 2, 3, 0};
 
 struct graph {
@@ -89,8 +89,8 @@ static void clear(struct graph *graph)
         find_gradient(graph, 3)[0] = 0;
 }
 
-/* Whether gradients are the sums of so many passes of a step; that of the parameter without
- * one begins with 0.1. */
+/* Checks that gradients are the sums of npasses passes of a step; that of the
+ * parameter without gradients begins with 0.1. */
 static bool is_right(struct graph *graph, int step, int npasses)
 {
     for (int p = 0; p < MODEL_PARAMS; p++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Initialisers of public structs: tensors have the shape that they were asked
- * for, and a struct of the wrong size is refused with the name of the macro
- * that sets it.
+ * Tests the initialisers of public structs: tensors have the requested shape,
+ * and a struct of the wrong size is refused with the name of its initialiser
+ * macro.
  */
 #include <symmcoll.h>
 
@@ -12,7 +12,7 @@
 
 static struct symmcoll_world *world;
 
-/* Whether a tensor has these lengths, row-major. */
+/* Checks that a tensor is row-major with these lengths. */
 static int has_shape(
     const struct symmcoll_tensor *tensor, int ndim, const int64_t *shape)
 {

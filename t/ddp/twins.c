@@ -158,7 +158,8 @@ static uint64_t draw(struct twins *twins, uint64_t below)
     return (twins->drawn >> 33) % below;
 }
 
-/* Where a twin's gradient is, and it there, as backward would have enqueued it. */
+/* Writes a twin's gradient, as backward would enqueue it. Returns its
+ * address. */
 static const void *write_gradient(
     struct twin *twin, int p, const void *value, bool views, size_t shift)
 {

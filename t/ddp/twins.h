@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A reducer in host memory and one on a device, which are passed the same: values and
- * gradients of all types, with gaps and without, of which ranks leave some out.
+ * A reducer in host memory and one on a device with the same arguments: values
+ * and gradients of all types, with and without gaps, some of which ranks leave
+ * out.
  */
 #ifndef T_DDP_TWINS_H
 #define T_DDP_TWINS_H
@@ -12,7 +13,7 @@
 #define TWINS_TIED \
     9 /* the same parameter as 0, but where ready says where gradients are */
 
-/* Of one memory. */
+/* The reducer in one memory. */
 struct twin {
     struct symmcoll_group *group;
     struct symmcoll_tensor params[TWINS_PARAMS];
@@ -35,9 +36,9 @@ struct twins {
     uint64_t drawn;
 };
 
-/* Both reducers with such arguments; whether they were made.  Where there is a hook
- * the device may have another one; NULL: the same.  args->grads that is not NULL stands
- * for the gradients of each. */
+/* twins_begin() creates both reducers with these arguments; false: one failed.
+ * If there is a hook the device may have another one; NULL: the same. A
+ * non-NULL args->grads stands for the gradients of each twin. */
 int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook);
 void twins_end(struct twins *twins);
@@ -54,7 +55,8 @@ size_t twins_nbytes(const struct symmcoll_tensor *tensor);
  * gradient and before finish; NULL. */
 int twins_run(struct twins *twins, int sync, void (*between)(struct twins *));
 
-/* Whether both have the same parameters, averages, and gradients of the program. */
+/* Checks that both have the same parameters, averages, and gradients of the
+ * program. */
 int twins_agree(struct twins *twins);
 
 void twins_zero(struct twins *twins);

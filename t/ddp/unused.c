@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters without a gradient, with find_unused.  Gradients are small integers times
- * the number of ranks, so that every average is exact.
+ * Tests parameters without a gradient, with find_unused. Gradients are small
+ * integers times the number of ranks, so that every average is exact.
  */
 #include "model.h"
 
@@ -68,8 +68,8 @@ static symmcoll_status_t pass(struct search *search, int p, int step)
     return symmcoll_reducer_ready(search->reducer, p, grad);
 }
 
-/* Whether a rank uses a parameter in a step: 0 always, 1 on rank 1 alone, 2 in no step but
- * the first, 3 by rank and step. */
+/* Returns whether a rank uses a parameter in a step: 0 always, 1 on rank 1
+ * only, 2 only in the first step, 3 depending on rank and step. */
 static bool uses(int rank, int p, int step)
 {
     return step == 0 || p == 0 || (p == 1 && rank == 1) ||
@@ -93,7 +93,8 @@ static void clear_used(struct search *search, int step)
                 model_count(&search->model.params[p]) * sizeof(float));
 }
 
-/* Whether gradients are the averages of a step, or as they were, in kept. */
+/* Checks that gradients are the averages of a step, or unchanged from
+ * `kept`. */
 static bool is_right(
     struct search *search, int step, float kept[MODEL_PARAMS][32])
 {
@@ -133,7 +134,7 @@ static bool run_step(struct search *search, int step, bool skips)
     bool right;
 
     clear_used(search, step);
-    /* What is kept has bits that no division leaves alone. */
+    /* The kept values have bits that any division would change. */
     for (int p = 0; p < MODEL_PARAMS; p++) {
         if (search->mode != MODE_COPY && !is_used(search->size, p, step))
             find_gradient(search, p)[0] = 0.1f;

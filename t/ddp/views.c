@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Buckets of the gradient reducer, and views of gradients in them.
- */
+/* Tests buckets of the gradient reducer, and views of gradients in them. */
 #include "model.h"
 
 #include <stdlib.h>

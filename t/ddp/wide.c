@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Averages in float32 of 16-bit parameters, with reduce_dtype.  The ranks' gradients are
- * 1 and some multiples of 2^-7, the last bit of a bfloat16, so that sums and averages of
- * 2 or 4 ranks are exact in float32 and not in bfloat16.
+ * Tests averages in float32 of 16-bit parameters, with reduce_dtype. The
+ * ranks' gradients are 1 and some multiples of 2^-7, the last bit of a
+ * bfloat16, so that sums and averages of 2 or 4 ranks are exact in float32 and
+ * not in bfloat16.
  */
 #include "model.h"
 
@@ -102,7 +103,7 @@ static symmcoll_status_t run_pass(struct wide *wide, int sync, int step)
                                  : status;
 }
 
-/* Whether averages are those of steps first to last, in float32. */
+/* Checks that averages are those of steps first to last, in float32. */
 static bool hold(struct wide *wide, int first, int last)
 {
     for (int p = 0; p < PARAMS; p++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Averages that are written into the caller's gradients.  Gradients are small
- * integers times the number of ranks, so that every average is exact.
+ * Tests averages that are written into the caller's gradients. Gradients are
+ * small integers times the number of ranks, so that every average is exact.
  */
 #include "t/ranks.h"
 #include "t/tap.h"
@@ -27,7 +27,8 @@ static float term(int rank, int param, int i, int step)
     return (float)((rank + 1) * (param + 1) + i + 5 * step);
 }
 
-/* What ranks add up to in one step, but for one; -1: all do. */
+/* Returns the sum over the ranks in one step, without one rank; -1: all
+ * ranks. */
 static float total(
     const struct model *model, int param, int i, int step, int without)
 {
@@ -38,7 +39,8 @@ static float total(
     return sum;
 }
 
-/* args->grads that is not NULL stands for the model's gradients. */
+/* Creates a reducer. A non-NULL args->grads stands for the model's
+ * gradients. */
 static symmcoll_status_t create(struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *given, struct model *model)
 {
@@ -86,7 +88,7 @@ static symmcoll_status_t run_backward(struct model *model, int sync)
                                  : status;
 }
 
-/* Whether the caller's gradients, and the views, hold the sums of steps. */
+/* Checks that the caller's gradients, and the views, hold the sums of steps. */
 static bool hold(const struct model *model, int first, int last, int without)
 {
     for (int p = 0; p < NPARAMS; p++) {
@@ -117,7 +119,7 @@ static int averages_come_back(struct symmcoll_group *group, int rank)
     bool right = begin(group, rank, &model);
 
     for (int step = 0; right && step < 4; step++) {
-        /* Neither zero() nor the views have a part in it. */
+        /* Neither zero() nor the views are used here. */
         memset(model.grads, 0, sizeof(model.grads));
         add_terms(&model, step);
         right = run_backward(&model, 1) == SYMMCOLL_OK &&
@@ -150,7 +152,7 @@ static int accumulation_is_the_callers(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Whether the tensor of a parameter has the averages of the other ranks. */
+/* Checks that the tensor of a parameter has the averages of the other ranks. */
 static bool is_average(const struct model *model, int param, int step)
 {
     struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
@@ -220,7 +222,7 @@ static int named_memory_has_all_averages(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 0 leaves out one gradient, whose name the error has. */
+/* Rank 0 leaves out one gradient; the error has its name. */
 static int one_is_named(struct symmcoll_group *group, int rank)
 {
     const char *names[NPARAMS] = {"first", "second", "third"};
@@ -244,8 +246,8 @@ static int one_is_named(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What rank 1 marked without synchronisation counts in the backward that
- * synchronises, though it is not marked there. */
+/* A gradient that rank 1 marked without synchronisation counts in the backward
+ * that synchronises, even though it is not marked there. */
 static int earlier_marks_count(struct symmcoll_group *group, int rank)
 {
     struct model model;
