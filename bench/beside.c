@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of ranks that are not bound to processors, beside threads that compute.
+ * Measures calls of ranks that are not bound to processors, beside threads
+ * that compute.
  *
  *   beside [-n RANKS] [-t] [-l LOOPS] [-s SECONDS] [-k TIMES] [-o WHAT] [-b BYTES]
  *
- * -n  ranks (2)                        -t  ranks are threads of one process
- * -l  busy loops beside them (0)       -s  seconds of one point (0.3)
- * -k  how often everything is run (1), each time with new ranks
- * -o  this alone: pingpong, barrier, all_reduce, all_gather
- * -b  this size alone: 8, 32768, 1048576
+ *   -n  ranks (2)                        -t  ranks are threads of one process
+ *   -l  busy loops beside them (0)       -s  seconds for each point (0.3)
+ *   -k  number of runs (1), each with new ranks
+ *   -o  only this: pingpong, barrier, all_reduce, all_gather
+ *   -b  only this size: 8, 32768, 1048576
  *
- * Prints tab-separated columns: ranks, loops, what (pingpong: a blocking send and
- * receive there and back, with two ranks only), bytes, calls, the median and the
- * mean in us of a call, and of rank 0 how often it slept and how often it lost
- * its processor for each call.
+ * Prints tab-separated columns: ranks, loops, operation (pingpong: a blocking
+ * send and receive in both directions, with two ranks only), bytes, calls, the
+ * median and the mean in us of a call, and for rank 0 how often it slept and
+ * how often it lost its processor in each call.
  */
 #include "bench/ranks.h"
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long it takes until every other rank has been told that one was killed.
+ * Measures the time from the death of a rank until every other rank has an
+ * error.
  *
  *   deaths [-b] [-k KILLS] [-n RANKS] [-m MIB]
  *
- * The victim, each rank in its turn, has MIB of memory in use; the others wait
- * for it in a barrier.  The time is from kill() to the return of each barrier,
- * with the settings as they are, so with the writing of the flight recorder.
- * With -b (--busy) every rank computes all the while, in a thread beside the
- * one that waits: so processors are scarce.  Without -n and -m: 2, 4 and 16
- * ranks, with nothing and with 1 GiB.  One line of tab-separated columns for
- * each: ranks, MiB, busy or idle, kills, and in ms over all peers of all kills
- * the median, the 90th and 99th percentile and the worst.
+ * The victim, each rank in turn, has MIB of memory in use; the others wait for
+ * it in a barrier. The time is from kill() to the return of each barrier, with
+ * the current settings, and therefore includes the writing of the flight
+ * recorder. With -b (--busy) every rank also computes, in a second thread, so
+ * that processors are scarce. Without -n and -m: 2, 4 and 16 ranks, with no
+ * memory and with 1 GiB.
+ *
+ * One line of tab-separated columns for each: ranks, MiB, busy or idle, kills,
+ * and in ms over all peers of all kills the median, the 90th and 99th
+ * percentile and the maximum.
  */
 #include "bench/ranks.h"
 

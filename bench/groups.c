@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What groups cost: making and releasing one, its memory, and what it becomes
- * where there are many.
+ * Measures the cost of groups: creating and releasing one, its memory, and the
+ * same with many groups.
  *
  *   groups [-k TIMES] [-n RANKS] [-g GROUPS]
  *
- * Without -n: 2 and 16 ranks.  First one line of tab-separated columns for each
- * number of ranks, as processes and as threads: how, ranks, times, the medians
- * in us of making and of releasing a group of all ranks, where that of a set of
- * ranks is its slowest rank's; the same of a group that its members make alone.
- * Then, with processes, a line for 1, 10, 100 and 1000 groups that are there at
- * once (-g: at most): ranks, groups, the mean in us of making one, and in KiB a
- * group the address space of a rank, and its share of resident memory.
+ * Without -n: 2 and 16 ranks. First one line of tab-separated columns for each
+ * number of ranks, as processes and as threads: kind of ranks, ranks, times,
+ * the medians in us of creating and of releasing a group of all ranks, with
+ * the slowest rank's time for each set of ranks, and the same for a group that
+ * only its members create. Then, with processes, a line for 1, 10, 100 and
+ * 1000 groups that exist at once (-g: the largest number): ranks, groups, the
+ * mean in us of creating one, and in KiB for each group the address space of a
+ * rank, and its share of resident memory.
  */
 #include "bench/ranks.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it costs to begin and to end: symmcoll_init(), which joins the others,
- * and symmcoll_finalize().
+ * Measures the start and the end of ranks: symmcoll_init(), which joins the
+ * others, and symmcoll_finalize().
  *
  *   init [-k TIMES] [-n RANKS]
  *
- * Without -n: 2 and 16 ranks.  One line of tab-separated columns for each:
- * ranks, times, and the medians in ms of init, of finalize and of both, where
- * that of a set of ranks is its slowest rank's.  The processes exist before and
- * begin together; their making does not count.
+ * Without -n: 2 and 16 ranks. One line of tab-separated columns for each:
+ * ranks, times, and the medians in ms of init, of finalize and of both, with
+ * the slowest rank's time for each set of ranks. The processes exist before
+ * and begin together; their creation is not measured.
  */
 #include "bench/ranks.h"
 
@@ -24,7 +24,7 @@ struct board {
     double finalize[BENCH_RANKS];
 };
 
-/* Everybody waits for everybody. */
+/* Blocks until all ranks have called. */
 static void line_up(struct board *board, int size, int round)
 {
     board->come++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the measuring programs share: a set of ranks that are processes, found
- * by each other through the environment, and numbers of many runs.
+ * Shared by the measuring programs: a set of ranks that are processes and find
+ * each other through the environment, and statistics of many runs.
  */
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures a tcp store at a server that runs already: how long many clients
- * need to join, how many times a second they set and get, and how long after a
- * set a wait returns.  bench/stores runs it beside redis-server.
+ * Measures a tcp store at a running server: the time that many clients need to
+ * join, the rate at which they set and get, and the time from a set until a
+ * wait returns. bench/stores runs it against redis-server, too.
  *
  *   bench/store URL CLIENTS [SECONDS]
  */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a work costs: an all_reduce that blocks, beside one with a work that is
- * waited for at once.
+ * Measures the cost of a work: a blocking all_reduce against one with a work
+ * that is waited for at once.
  *
  *   work [-b BYTES] [-k BLOCKS] [-n RANKS] [-t]
  *
  * By default 8 bytes, 2000 blocks of 16 calls of each kind, 2 ranks that are
- * processes; with -t they are threads.  The kinds take turns block by block,
- * all ranks alike.  One line of tab-separated columns for each kind: its name,
- * ranks, bytes, and of rank 0 the least and the median time of a call in us,
- * those of the blocks, and the median as a multiple of the blocking one.
+ * processes; with -t they are threads. The kinds alternate block by block, on
+ * all ranks in the same order. One line of tab-separated columns for each
+ * kind: its name, ranks, bytes, and for rank 0 the minimum and the median time
+ * of a call in us, those of the blocks, and the median as a multiple of the
+ * blocking one.
  *
  * The kinds: "blocking"; "wait", a work and symmcoll_work_wait(); "test", a
- * work that symmcoll_work_test() is asked for until it has ended.
+ * work for which symmcoll_work_test() is called until it has ended.
  */
 #include "bench/ranks.h"
 
