@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All combinations of the reducer's options: each is refused, or trains a small model
+ * after which every rank has the same parameters to the bit.
+ */
+#include "model.h"
+
+#include "base/reduce.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define PARAMS 5
+#define TIED 4 /* with parameter 0, where weights are tied */
+#define COUNT 12
+
+enum mode {
+    MODE_COPY,
+    MODE_VIEWS,
+    MODE_WRITE_BACK,
+    MODE_NAMED,
+    MODE_BOTH
+};
+enum {
+    MODES = 5,
+    HOOKS = 4,
+    FLAGS = 16
+};
+#define COMBINATIONS (MODES * HOOKS * FLAGS)
+
+/* One combination. */
+struct choice {
+    enum mode mode;
+    int hook; /* 0: none; 1: all_reduce; 2: in 16 bits; 3: with an end */
+    bool find_unused, static_graph, wide, tied;
+};
+
+struct trained {
+    struct choice choice;
+    float values[PARAMS][COUNT];
+    float grads[PARAMS][COUNT];
+    struct symmcoll_tensor params[PARAMS];
+    struct symmcoll_reducer *reducer;
+    int rank;
+    uint64_t drawn; /* of this rank */
+};
+
+static struct choice decode(int number)
+{
+    int flags = number / (MODES * HOOKS);
+
+    return (struct choice){.mode = (enum mode)(number % MODES),
+        .hook = number / MODES % HOOKS,
+        .find_unused = flags & 1,
+        .static_graph = flags & 2,
+        .wide = flags & 4,
+        .tied = flags & 8};
+}
+
+static uint64_t draw(struct trained *trained, uint64_t below)
+{
+    trained->drawn =
+        trained->drawn * 6364136223846793005u + 1442695040888963407u;
+    return (trained->drawn >> 33) % below;
+}
+
+static enum symmcoll_dtype dtype_of(int p)
+{
+    return p == 1 ? SYMMCOLL_BFLOAT16
+                  : (p == 2 ? SYMMCOLL_FLOAT16 : SYMMCOLL_FLOAT32);
+}
+
+static float get(enum symmcoll_dtype dtype, const void *at, int i)
+{
+    if (dtype == SYMMCOLL_FLOAT32)
+        return ((const float *)at)[i];
+    return dtype == SYMMCOLL_BFLOAT16
+               ? symc_bfloat16_to_float(((const uint16_t *)at)[i])
+               : symc_half_to_float(((const uint16_t *)at)[i]);
+}
+
+static void put(enum symmcoll_dtype dtype, void *at, int i, float value)
+{
+    if (dtype == SYMMCOLL_FLOAT32)
+        ((float *)at)[i] = value;
+    else
+        ((uint16_t *)at)[i] = dtype == SYMMCOLL_BFLOAT16
+                                  ? symc_float_to_bfloat16(value)
+                                  : symc_float_to_half(value);
+}
+
+/* ---- hooks ---- */
+
+static symmcoll_status_t compress(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    return bucket->dtype == SYMMCOLL_FLOAT16
+               ? symmcoll_hook_all_reduce(group, bucket, arg, work)
+               : symmcoll_hook_bf16_compress(group, bucket, arg, work);
+}
+
+static symmcoll_status_t average_again(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    *work = NULL;
+    return bucket->round == 0
+               ? symmcoll_hook_all_reduce(group, bucket, arg, work)
+               : SYMMCOLL_OK;
+}
+
+/* ---- training ---- */
+
+static symmcoll_status_t create(
+    struct symmcoll_group *group, int rank, int number, struct trained *trained)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct choice choice = decode(number);
+    void *grads[PARAMS];
+
+    *trained = (struct trained){.choice = choice,
+        .rank = rank,
+        .drawn = (uint64_t)(1000 * number + rank)};
+    for (int p = 0; p < PARAMS; p++) {
+        int own = choice.tied && p == TIED ? 0 : p;
+
+        trained->params[p] =
+            model_vector(trained->values[own], dtype_of(p), COUNT);
+        grads[p] = trained->grads[own];
+        for (int i = 0; i < COUNT; i++)
+            put(dtype_of(p), trained->values[own], i,
+                1.0f / (float)(p + i + 1));
+    }
+    args.bucket_cap = 60;
+    args.gradient_as_bucket_view =
+        choice.mode == MODE_VIEWS || choice.mode == MODE_BOTH;
+    args.write_back = choice.mode >= MODE_WRITE_BACK;
+    if (choice.mode == MODE_NAMED)
+        args.grads = grads;
+    args.find_unused = choice.find_unused;
+    args.static_graph = choice.static_graph;
+    args.reduce_dtype = choice.wide ? SYMMCOLL_FLOAT32 : SYMMCOLL_UINT8;
+    if (choice.hook > 0)
+        args.hook = choice.hook == 2 ? compress : symmcoll_hook_all_reduce;
+    if (choice.hook == 3)
+        args.hook_end = average_again;
+    return symmcoll_reducer_create(
+        group, trained->params, PARAMS, &args, &trained->reducer);
+}
+
+/* The gradient as the program sees it: its memory, or the view of the bucket (out). */
+static bool find_gradient(
+    struct trained *trained, int p, struct symmcoll_tensor *grad)
+{
+    *grad = (struct symmcoll_tensor)SYMMCOLL_TENSOR_INIT;
+    if (symmcoll_reducer_grad(trained->reducer, p, grad) != SYMMCOLL_OK)
+        return false;
+    if (trained->choice.mode >= MODE_WRITE_BACK) {
+        grad->data = trained->grads[trained->choice.tied && p == TIED ? 0 : p];
+        grad->dtype = dtype_of(p);
+    }
+    return true;
+}
+
+/* Adds a gradient to its memory, or writes it there, and passes it. */
+static bool pass(struct trained *trained, int p)
+{
+    struct symmcoll_tensor grad;
+    bool adds = trained->choice.mode != MODE_COPY;
+
+    if (!find_gradient(trained, p, &grad))
+        return false;
+    if (!adds) {
+        grad.data = trained->grads[p];
+        grad.dtype = dtype_of(p);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        float value = (float)draw(trained, 2000) / 1000.0f - 1.0f;
+
+        put(grad.dtype, grad.data, i,
+            (adds ? get(grad.dtype, grad.data, i) : 0) + value);
+    }
+    return symmcoll_reducer_ready(trained->reducer, p, grad.data) ==
+           SYMMCOLL_OK;
+}
+
+/* A pass in which gradients are missing where that is allowed; in a static graph always
+ * the same ones. */
+static bool run_pass(struct trained *trained, int sync)
+{
+    const struct choice *choice = &trained->choice;
+    bool may_miss = choice->mode != MODE_WRITE_BACK || choice->static_graph;
+    bool right = symmcoll_reducer_begin(trained->reducer, sync) == SYMMCOLL_OK;
+
+    for (int p = PARAMS - 1; right && p >= 0; p--) {
+        bool misses = choice->static_graph
+                          ? p == 3 || (p == trained->rank &&
+                                          choice->mode != MODE_WRITE_BACK)
+                          : draw(trained, 3) == 0;
+
+        if (!(may_miss && misses))
+            right = pass(trained, p);
+        else if (choice->find_unused && draw(trained, 2) == 0)
+            right =
+                symmcoll_reducer_skip(trained->reducer, &p, 1) == SYMMCOLL_OK;
+    }
+    return right && symmcoll_reducer_finish(trained->reducer) == SYMMCOLL_OK;
+}
+
+static bool update(struct trained *trained)
+{
+    for (int p = 0; p < PARAMS; p++) {
+        struct symmcoll_tensor grad;
+
+        if (!find_gradient(trained, p, &grad))
+            return false;
+        for (int i = 0; i < COUNT; i++)
+            put(dtype_of(p), trained->params[p].data, i,
+                get(dtype_of(p), trained->params[p].data, i) -
+                    0.01f * get(grad.dtype, grad.data, i));
+    }
+    return true;
+}
+
+/* Some steps accumulate, and some leave the averages of the step before. */
+static bool run_step(struct trained *trained, int step)
+{
+    bool right = step % 4 != 1 || run_pass(trained, 0);
+
+    right = right && run_pass(trained, 1) && update(trained);
+    if (step % 3 == 2)
+        return right;
+    memset(trained->grads, 0, sizeof(trained->grads));
+    symmcoll_reducer_zero(trained->reducer);
+    return right;
+}
+
+/* Whether all ranks have the bits of rank 0. */
+static bool agree(struct symmcoll_group *group, const struct trained *trained)
+{
+    float zero[PARAMS][COUNT];
+
+    memcpy(zero, trained->values, sizeof(zero));
+    return symmcoll_broadcast(group, zero, sizeof(zero), SYMMCOLL_UINT8, 0,
+               NULL, NULL) == SYMMCOLL_OK &&
+           memcmp(zero, trained->values, sizeof(zero)) == 0;
+}
+
+static bool train(
+    struct symmcoll_group *group, int rank, int number, int nsteps)
+{
+    struct trained trained;
+    symmcoll_status_t status = create(group, rank, number, &trained);
+    bool right = status == SYMMCOLL_OK;
+
+    if (decode(number).mode == MODE_BOTH)
+        return status == SYMMCOLL_ERR_INVALID && model_error_says("found both");
+    for (int step = 0; right && step < nsteps; step++)
+        right = run_step(&trained, step);
+    right = right && agree(group, &trained);
+    if (!right)
+        diag("combination %d (mode %d, hook %d, unused %d, static %d, wide %d, "
+             "tied %d): %s",
+            number, trained.choice.mode, trained.choice.hook,
+            trained.choice.find_unused, trained.choice.static_graph,
+            trained.choice.wide, trained.choice.tied, symmcoll_last_error());
+    symmcoll_reducer_free(trained.reducer);
+    return right;
+}
+
+static int every_combination(struct symmcoll_group *group, int rank)
+{
+    for (int number = 0; number < COMBINATIONS; number++)
+        if (!train(group, rank, number, 6))
+            return 0;
+    return 1;
+}
+
+static int many_steps(struct symmcoll_group *group, int rank)
+{
+    /* Each hook in each mode, with other flags. */
+    for (int number = 0; number < MODES * HOOKS; number++)
+        if (!train(group, rank, number + MODES * HOOKS * (number % FLAGS), 200))
+            return 0;
+    return 1;
+}
+
+static const struct model_point points[] = {
+    {every_combination, 2,
+        "each combination of options is refused, or all ranks have the same bits"},
+    {every_combination, 3, "so have three ranks"},
+    {many_steps, 4, "so have four ranks after 200 steps"},
+};
+
+int main(void)
+{
+    return model_run_points(points, sizeof(points) / sizeof(points[0]));
+}
