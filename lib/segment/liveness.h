@@ -67,6 +67,13 @@ enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer);
 void symc_liveness_find_ended(const struct symc_peer *peers, int size,
     struct pollfd *polled, bool *ended);
 
+/* Sleeps until a peer dies, alarm no longer holds value, or ns have passed, and wakes
+ * the monitors of all other ranks if a peer has died.  A peer that was dead before does
+ * not end the sleep.  Returns false, at once, if the kernel cannot wait for several words
+ * (before Linux 5.16). */
+bool symc_liveness_sleep(const struct symc_peer *peers, int size,
+    _Atomic uint32_t *alarm, uint32_t value, int64_t ns);
+
 /* Stores a rank's exit status, as from waitpid(), in the block for its peers;
  * loads it, or returns false if there is none. */
 void symc_liveness_put_exit(struct symc_exit *end, int status);

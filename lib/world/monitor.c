@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor thread holds this rank's liveness word, checks its peers' words
- * every few milliseconds, fails the groups of dead ranks, and writes flight
- * recorders.  The heartbeat thread watches the monitor and does nothing that
- * could hang.
+ * The monitor thread holds this rank's liveness word, sleeps until a peer's word
+ * changes and checks all of them every few milliseconds besides, fails the groups
+ * of dead ranks, and writes flight recorders.  The heartbeat thread watches the
+ * monitor and does nothing that could hang.
  */
 #include "base/thread.h"
 #include "world/world.h"
@@ -328,6 +328,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
 {
     struct symc_monitor *monitor = &world->monitor;
     int64_t period = find_period(world), stuck_at = 0;
+    bool waits = true; /* for the peers' words and the alarm at once */
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint32_t alarm = atomic_load(&monitor->alarm);
@@ -346,7 +347,10 @@ static void watch(struct symmcoll_world *world, bool *dead)
             stuck_at = 0;
             symc_world_dump_stuck(world);
         }
-        symc_word_sleep(&monitor->alarm, alarm, period);
+        waits = waits && symc_liveness_sleep(world->peers, world->size,
+                             &monitor->alarm, alarm, period);
+        if (!waits)
+            symc_word_sleep(&monitor->alarm, alarm, period);
     }
     /* Writes the record of the last failure, also for ranks that cannot write
      * it. */

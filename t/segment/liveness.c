@@ -8,6 +8,7 @@
 
 #include "segment/liveness.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -155,6 +156,76 @@ static int take_twice(void *arg)
                SYMMCOLL_ERR_INTERNAL, "expected a liveness word of 0");
 }
 
+/* ---- a death ends the sleep of all monitors ---- */
+
+#define SLEEPERS 3
+
+static struct sleeper {
+    pthread_t thread;
+    _Atomic pid_t id;
+    struct symc_peer peer;
+    _Atomic uint32_t alarm;
+    bool waited;
+} sleepers[SLEEPERS];
+
+static void *sleep_long(void *arg)
+{
+    struct sleeper *it = arg;
+
+    atomic_store(&it->id, gettid());
+    it->waited =
+        symc_liveness_sleep(&it->peer, 1, &it->alarm, 0, 3600 * SYMC_NS_PER_S);
+    return NULL;
+}
+
+/* Waits until a thread sleeps, which these do nowhere but there. */
+static bool await_sleep(const struct sleeper *it)
+{
+    char state;
+
+    for (int i = 0; i < 120000; i++) {
+        char path[64];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+            (int)atomic_load(&it->id));
+        file = atomic_load(&it->id) != 0 ? fopen(path, "r") : NULL;
+        state = '?';
+        if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            state = '?';
+        if (file != NULL)
+            fclose(file);
+        if (state == 'S')
+            return true;
+        usleep(500);
+    }
+    return false;
+}
+
+static void test_sleepers(void)
+{
+    enum ending ending = KILLED;
+    struct symc_peer peer = start_rank(&ending);
+    bool slept = await_stage(1), woken = true;
+    int status;
+
+    for (int i = 0; i < SLEEPERS; i++) {
+        sleepers[i].peer = peer;
+        slept = slept && pthread_create(&sleepers[i].thread, NULL, sleep_long,
+                             &sleepers[i]) == 0;
+    }
+    for (int i = 0; i < SLEEPERS; i++)
+        slept = slept && await_sleep(&sleepers[i]);
+    set_stage(2);
+    waitpid(peer.pid, &status, 0);
+    for (int i = 0; i < SLEEPERS; i++) {
+        pthread_join(sleepers[i].thread, NULL);
+        woken = woken && sleepers[i].waited;
+    }
+    ok(slept && woken, "a death ends the sleep of all monitors");
+    close(peer.pidfd);
+}
+
 int main(void)
 {
     block = mmap(
@@ -170,6 +241,10 @@ int main(void)
         "dead");
     test_words();
     test_before_the_word();
+    if (symc_liveness_sleep(NULL, 0, &sleepers[0].alarm, 1, 0))
+        test_sleepers();
+    else
+        skip(1, "the kernel cannot wait for several words");
     atomic_store(&block->liveness, SYMC_LIVENESS_NONE);
     ok(run_child(take_twice, NULL), "a word is taken once");
     return done_testing();
