@@ -90,6 +90,25 @@ static bool may_end_later(const struct symc_host *host,
            op->timeout_ns > polling_ns;
 }
 
+/*
+ * A rank that has not called the barrier finds its number at its next operation.
+ * No member passes a number before all have published it, so a rank that has given
+ * up this one or a later one has given up this one.
+ */
+bool symc_host_has_missed(
+    const struct symc_host *host, const struct symc_op *op)
+{
+    if (op->kind == SYMC_MONITORED_BARRIER)
+        return false;
+    for (int r = 0; r < host->size; r++) {
+        if (r != host->rank &&
+            atomic_load_explicit(
+                &host->channels[r]->given_up, memory_order_acquire) >= op->wire)
+            return true;
+    }
+    return false;
+}
+
 /* Waits in the slow path of symc_host_wait(). */
 static __attribute__((noinline)) symmcoll_status_t wait_long(
     struct symc_host *host, const struct symc_op *op, int peer, size_t counter,

@@ -219,25 +219,6 @@ static void enter(struct symc_host *host, uint64_t number)
         &host->channels[host->rank]->entered, number, memory_order_release);
 }
 
-/*
- * A rank that has not called the barrier finds its number at its next operation.
- * No member passes a number before all have published it, so a rank that has given
- * up this one or a later one has given up this one.
- */
-bool symc_host_has_missed(
-    const struct symc_host *host, const struct symc_op *op)
-{
-    if (op->kind == SYMC_MONITORED_BARRIER)
-        return false;
-    for (int r = 0; r < host->size; r++) {
-        if (r != host->rank &&
-            atomic_load_explicit(
-                &host->channels[r]->given_up, memory_order_acquire) >= op->wire)
-            return true;
-    }
-    return false;
-}
-
 void symc_host_pass_missed(struct symc_host *host)
 {
     enter(host, host->monitored + 1);
