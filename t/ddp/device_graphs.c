@@ -90,19 +90,41 @@ static int launch_steps(struct alone *alone, int rank, CUgraphExec exec)
 
 /* ---- passes that are captured ---- */
 
-static int capture_with(
-    struct symmcoll_group *group, int rank, symmcoll_bucket_fn hook)
+/* The reducer has been begun, which went right. */
+static int capture_pass(
+    struct alone *begun, struct symmcoll_group *group, int rank, int right)
 {
-    struct alone alone;
+    struct alone alone = *begun;
     CUgraphExec exec = NULL;
-    int right = begin_trained(&alone, group, rank, hook) &&
-                begin_capture(group, alone.stream) && alone_run(&alone);
 
+    right = right && begin_capture(group, alone.stream) && alone_run(&alone);
     right = end_capture(alone.stream, &exec) && right &&
             launch_steps(&alone, rank, exec) && runs_again(&alone, rank);
     if (exec != NULL)
         cuGraphExecDestroy(exec);
     return alone_end(&alone, right);
+}
+
+static int capture_with(
+    struct symmcoll_group *group, int rank, symmcoll_bucket_fn hook)
+{
+    struct alone alone;
+    int right = begin_trained(&alone, group, rank, hook);
+
+    return capture_pass(&alone, group, rank, right);
+}
+
+static int captured_static_graph(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct alone alone;
+    int right;
+
+    args.write_back = 1;
+    args.static_graph = 1;
+    right = alone_begin(&alone, group, rank, &args) && alone_run(&alone) &&
+            alone_run(&alone);
+    return capture_pass(&alone, group, rank, right);
 }
 
 static int captured(struct symmcoll_group *group, int rank)
@@ -358,6 +380,27 @@ static int refuses_first_compression(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right && runs_again(&alone, rank));
 }
 
+/* The host finds which parameters are used, which a graph cannot wait for. */
+static int refuses_search(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct alone alone;
+    int right;
+
+    args.write_back = 1;
+    args.find_unused = 1;
+    right = alone_begin(&alone, group, rank, &args) && alone_run(&alone) &&
+            begin_capture(group, alone.stream);
+    right = right && say(symmcoll_reducer_begin(alone.reducer, 1) ==
+                                 SYMMCOLL_ERR_UNSUPPORTED &&
+                             strstr(symmcoll_last_error(),
+                                 "which parameters are used") != NULL,
+                         "a search is refused");
+    right =
+        end_capture(alone.stream, NULL) && right && runs_again(&alone, rank);
+    return alone_end(&alone, right);
+}
+
 /* Checks that begin reports an error of zero, once. */
 static int tells_of_zero(struct symmcoll_group *group, int rank)
 {
@@ -381,6 +424,7 @@ int main(void)
     on_both(2, captured_hook, "so is one with the all_reduce hook");
     on_both(2, captured_compression, "so is one with a hook that compresses");
     on_both(2, captured_wrapper, "so is one with a hook in 16 bits");
+    on_both(2, captured_static_graph, "so is one of a static graph");
     on_both(2, captured_after_local,
         "so is one after a backward that did not synchronise");
     on_both(2, captured_elsewhere,
@@ -397,6 +441,8 @@ int main(void)
         "a stream that is not captured is refused in a pass that is");
     on_both(2, refuses_first_compression,
         "memory to compress is refused in a capture, if there is none yet");
+    on_both(2, refuses_search,
+        "a pass that looks for unused parameters is not captured");
     ok(ranks_run(2, tells_of_zero),
         "gradients that cannot be set to zero are an error of begin");
     return done_testing();
