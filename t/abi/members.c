@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The members of structs that are older or newer than this library: those that
- * are there are read and filled in, and no others.
+ * Tests structs that are older or newer than this library: the members they
+ * have are read and filled in, and no others.
  */
 #include <symmcoll.h>
 
@@ -42,10 +42,11 @@ static void older_call(void)
     free(call);
 }
 
-/* What is filled in: as much as there is room for; the size remains. */
+/* Checks that an older struct is filled in as far as it goes; its size is
+ * unchanged. */
 static void older_bucket(void)
 {
-    /* Volatile, so that compilers do not know of how little memory it is. */
+    /* The volatile hides the small size from compilers. */
     volatile size_t older = offsetof(struct symmcoll_bucket, dtype);
     struct symmcoll_bucket *bucket = malloc(older);
     struct symmcoll_bucket newer[2] = {SYMMCOLL_BUCKET_INIT};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Public structs that begin with their size, as programs pass them that were
- * built against older and newer headers.  t/style/headers.t sees to it that
- * every such struct of the headers is in the list.  (What is read of them, and
- * filled in, is in members.c.)
+ * Tests public structs that begin with their size, as passed by programs built
+ * with older and newer headers. t/style/headers.t checks that every such
+ * struct of the headers is in the list. members.c tests which members are read
+ * and filled in.
  */
 #include <symmcoll.h>
 
@@ -294,7 +294,7 @@ static symmcoll_status_t use_store_functions(void *given)
     return status;
 }
 
-/* No server is needed: the scheme is judged first. */
+/* Needs no server: the scheme is checked first. */
 static symmcoll_status_t use_store_tcp_args(void *given)
 {
     struct symmcoll_store *made;
@@ -336,7 +336,8 @@ static symmcoll_status_t use_f_record(void *given)
                                  : status;
 }
 
-/* A world of one rank has nobody to send to, which is found after the rest. */
+/* A world of one rank has no peer to send to, which is checked after the
+ * arguments. */
 static symmcoll_status_t use_pair_op(void *given)
 {
     symmcoll_status_t status =
@@ -366,8 +367,7 @@ struct kind {
     symmcoll_status_t (*use)(void *given);
 };
 
-/* Use a struct of so many bytes, with its size said to be that or another, in
- * memory of just those bytes. */
+/* Uses a struct in nbytes bytes of memory, with `said` as its size. */
 static symmcoll_status_t use(
     const struct kind *kind, size_t nbytes, size_t said, unsigned char tail)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rule for every timeout of the public interface: negative is the setting,
- * 0 does not block, however little is more than 0 expires, INFINITY is for
- * ever, and NaN is refused.
+ * Tests the rule for every timeout of the public interface: negative is the
+ * setting, 0 does not block, any positive time expires, INFINITY waits
+ * forever, and NaN is refused.
  */
 #include <symmcoll.h>
 
@@ -19,7 +19,7 @@
 
 #define TINY 1e-12 /* of a second: no clock counts it */
 
-/* Ranks are threads: they may tell each other how far they are. */
+/* The progress of ranks that are threads. */
 static _Atomic int step;
 
 static void await_step(int wanted)
@@ -77,7 +77,7 @@ static int call_of_tiny(struct symmcoll_group *group, int rank)
                : says(meet(group, TINY, NULL), SYMMCOLL_ERR_TIMEOUT, "rank 1");
 }
 
-/* What is there already needs no time. */
+/* Checks that a call with timeout 0 succeeds if the others have arrived. */
 static int call_of_zero_finds_the_others(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -157,7 +157,8 @@ static int works_wait(struct symmcoll_group *group, int rank)
 
 static double short_time; /* that an operation waits */
 
-/* Two expiries, one status: what the work says tells them apart. */
+/* Checks that the two kinds of expiry have one status, and that the work's
+ * state distinguishes them. */
 static int expiries_differ(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A module that exports no backend, which the loader must refuse.
- */
+/* A module that exports no backend, which the loader must refuse. */
 #include <symmcoll/types.h>
 
 SYMMCOLL_API

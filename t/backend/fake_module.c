@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A backend in a module, for tests: it serves a second kind of memory, a range
- * of this module's own, and completes operations later, on a thread of its own
- * for each group: any number of them, whose data moves in the order of start.  It
- * links with the C library alone, so that all it knows of the library is what the
- * core offers.  What shall go wrong: fake_module.h.
+ * of the module's own, and completes operations later, on a separate thread
+ * for each group: any number of them, which move data in the order of their
+ * start. It is linked only with the C library, so it has nothing of the
+ * library except the functions of the core. fake_module.h selects its
+ * failures.
  */
 #include "t/backend/fake_state.h"
 
@@ -54,7 +55,7 @@ static symmcoll_status_t leave(struct fake *fake, symmcoll_status_t status)
     return status;
 }
 
-/* Whether a token is one; it is not read before that is known. */
+/* Returns whether a token is valid; an invalid one is not dereferenced. */
 static bool is_job(struct fake *fake, const void *token)
 {
     const struct job *job;
@@ -103,7 +104,7 @@ static void unmark(void *state, void *marked)
     atomic_fetch_sub(&fake_control.marks, 1);
 }
 
-/* What the tests can see of an operation that is started. */
+/* Records the attributes of a started operation for the tests. */
 static void note(
     const struct symc_op *op, const struct mark *marked, bool captured)
 {

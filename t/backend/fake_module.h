@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a test tells the fake module, and what that has seen.
- */
+/* The interface of a test to the fake module: settings and counters. */
 #ifndef T_BACKEND_FAKE_MODULE_H
 #define T_BACKEND_FAKE_MODULE_H
 
@@ -22,13 +20,13 @@ struct fake_control {
     _Atomic int hangs;        /* never completes, and can be cancelled */
     _Atomic int keeps;        /* never completes, and goes on being cancelled */
     _Atomic(void *) stream;   /* of the latest operation */
-    _Atomic int started;      /* operations, so far */
-    /* Of all ranks together, where the test has a place for it; or NULL. */
+    _Atomic int started;      /* operations started */
+    /* Counts for all ranks together, at an address set by the test; or NULL. */
     _Atomic(_Atomic int *) all_started;
-    _Atomic int devices[FAKE_RANKS]; /* as the members have told each other */
+    _Atomic int devices[FAKE_RANKS]; /* as exchanged by the members */
 
-    /* An operation whose label is a number completes once this has at least that
-     * value; of one labelled "captured" nothing is left to test. */
+    /* An operation with a number as its label completes once this has at least
+     * that value; one with the label "captured" has nothing left to test. */
     _Atomic int turn;
     /* 1: the test of one labelled "held" that has completed waits for 2. */
     _Atomic int held;
@@ -39,7 +37,8 @@ struct fake_control {
     /* An operation labelled "useful" has a use for what prepare() makes. */
     _Atomic int unprepared;    /* cannot make it */
     _Atomic int unprepared_by; /* the status of that */
-    _Atomic int forgone;       /* how often a rank was told that one cannot */
+    _Atomic int forgone;       /* how often a rank was refused because another
+                                * cannot */
     _Atomic(void *) capturing; /* this stream is being captured */
 
     /* Of all ranks of this process. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake module's groups: what the members exchange and tell each other when
- * one is opened, and the thread that moves the data of its operations.
+ * The fake module's groups: the data that members exchange when one is opened,
+ * and the thread that moves the data of its operations.
  *
- * Each rank has a memfd that everybody maps: its contribution to operation n,
- * then n in `staged`; and n in `read` when it needs nobody's any more.
+ * Each rank has a memfd that all ranks map: its contribution to operation n,
+ * then n in `staged`; and n in `read` when it no longer needs the other ranks'
+ * data.
  */
 #include "t/backend/fake_state.h"
 
@@ -16,7 +17,7 @@
 
 /* ---- one operation, on the thread ---- */
 
-/* Whether the job is to be left. */
+/* Returns whether the thread must abandon the job. */
 static bool is_over(const struct fake *fake, const struct job *job)
 {
     return atomic_load(&job->cancelled) || atomic_load(&fake->stopping);
@@ -91,7 +92,7 @@ static void run_job(struct fake *fake, const struct job *job)
     atomic_store(&mine->read, job->number);
 }
 
-/* Under the lock: the next whose data is to be moved. */
+/* Returns the next job with data to move. Called with the lock. */
 static struct job *find_job(const struct fake *fake)
 {
     struct job *job = fake->first;
@@ -160,7 +161,7 @@ void fake_close(void *state)
     free(fake);
 }
 
-/* Map everybody's memfd, and close the descriptors. */
+/* Maps the memfds of all ranks, and closes the descriptors. */
 static symmcoll_status_t map_all(struct fake *fake, const int *fds)
 {
     bool mapped = true;
@@ -181,14 +182,14 @@ static symmcoll_status_t map_all(struct fake *fake, const int *fds)
                   : fake->core->fail(SYMMCOLL_ERR_SYSTEM, "fake: mmap");
 }
 
-/* What members tell each other while they open. */
+/* The data that members exchange while they open. */
 struct told {
     int rank;
     int device;
     char more[SYMC_GATHER_MOST - 2 * sizeof(int)];
 };
 
-/* Everybody tells where it is, and all read the same. */
+/* Exchanges the places of all members, which all read alike. */
 static symmcoll_status_t tell(struct fake *fake, int16_t device)
 {
     const struct symc_core *core = fake->core;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the fake module knows of a group.
- */
+/* The fake module's state for a group. */
 #ifndef T_BACKEND_FAKE_STATE_H
 #define T_BACKEND_FAKE_STATE_H
 
@@ -40,7 +38,7 @@ struct job {
     _Atomic int cancelled;
 };
 
-/* What mark() makes. */
+/* The mark made by mark(). */
 struct mark {
     const struct fake *fake;
     void *stream;

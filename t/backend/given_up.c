@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that do not wait any more for a thread that stands in a backend: what that
- * may still use.
+ * Tests calls that stop waiting for a thread that is blocked in a backend: the
+ * resources that it may still use.
  */
 #include "running.h"
 
-/* Whether a call of that kind is given up while the ticket's holder is in a backend
- * for such an operation. */
+/* Returns whether a call of that kind is given up while the ticket's holder is
+ * in a backend for such an operation. */
 static bool is_given_up(struct symmcoll_group *group,
     struct symmcoll_work *work, enum symc_kind kind,
     const struct symc_op *inside)
@@ -28,8 +28,8 @@ static bool is_given_up(struct symmcoll_group *group,
     return given_up && work->given_up;
 }
 
-/* What moves data by what its call has in its frame is not given up while another
- * thread starts it. */
+/* Checks that operations which move data from the stack frame of their call
+ * are not given up while another thread starts them. */
 static int given_up(struct symmcoll_group *group, int rank)
 {
     static struct symmcoll_work works[FAKE_RANKS];

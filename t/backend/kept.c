@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group that is released while a backend has not let go of its buffers: the
- * world's end tells of them, unless the backend has let go of them by then.
+ * Tests a group that is released while a backend still uses its buffers: the
+ * end of the world reports them, unless the backend has finished with them by
+ * then.
  */
 #include "../attempts.h"
 #include "modules.h"
@@ -13,8 +14,8 @@
 
 static double short_time; /* the timeout */
 
-/* An operation of a group of its own that the keeper's backend never lets go
- * of, and the group's release. */
+/* Starts an operation in a new group with which the keeper's backend never
+ * finishes, and releases the group. */
 static bool leave_one(struct symmcoll_world *world, int rank, char *name)
 {
     struct symmcoll_group *group;

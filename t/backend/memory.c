@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A second kind of memory, which the fake module serves with operations that
- * complete later: mixed with those of host memory in one group, and not passed
- * alike by all ranks.  What goes wrong in the module is in memory_faults.c.
+ * Tests a second kind of memory, which the fake module serves with operations
+ * that complete later: mixed with operations on host memory in one group, and
+ * passed by some ranks only. memory_faults.c tests failures of the module.
  */
 #include "modules.h"
 
@@ -57,7 +57,7 @@ static int every_collective(struct symmcoll_group *group, int rank)
            atomic_load(&control()->started) >= 7;
 }
 
-/* Both kinds of memory, blocking and not, without waiting in between. */
+/* Mixes both kinds of memory, blocking and not, without waiting in between. */
 static int mixed(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -89,7 +89,8 @@ static int mixed(struct symmcoll_group *group, int rank)
     return say(right, "mixed") && symmcoll_group_sequence(group) == 20 * 14;
 }
 
-/* Nobody waits or asks: a thread of the library ends it. */
+/* Releases a work without waiting or testing: a thread of the library
+ * completes it. */
 static int released(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -106,7 +107,7 @@ static int released(struct symmcoll_group *group, int rank)
     return at[9] == expected_sum(group);
 }
 
-/* As many run at once: the recorder knows all of them. */
+/* Operations that run at once; the recorder has all of them. */
 #define MANY 9
 
 static int count_entries(const struct symmcoll_group *group)
@@ -125,7 +126,7 @@ static bool has_begun(struct symmcoll_group *group)
     return atomic_load(&group->queue->nrunning) > 0;
 }
 
-/* Where the rank that hangs has gone on meanwhile, the work may have ended. */
+/* If the rank that hangs has continued, the work may have ended. */
 static bool begins(struct symmcoll_group *group, struct symmcoll_work *work)
 {
     symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
@@ -135,8 +136,8 @@ static bool begins(struct symmcoll_group *group, struct symmcoll_work *work)
     return status == SYMMCOLL_IN_PROGRESS || status == SYMMCOLL_OK;
 }
 
-/* Threads share the module: none has it hang or go on before all have come so
- * far; round counts from 1. */
+/* Waits until all threads have called, since they share the module and none
+ * may make it hang or continue earlier. round counts from 1. */
 static void await_threads(const struct symmcoll_group *group, int round)
 {
     static _Atomic int here;
@@ -176,7 +177,7 @@ static int recorded(struct symmcoll_group *group, int rank)
     return right && count_entries(group) == 4 + MANY;
 }
 
-/* A backend knows on which devices the members are that open it. */
+/* Checks that a backend gets the devices of the members that open it. */
 static int devices(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank) + (rank == 1 ? FAKE_NBYTES / 8 : 0);
@@ -280,7 +281,7 @@ static int type_that_it_has_not(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
-/* Lists are the root's alone; the others know nothing of them. */
+/* Checks lists, which only the root passes. */
 static int lists(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -304,7 +305,8 @@ static int lists(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What cannot be packed is broadcast alone; the others around it together. */
+/* A buffer that cannot be packed is broadcast alone, and those around it
+ * together. */
 static int coalesced(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A backend in a module that refuses, dies, fails, hangs and never lets go: no
- * rank waits for ever, and all are told why.
+ * Tests a backend in a module that refuses, dies, fails, hangs and never
+ * finishes: no rank waits forever, and all get the cause.
  */
 #include "../attempts.h"
 #include "../logged.h"
@@ -53,7 +53,7 @@ static int one_refuses_late(struct symmcoll_group *group, int rank)
         group, rank, SYMMCOLL_ERR_NO_MEMORY, "rank 0: fake: refused late");
 }
 
-/* Members that are not alike in what they tell have read nothing. */
+/* Members that exchange different amounts have read nothing. */
 static int one_tells_less(struct symmcoll_group *group, int rank)
 {
     atomic_store(&control()->tells_less, 1);
@@ -70,7 +70,7 @@ static int one_dies_while_opening(int rank, int size, void *arg)
 
     (void)size;
     (void)arg;
-    /* Without a record nobody knows in which call it has died. */
+    /* Without a record the call in which the rank died is not known. */
     setenv("SYMMCOLL_TRACE_BUFFER_SIZE", "0", 1);
     if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return 1;
@@ -162,7 +162,7 @@ static int aborted(struct symmcoll_group *group, int rank)
     atomic_store(&control()->all_started, started);
     if (!say(sum_device(group, at, rank, &work) == SYMMCOLL_OK, "a work"))
         return 0;
-    /* What has not begun would never begin. */
+    /* An operation that has not begun would never begin. */
     while (rank == 0 && atomic_load(started) < symmcoll_group_size(group))
         usleep(1000);
     if (rank == 0)
@@ -245,7 +245,8 @@ static bool hang(double seconds, void *arg)
     return hanging->run(hanging->size, hanging->body);
 }
 
-/* On both; all ranks begin before the first of them has waited so long. */
+/* Runs on processes and on threads. All ranks must begin within the timeout of
+ * the first one. */
 static void on_both_hangs(int n, rank_fn body, const char *what)
 {
     struct hanging hanging = {ranks_run, n, body};
@@ -272,7 +273,7 @@ static int kind_that_it_lacks(struct symmcoll_group *group, int rank)
 
 /* ---- what is searched ---- */
 
-/* Two sums of what is no number, with what is logged meanwhile. */
+/* Sums a NaN twice and captures the log. */
 static int sum_nan(
     struct symmcoll_group *group, float *at, char *text, size_t nbytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The module loader: what is no module of ours is refused with the reason.
- * What one can do is in memory.c.
+ * Tests the module loader: a file that is not one of our modules is refused
+ * with the reason. memory.c tests the functions of a module.
  */
 #include "modules.h"
 
@@ -92,7 +92,7 @@ static bool cut_is_refused(const char *folder)
     return good;
 }
 
-/* What is in the folder, and is no module of ours. */
+/* Puts files that are not our modules into the folder. */
 static void test_strange_files(const char *folder)
 {
     char path[PATH_MAX];

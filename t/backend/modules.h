@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tests of the fake module share: where it is, beside no others, so that
- * only who asks for it has it; its memory; and one operation on it.
+ * Helpers for tests of the fake module: its place in a separate folder, so
+ * that it is used only on request; its memory; and one operation on it.
  */
 #ifndef T_BACKEND_MODULES_H
 #define T_BACKEND_MODULES_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What operations have a use for that the members of a group make together: it is made
- * once, and where one cannot make it all go on without it.
+ * Tests resources that operations need and the members of a group create
+ * together: they are created once, and if one member cannot, all continue
+ * without them.
  */
 #include "modules.h"
 
@@ -32,8 +33,8 @@ static int sums(struct symmcoll_group *group, int rank, const char *label)
         label);
 }
 
-/* Whether a counter has grown by so much on each rank since a moment; threads have
- * one module. */
+/* Checks by how much a counter has grown on each rank; ranks that are threads
+ * share one module. */
 static int counted(struct symmcoll_group *group, int rank,
     const _Atomic int *counter, int before, int times, const char *what)
 {
@@ -47,7 +48,7 @@ static int counted(struct symmcoll_group *group, int rank,
                what);
 }
 
-/* Whether each rank has tried so often to make it. */
+/* Checks how often each rank has tried to create the resource. */
 static int tried(struct symmcoll_group *group, int rank, int before, int times)
 {
     return counted(group, rank, &control()->prepared, before, times,
@@ -65,7 +66,8 @@ static int it_is_made_once(struct symmcoll_group *group, int rank)
            atomic_load(&control()->strange) == 0;
 }
 
-/* It is tried once, also where it could be made later, and what has no use for it goes on. */
+/* Checks that creation is tried once, even if it could succeed later, and that
+ * operations without a use for the resource are not affected. */
 static int all_do_without_it(struct symmcoll_group *group, int rank)
 {
     int before = atomic_load(&control()->prepared);
@@ -116,12 +118,11 @@ static int a_mistake_lasts(struct symmcoll_group *group, int rank)
     return right && atomic_load(&control()->strange) == 0;
 }
 
-/* ---- who captures ---- */
+/* ---- captures ---- */
 
 static int stream, captured_one;
 
-/* So many operations of those since a moment were said to be captured, on each
- * rank. */
+/* Checks that n operations on each rank were marked as captured. */
 static int captured(struct symmcoll_group *group, int rank, int before, int n)
 {
     int found;
@@ -134,7 +135,7 @@ static int captured(struct symmcoll_group *group, int rank, int before, int n)
                "how many are captured");
 }
 
-/* Each at a place of its own, for nobody waits for its end. */
+/* Starts sums at different addresses, because none is waited for. */
 static int sums_on(struct symmcoll_group *group, float *at, void *on)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;

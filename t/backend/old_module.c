@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A module of another interface, which the loader must refuse.
- */
+/* A module of another interface version, which the loader must refuse. */
 #include "backend/backend.h"
 #include "backend/interface.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reasons of several backends that cannot serve a group.
- */
+/* Tests the combined reasons of several backends that cannot serve a group. */
 #include "../tap.h"
 
 #include "registry/registry.h"

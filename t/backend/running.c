@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory run beside what is called after them, and streams
- * are ordered after them.  A label that is a number says when the fake module
- * completes an operation: once its `turn` has come.  What goes wrong meanwhile is
- * in running_faults.c.
+ * Tests operations on device memory that run concurrently with later calls,
+ * and the order of streams after them. The fake module completes an operation
+ * with a number as its label once its `turn` has that value. running_faults.c
+ * tests failures meanwhile.
  */
 #include "running.h"
 
@@ -71,7 +71,8 @@ static int count_entries(const struct symmcoll_group *group, int state)
     return count;
 }
 
-/* Each has an entry of its own, which is completed when the device has. */
+/* Checks that each operation has its own entry, which is completed when the
+ * device is done. */
 static int many(struct symmcoll_group *group, int rank)
 {
     static struct symmcoll_work *all[FAKE_RANKS][MANY];
@@ -365,7 +366,8 @@ static int barrier_blocks(struct symmcoll_group *group, int rank)
     return right && atomic_load(&control()->followed) == 0;
 }
 
-/* One that no device has is the host's, also after others on a device. */
+/* Checks that a barrier without a device runs on the host, also after
+ * operations on a device. */
 static int barrier_of_the_host(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -446,7 +448,7 @@ static int current_stream(struct symmcoll_group *group, int rank)
            symmcoll_group_stream(NULL) == NULL;
 }
 
-/* What was marked and is not started is given back. */
+/* Checks that the mark of an operation which is not started is returned. */
 static int marks(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), *out = at + 8;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What tests of operations that run on the fake module's memory share.
- */
+/* Helpers for tests of operations that run on the fake module's memory. */
 #ifndef T_BACKEND_RUNNING_H
 #define T_BACKEND_RUNNING_H
 
@@ -14,7 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-/* The options of an operation that completes when that turn has come. */
+/* Returns the options of an operation that completes at a turn. */
 static inline struct symmcoll_call label_of(int turn)
 {
     static const char *const labels[] = {
@@ -48,8 +46,8 @@ static inline symmcoll_status_t submit(struct symmcoll_group *group, float *at,
     return symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, &call, work);
 }
 
-/* So many run on this rank, and nothing else; it may take a while.  False where
- * the group fails meanwhile. */
+/* Waits until exactly `count` operations run on this rank. False: the group
+ * has failed. */
 static inline int all_run(struct symmcoll_group *group, int count)
 {
     while (atomic_load(&group->queue->nrunning) < (uint32_t)count &&
@@ -67,7 +65,7 @@ static inline int none_runs(struct symmcoll_group *group)
     return 1;
 }
 
-/* All ranks have come so far: the next turn.  Threads have one for all. */
+/* Sets the next turn after all ranks have called. Threads share one. */
 static inline int take_turn(struct symmcoll_group *group, int rank, int turn)
 {
     if (sum_host(group, rank) != SYMMCOLL_OK)
@@ -76,7 +74,8 @@ static inline int take_turn(struct symmcoll_group *group, int rank, int turn)
     return say(sum_host(group, rank) == SYMMCOLL_OK, "after a turn");
 }
 
-/* Nothing is marked when all ranks have come so far, and no rule was broken. */
+/* Checks, after all ranks have called, that no mark remains and that no rule
+ * was broken. */
 static inline int all_is_given_back(struct symmcoll_group *group, int rank)
 {
     return say(sum_host(group, rank) == SYMMCOLL_OK, "before a look") &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ends operations that run on device memory other than their device: a
- * deadline, a death, an abort, the end of their group or of the world.
+ * Tests operations on device memory that are not ended by their device, but by
+ * a timeout, a death, an abort, the end of their group or of the world.
  */
 #include "running.h"
 
@@ -15,7 +15,8 @@
 
 static double short_time; /* the timeout */
 
-/* Ranks that have come so far, in memory that processes share; of each run. */
+/* The number of ranks that have arrived in this run, in memory shared by
+ * processes. */
 static _Atomic int *here;
 
 /* All ranks have, and are in no call: an operation that they have all begun may
@@ -37,7 +38,7 @@ static void on_each(int n, rank_fn body, const char *what)
     ok(threads_run(n, body), "%s, %d threads", what, n);
 }
 
-/* So many that never complete, until the turn comes. */
+/* Starts SOME operations that do not complete before the turn. */
 static int submit_some(struct symmcoll_group *group, int rank,
     struct symmcoll_work *works[SOME], double timeout)
 {
@@ -75,7 +76,7 @@ static int all_end(struct symmcoll_work *works[SOME], symmcoll_status_t status,
     return say(first <= 1 && first + later == SOME, "their ends");
 }
 
-/* Without anybody who waits. */
+/* Waits for the group's failure, without a waiting thread. */
 static int group_fails(
     struct symmcoll_group *group, symmcoll_status_t status, const char *text)
 {
@@ -216,7 +217,8 @@ static int cannot_follow(struct symmcoll_group *group, int rank)
         return 0;
     if (rank == 0) {
         atomic_store(&control()->no_follow, 1);
-        /* The attendant may have ended another one by then, which has the reason. */
+        /* The attendant may have ended another one first, which then has the
+         * cause. */
         status = symmcoll_work_wait(works[0], -1);
         if (!ended(status,
                 status == SYMMCOLL_ERR_ABORTED ? status : SYMMCOLL_ERR_DEVICE,
@@ -232,7 +234,7 @@ static int cannot_follow(struct symmcoll_group *group, int rank)
 
 /* ---- the end of a group, and of the world ---- */
 
-/* What runs ends first. */
+/* Releases a group; running operations end first. */
 static int released(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -252,7 +254,8 @@ static int released(struct symmcoll_group *all, int rank)
     return right && atomic_load(&control()->strange) == 0;
 }
 
-/* What does not end is cancelled, and the first to do that says so. */
+/* Releases a group with operations that do not end: they are cancelled, and
+ * the first rank to do that reports it. */
 static int released_in_vain(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -297,8 +300,8 @@ static int finalized(int rank, int size, void *arg)
     return right && atomic_load(&control()->running) == 0 ? 0 : 1;
 }
 
-/* A backend that does not let go: each says whose the buffers are, then finalize
- * does of all, unless it lets go before. */
+/* A backend that keeps buffers: each error states that it owns them, and
+ * finalize reports all of them unless they were returned before. */
 static int keeps(int rank, int size, void *lets_go)
 {
     struct symmcoll_world *world;
@@ -341,7 +344,8 @@ static int keeps(int rank, int size, void *lets_go)
                : 1;
 }
 
-/* What ran had been overtaken by the host's, and has to be done again. */
+/* Shrinks a group in which host operations overtook running ones, which must
+ * be repeated. */
 static int shrunk(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group, *left = NULL;
@@ -367,7 +371,7 @@ static int shrunk(struct symmcoll_group *all, int rank)
     return say(symmcoll_group_free(left) == SYMMCOLL_OK, "free");
 }
 
-/* ---- what is told ---- */
+/* ---- reports of the hook ---- */
 
 struct told {
     _Atomic int count;

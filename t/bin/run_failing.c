@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program that run_causes.t starts: ranks that fail together, and exit one
- * after another when they are told of it, as trainers do.
+ * after another when they get the error, as trainers do.
  *
  *   run_failing HOW ORDER MILLISECONDS
  *
- * HOW is what happens in the second operation, an all_reduce:
+ * HOW selects what happens in the second operation, an all_reduce:
  *
- *   late      rank 1 comes when the others have timed out
- *   gone      the same, but it never comes
- *   chain     rank 1 waits for a message of the next rank; rank 2 never comes
+ *   late      rank 1 calls after the others have timed out
+ *   gone      rank 1 never calls
+ *   chain     rank 1 waits for a message of the next rank; rank 2 never calls
  *   abort     rank 0 aborts the group instead
  *   death     rank 1 is killed by SIGKILL instead
- *   finished  rank 1 finalizes instead, and ends well
- *   mismatch  rank 0 passes another count; rank 1 goes on to the next operation
+ *   finished  rank 1 finalizes instead, and ends normally
+ *   mismatch  rank 0 passes another count; rank 1 continues with the next
+ *             operation
  *   split     rank 1 is killed after all have split the group
- *   differ    all make a group before, and rank 0 another one
- *   shrink    the others shrink the group instead and make the file "shrunk.R",
- *             of which rank 1 waits for all before it exits with status 3; they
- *             go on until there is a file "over", and end well
- *   stay      the same, but by SIGINT they only make a file "asked"
+ *   differ    all create a group before, and rank 0 a different one
+ *   shrink    the others shrink the group instead and create the file
+ *             "shrunk.R"; rank 1 waits for all these files before it exits with
+ *             status 3; the others continue until there is a file "over", and
+ *             end normally
+ *   stay      as shrink, but at SIGINT the others only create a file "asked"
  *
- * ORDER is up or down: whether rank 0 exits first or the last one, each so many
- * milliseconds after the one before; in the order "over" they finalize before.
- * Each says in one line what it has been told.  With a group's name in GROUP, the
- * two operations are those of such a group of all ranks.
+ * ORDER is up or down: whether rank 0 or the last rank exits first, each that
+ * many milliseconds after the one before; with the order "over" they finalize
+ * before. Each prints its error on one line. With a group's name in GROUP, the
+ * two operations run in a group of all ranks with that name.
  */
 #include <symmcoll.h>
 
@@ -65,7 +67,7 @@ static void complain(symmcoll_status_t status)
         symmcoll_last_error());
 }
 
-/* What this rank does instead of coming on time. */
+/* Performs this rank's fault. */
 static void misbehave(
     struct symmcoll_world *world, struct symmcoll_group *group, const char *how)
 {
@@ -126,7 +128,7 @@ static void announce(int of)
         exit(9);
 }
 
-/* Makes the file "asked". */
+/* Creates the file "asked". */
 static void note_request(int sig)
 {
     int fd = open("asked", O_WRONLY | O_CREAT, 0600);
@@ -193,7 +195,7 @@ int main(int argc, char **argv)
         return 9;
     rank = symmcoll_world_rank(world);
     size = symmcoll_world_size(world);
-    /* Who leaves late may be told here already. */
+    /* A rank that leaves late may get the error here already. */
     patient.timeout = 60; /* not the short one of the second operation */
     status = symmcoll_barrier(group, &patient, NULL);
     if (status == SYMMCOLL_OK &&

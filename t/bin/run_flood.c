@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program that run_flood.t starts: another user who connects to a launcher
- * as fast as can be.
+ * as fast as possible.
  *
  *   run_flood NAME UID PROCESSES SECONDS
  *
- * It becomes the user, and exits with status 1 where it may not.
+ * It switches to the user, and exits with status 1 if that is not permitted.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static void flood(const char *name, double seconds)
 
         if (connect(fd, (struct sockaddr *)&address, (socklen_t)length) != 0 &&
             errno == ECONNREFUSED)
-            usleep(1000); /* there is nobody any more */
+            usleep(1000); /* the launcher has ended */
         close(fd);
     }
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program that run_ranks.t starts: ranks that run all_reduce until one of
- * them comes to a bad end.
+ * them fails.
  *
  *   run_victim HOW RANK [MIB]
  *
- * HOW is what becomes of RANK after ten operations, in the eleventh:
+ * HOW selects what RANK does after ten operations, in the eleventh:
  *
  *   good   nothing: all finalize
- *   wait   it writes its number to the file victim and waits within the
- *          operation, for which rank 0 does not come, to be killed
+ *   wait   it writes its number to the file victim and waits to be killed inside
+ *          the operation, which rank 0 does not join
  *   exit   it exits with status 3, without finalize
  *   leave  it exits with status 0, without finalize
  *   init   it kills itself before it has joined the others
- *   late   it comes to init when the others have given up
+ *   late   it calls init after the others have timed out
  *
- * With MIB, the rank has so much memory in use.  The others say what they have
- * been told, in one line, and exit with status 1.
+ * With MIB, the rank has that much memory in use. The others print their error
+ * on one line, and exit with status 1.
  */
 #include <symmcoll.h>
 

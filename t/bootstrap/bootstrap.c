@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bootstrap server: ranks join; a rank that does not come, dies or says
- * something else is named to the others.
+ * Tests the bootstrap server: ranks join; the others get an error that names a
+ * rank which does not arrive, dies or disagrees.
  */
 #include "../tap.h"
 #include "joining.h"
@@ -19,7 +19,7 @@ static int joins_all(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
-/* Until somebody lets us in: rank 0 serves. */
+/* Waits until rank 0 serves and accepts a connection. */
 static void await_server(void)
 {
     int fd;
@@ -31,7 +31,7 @@ static void await_server(void)
 
 /* ---- ranks that go wrong ---- */
 
-/* Both say they are rank 1: one is refused, and joins again as rank 2. */
+/* Two ranks join as rank 1: one is refused, and joins again as rank 2. */
 static int comes_twice(int rank, int size, void *arg)
 {
     int right;
@@ -69,7 +69,7 @@ static int one_is_missing(int rank, int size, void *arg)
     if (rank == 2)
         return 0;
     if (rank == 0)
-        timeout = 30; /* rank 1 gives up first, for both */
+        timeout = 30; /* rank 1 times out first, for both */
     return fails(rank, size, SYMMCOLL_ERR_TIMEOUT,
                "2 of 3 ranks joined, missing: rank 2")
                ? 0
@@ -247,8 +247,7 @@ static void test_forked(void)
 
 /* ---- a name that is not free yet ---- */
 
-/* Hold the name for a moment and hear nobody, as a process does that has been
- * killed. */
+/* Holds the name for a moment without serving, as a killed process does. */
 static void *hold_name(void *arg)
 {
     struct symc_bootstrap_server *server = arg;
@@ -275,7 +274,7 @@ static int waits_for_the_name(int rank, int size, void *arg)
     return good ? 0 : 1;
 }
 
-/* The one who is there first answers; the other does not wait for long. */
+/* The first server answers; the second one does not wait for long. */
 static int is_there_twice(int rank, int size, void *arg)
 {
     int64_t begun = symc_now_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Another user connects as fast as it can: deadlines, ranks, and the launcher's
- * output and signals do not wait for it.
+ * Tests another user who connects as fast as possible: it delays neither
+ * deadlines, ranks, nor the launcher's output and signals.
  */
 #include "../tap.h"
 #include "joining.h"
@@ -16,7 +16,8 @@
 #define FLOODERS 16
 #define LINES 12
 
-/* What the flooders connect to; a name that is not there yet is tried again. */
+/* The name to which the flooders connect; they retry while it does not
+ * exist. */
 static char target[108];
 
 static int flood(void *arg)
@@ -76,7 +77,8 @@ static int joins_all(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
-/* In so many seconds some of the others are refused, too. */
+/* Floods the server while ranks join. With this timeout some of the flooders
+ * are refused, too. */
 static bool run_flooded(double seconds, int n, raw_rank_fn body)
 {
     pid_t pids[FLOODERS];
@@ -97,7 +99,8 @@ static bool wait_flooded(double seconds, void *arg)
 
 /* ---- the launcher ---- */
 
-/* Start a launcher whose one rank writes a line each 50 ms and then waits. */
+/* Starts a launcher with one rank, which writes a line every 50 ms and then
+ * waits. */
 static pid_t start_launcher(int *out)
 {
     static const char script[] =

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Ranks and strangers at a bootstrap server, for its tests.
- */
+/* Ranks and strangers at a bootstrap server, for its tests. */
 #ifndef T_BOOTSTRAP_JOINING_H
 #define T_BOOTSTRAP_JOINING_H
 
@@ -39,7 +37,7 @@ static inline void begin_point(double seconds)
 
 /* ---- a rank ---- */
 
-/* A descriptor that says whose it is. */
+/* Creates a descriptor with a rank in its file. */
 static inline int make_token(int rank)
 {
     int fd = memfd_create("token", MFD_CLOEXEC);
@@ -58,7 +56,7 @@ static inline int token_of(int fd)
     return rank;
 }
 
-/* Offer two tokens; whether everybody's were received. */
+/* Offers two tokens, and checks that those of all ranks were received. */
 static inline symmcoll_status_t exchange_as(int rank, int size, int *right)
 {
     struct symc_bootstrap_args args = args_of(rank, size);
@@ -90,7 +88,8 @@ static inline int joins(int rank, int size)
     return right;
 }
 
-/* Whether it ends as it should, with a text in the detail. */
+/* Checks that the exchange fails with a status and with a text in its
+ * detail. */
 static inline int fails(
     int rank, int size, symmcoll_status_t expected, const char *text)
 {
@@ -99,7 +98,7 @@ static inline int fails(
     return failed_with(exchange_as(rank, size, &right), expected, text);
 }
 
-/* Run a body on so many processes; whether it was true on all. */
+/* Runs a body on n processes. Returns whether it was true on all. */
 static inline int all_true_with(int n, raw_rank_fn body, void *arg)
 {
     int statuses[MOST] = {0};
@@ -128,7 +127,7 @@ static inline bool run_in_time(double seconds, void *arg)
     return all_true(run->n, run->body);
 }
 
-/* The same, where those that come do so within some seconds. */
+/* Runs a body as all_true() does, on ranks that arrive within some seconds. */
 static inline int all_true_in_time(double seconds, int n, raw_rank_fn body)
 {
     struct in_time run = {n, body};

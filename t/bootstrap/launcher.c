@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A launcher's bootstrap server: what it learns of the ranks that join, and
- * what it tells those who wait.
+ * Tests a launcher's bootstrap server: what it records about joining ranks,
+ * and its replies to waiting ones.
  */
 #include "../tap.h"
 #include "joining.h"
@@ -88,7 +88,8 @@ static bool is_told(int fd, enum symc_bootstrap_kind kind, const char *text)
     return false;
 }
 
-/* Rank 1 has joined, given up and left when rank 0 asks who is missing. */
+/* Rank 1 has joined, timed out and left when rank 0 requests the missing
+ * ranks. */
 static bool nobody_is_called_missing(struct symc_bootstrap_server *server)
 {
     int first = add_rank(server), second = add_rank(server);
@@ -149,7 +150,8 @@ static bool keeps_no_descriptor(
     return good && count_descriptors() == before;
 }
 
-/* Whether a rank has received its peers, and its acknowledgement ends all. */
+/* Checks that a rank has received its peers, and that its acknowledgement ends
+ * the exchange. */
 static bool is_answered(struct symc_bootstrap_server *server, int fd, int rank)
 {
     char byte;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strangers at the bootstrap server: whatever they send, however many they are
- * and whoever they belong to, the ranks join.
+ * Tests strangers at the bootstrap server: whatever they send, however many
+ * they are and whichever user runs them, the ranks join.
  */
 #include "../tap.h"
 #include "joining.h"
@@ -148,7 +148,7 @@ static int joins_beside_another_user(int rank, int size, void *arg)
 /* A server of another user is not trusted. */
 static int refuses_another_users_server(int rank, int size, void *arg)
 {
-    _Atomic int *over = arg; /* rank 1 has been told */
+    _Atomic int *over = arg; /* rank 1 has its error */
     struct symc_bootstrap_server *server;
     symmcoll_status_t status;
     int refused;
@@ -171,8 +171,8 @@ static int refuses_another_users_server(int rank, int size, void *arg)
 
 /* ---- users without a number ---- */
 
-/* Each in a user namespace of its own that maps nobody: both see the other as
- * the overflow user, which they are themselves. */
+/* Each rank is in its own user namespace without mappings: each sees the other
+ * as the overflow user, which it also is itself. */
 static int is_unmapped(int rank, int size, void *arg)
 {
     (void)arg;
@@ -301,8 +301,8 @@ static void test_overflow_user(void)
 
 /* ---- processes without a number ---- */
 
-/* In a PID namespace of its own; 77 where there can be none.  LeakSanitizer does
- * not work across such: both processes end without it. */
+/* Joins from a new PID namespace; 77: none can be created. LeakSanitizer does
+ * not work across namespaces: both processes end without it. */
 static int is_apart(int rank, int size, void *arg)
 {
     int status = -1;
@@ -363,7 +363,8 @@ static int squat(void *arg)
         pause();
 }
 
-/* Both ranks of a job whose name has been taken, by this user or another. */
+/* Runs both ranks of a job with a name that is already in use, by this user or
+ * another. */
 static int finds_a_full_socket(int rank, int size, void *arg)
 {
     symmcoll_status_t expected = SYMMCOLL_ERR_INVALID;

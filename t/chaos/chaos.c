@@ -2,9 +2,9 @@
 /*
  * Runs cases, one test point for each.
  *
- * CHAOS_SEED  the first case's seed, 1 by default; the others count on
- * CHAOS_N     how many cases; without it, as many as fit into some seconds
- * CHAOS_LOAD  so many processes keep the processors busy meanwhile
+ *   CHAOS_SEED  seed of the first case, 1 by default; the others count up
+ *   CHAOS_N     number of cases; default: as many as run in some seconds
+ *   CHAOS_LOAD  number of processes that keep the processors busy
  */
 #include "t/chaos/chaos.h"
 #include "t/ranks.h"
@@ -117,7 +117,7 @@ static void start_all(struct run *run)
 
 /* ---- following ---- */
 
-/* Take in who has ended; true when all have. */
+/* Waits for ended ranks; true when all have ended. */
 static bool reap(struct run *run)
 {
     int status;
@@ -158,7 +158,7 @@ static void look_at_stopped(struct run *run)
          r++)
         due = due && (r == board->drawn.victim ||
                          atomic_load(&board->lines[r].ended) != 0);
-    /* Again and again: it may not have stopped yet. */
+    /* Repeats the signal: the rank may not have stopped yet. */
     if (due)
         kill(atomic_load(&victim->pid), SIGCONT);
 }
@@ -318,8 +318,9 @@ static bool run_case(uint64_t seed, int number, char *text, size_t nbytes)
     return good;
 }
 
-/* The same, and where times matter with longer ones if it was not good: the
- * machine may have held up a rank that was to come before a timeout. */
+/* Runs a case, and repeats a failing one with longer times if it depends on
+ * time: the machine may have delayed a rank that was to arrive before a
+ * timeout. */
 static bool run_unhurried(uint64_t seed, int number, char *text, size_t nbytes)
 {
     struct chaos_case drawn;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults at random, and what every rank that survives one must then find.  A
- * case is a function of its seed: how many ranks, what becomes of one of them,
- * and when.  Its ranks are the test program itself, executed once more.
+ * Random faults, and the state that every surviving rank must find. A case is
+ * a function of its seed: the number of ranks, the fault of one of them, and
+ * its time. Its ranks are the test program itself, executed again.
  *
- * chaos.c    the test: runs cases one after another and starts their ranks
- * draw.c     from a seed to a case, and its description
- * rank.c     a rank, and the fault within it
- * operate.c  operations of all kinds in a group, and their results
- * symm.c     operations on symmetric memory
- * groups.c   groups that overlap, and what is left of them after the fault
- * judge.c    what the ranks and the launcher said, and what they left behind
+ *   chaos.c    the test: runs cases one after another and starts their ranks
+ *   draw.c     from a seed to a case, and its description
+ *   rank.c     a rank, and the fault within it
+ *   operate.c  operations of all kinds in a group, and their results
+ *   symm.c     operations on symmetric memory
+ *   groups.c   overlapping groups, and shrinking them after the fault
+ *   judge.c    checks of the ranks' and the launcher's messages, and of leftovers
  */
 #ifndef T_CHAOS_CHAOS_H
 #define T_CHAOS_CHAOS_H
@@ -64,7 +64,7 @@ struct chaos_case {
     bool symm;    /* on symmetric memory, too */
 };
 
-/* What a rank says of itself. */
+/* The report of a rank. */
 struct chaos_line {
     _Atomic int pid;
     _Atomic int stopping;  /* about to stop */
@@ -74,7 +74,7 @@ struct chaos_line {
     symmcoll_status_t status;
     symmcoll_status_t finalized;
     char detail[1024];
-    /* Of the group of those that are left; IN_PROGRESS: nothing was tried. */
+    /* The group of the remaining ranks; IN_PROGRESS: not tried. */
     symmcoll_status_t left;
     char left_detail[1024];
     int left_size;
@@ -97,11 +97,11 @@ void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes);
 /* The n-th number of a case's own sequence. */
 uint64_t chaos_random(uint64_t seed, uint64_t n);
 
-/* Whether the process ends by a fault. */
+/* Returns whether the fault ends the process. */
 bool chaos_ends_rank(enum chaos_fault fault);
-/* Whether the victim's end is one that its peers must notice. */
+/* Returns whether peers must detect the victim's end. */
 bool chaos_is_fatal(const struct chaos_case *drawn);
-/* Whether operations go on until one fails. */
+/* Returns whether operations continue until one fails. */
 bool chaos_has_no_end(const struct chaos_case *drawn);
 
 /* ---- operate.c ---- */
@@ -114,29 +114,29 @@ struct chaos_rank {
     double seconds; /* of a local creation */
     struct symmcoll_world *world;
     struct symmcoll_group *groups[CHAOS_GROUPS];
-    /* Of the operation that failed: whether its group is without the victim,
-     * and its detail where other calls came after it. */
+    /* For the operation that failed: whether its group excludes the victim,
+     * and its detail if other calls followed. */
     bool spared;
     char reason[1024];
 };
 
 /* The i-th operation of the case. */
 symmcoll_status_t chaos_operate(struct chaos_rank *self, int i);
-/* One of each kind that does not need the whole world, in a group. */
+/* Runs one operation of each kind that does not need the whole world. */
 symmcoll_status_t chaos_operate_all(
     struct chaos_rank *self, struct symmcoll_group *group);
 
 /* ---- symm.c ---- */
 
-/* The i-th operation, of so many elements, in symmetric memory. */
+/* Runs the i-th operation, of count elements, in symmetric memory. */
 symmcoll_status_t chaos_operate_symm(
     struct chaos_rank *self, struct symmcoll_group *group, int i, size_t count);
 
 /* ---- groups.c ---- */
 
 symmcoll_status_t chaos_make_groups(struct chaos_rank *self);
-/* After a failure of this rank, whose status and detail are given: let the
- * others know in all groups.  Returns what is to be noted. */
+/* Makes the other ranks see a failure of this rank, in all groups. Returns the
+ * status to record. */
 symmcoll_status_t chaos_give_up(struct chaos_rank *self,
     symmcoll_status_t status, char *detail, size_t nbytes);
 /* Go on with those that are left. */
@@ -150,17 +150,18 @@ int chaos_be_rank(const char *board);
 
 /* ---- judge.c ---- */
 
-/* How the processes of a case ended, as of waitpid(). */
+/* The exit statuses of a case's processes, as waitpid() returns them. */
 struct chaos_ends {
     int ranks[CHAOS_RANKS]; /* without a launcher */
     int launcher;
     char *said; /* standard error of the launcher */
 };
 
-/* Whether all is as it must be; says with diag() what is not. */
+/* Checks the whole case, and prints each difference with diag(). */
 bool chaos_judge(
     const struct chaos_board *board, const struct chaos_ends *ends);
-/* Whether no process holds memory of the world and no socket is left. */
+/* Checks that no process holds memory of the world and that no socket
+ * remains. */
 bool chaos_is_clean(const struct chaos_board *board, bool own_network);
 
 #endif

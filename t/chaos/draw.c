@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * From a seed to a case.
- */
+/* Derives a case from a seed. */
 #include "t/chaos/chaos.h"
 #include "t/world/faults.h"
 

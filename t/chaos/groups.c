@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups that overlap, and what is left of them after the fault.
- */
+/* Overlapping groups, and shrinking them after the fault. */
 #include "t/chaos/chaos.h"
 #include "t/world/faults.h"
 
@@ -9,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KNOWN 30.0 /* seconds until all know of a death, however busy it is */
+#define KNOWN \
+    30.0 /* seconds until all ranks have detected a death, however
+                    * busy the machine is */
 
 static symmcoll_status_t create(
     struct chaos_rank *self, int first, int last, struct symmcoll_group **group)
@@ -46,7 +46,7 @@ symmcoll_status_t chaos_give_up(struct chaos_rank *self,
 
     if (self->reason[0] != '\0')
         snprintf(detail, nbytes, "%s", self->reason);
-    /* Others have left a group without the victim: why, the world's knows. */
+    /* A group without the victim was left; the world's group has the cause. */
     while (
         self->spared && chaos_is_fatal(self->drawn) && faults_now() < until) {
         status = symmcoll_group_error(self->groups[0]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What must hold after a fault.
- */
+/* Checks after a fault. */
 #include "t/chaos/chaos.h"
 #include "t/tap.h"
 
@@ -13,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How the victim ends, as others say it; "" where they cannot know. */
+/* Returns the victim's end as other ranks report it; "": they cannot know
+ * it. */
 static const char *cause_of(const struct chaos_case *drawn)
 {
     switch (drawn->fault) {
@@ -58,7 +57,7 @@ static bool fail(const struct chaos_board *board, int r, const char *what)
     return false;
 }
 
-/* What a survivor is told of a death. */
+/* Checks a survivor's error after a death. */
 static bool judge_death(const struct chaos_board *board, int r)
 {
     const struct chaos_case *drawn = &board->drawn;
@@ -66,12 +65,12 @@ static bool judge_death(const struct chaos_board *board, int r)
     const char *cause = cause_of(drawn);
     char name[64], pid[64];
 
-    /* In a group its number there stands between them. */
+    /* The rank's number in the group is between them. */
     snprintf(pid, sizeof(pid), "pid %d)",
         atomic_load(&board->lines[drawn->victim].pid));
     snprintf(name, sizeof(name), "rank %d", drawn->victim);
-    /* A rank that dies before it has met the others is known to nobody but a
-     * launcher, and its absence is noticed at the timeout. */
+    /* Only a launcher knows a rank that dies before it has joined; other ranks
+     * detect its absence at the timeout. */
     if (drawn->moment == CHAOS_INIT && line->status == SYMMCOLL_ERR_TIMEOUT &&
         !drawn->launcher)
         return strstr(line->detail, name) != NULL ||
@@ -106,7 +105,8 @@ static bool judge_freeze(const struct chaos_board *board, int r)
            fail(board, r, "it must name the rank that did not come");
 }
 
-/* Where a rank lacks something, it or all may get an error that says so. */
+/* Checks the errors when one rank lacks a resource: it or all may get an error
+ * that names the resource. */
 static bool judge_lack(const struct chaos_board *board, int r)
 {
     symmcoll_status_t status = board->lines[r].status;
@@ -124,7 +124,7 @@ static bool judge_lack(const struct chaos_board *board, int r)
            fail(board, r, "it must name the rank with the fault");
 }
 
-/* What became of those that went on without the victim. */
+/* Checks the ranks that continued without the victim. */
 static bool judge_left(const struct chaos_board *board, int r)
 {
     const struct chaos_line *line = &board->lines[r];
@@ -236,7 +236,8 @@ bool chaos_judge(const struct chaos_board *board, const struct chaos_ends *ends)
     for (int r = 0; r < drawn->size; r++)
         if (r != drawn->victim)
             good = judge_survivor(board, r) && good;
-    /* One that goes on is a survivor, too, but may have been given up. */
+    /* A rank that continues is a survivor, too, but the others may have timed
+     * out waiting for it. */
     if (status_of(drawn) == 0 && !chaos_has_no_end(drawn))
         good = judge_survivor(board, drawn->victim) && good;
     return good;
@@ -298,6 +299,6 @@ bool chaos_is_clean(const struct chaos_board *board, bool own_network)
             clean = !is_held(entry->d_name, mark) && clean;
     if (dir != NULL)
         closedir(dir);
-    /* In a network of our own nobody else's sockets are seen. */
+    /* In our own network namespace no foreign sockets are visible. */
     return (!own_network || !has_sockets()) && clean;
 }

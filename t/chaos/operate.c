@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Operations of every kind in a group, with values that each rank can check.
- */
+/* Operations of every kind in a group, with values that each rank can check. */
 #include "t/chaos/chaos.h"
 
 #include <stdio.h>
@@ -53,7 +51,8 @@ static const enum symmcoll_dtype dtypes[BUFFERS] = {
 
 /* ---- values ---- */
 
-/* What rank r puts at place j of operation i: small, so that sums are exact. */
+/* Returns element j that rank r passes to operation i: small, so that sums are
+ * exact. */
 static float value(int r, int i, size_t j)
 {
     return (float)(r + 1) * (float)(1 + ((size_t)i + j) % 7);
@@ -71,7 +70,8 @@ static void expect(const struct call *call, size_t j, float wanted)
         atomic_fetch_add(&call->self->line->wrong, 1);
 }
 
-/* How much rank r sends to rank q of all_to_all_v. */
+/* Returns the number of elements that rank r sends to rank q in
+ * all_to_all_v. */
 static size_t split(const struct call *call, int r, int q)
 {
     return (size_t)(r + 2 * q + call->i) % 5 * (call->count / 4);
@@ -137,7 +137,7 @@ static symmcoll_status_t issue_exchange(
     case ALL_TO_ALL_V: {
         size_t from = 0;
 
-        /* What goes to each rank, after that which goes to the one before. */
+        /* The parts for all ranks, one after another. */
         for (int r = 0; r < call->size; r++)
             for (size_t j = 0; j < sends[r]; j++)
                 in[from++] = value(call->rank, call->i, j);
@@ -316,8 +316,8 @@ static symmcoll_status_t any_source(const struct call *call)
 
 /* ---- groups ---- */
 
-/* Whether a group that is made by CREATE or LOCAL has a rank of the world:
- * about two thirds, among them always the victim. */
+/* Returns whether a rank of the world is a member of a group made by CREATE or
+ * LOCAL: about two thirds are, always including the victim. */
 static bool is_chosen(const struct call *call, int rank)
 {
     return rank == call->self->drawn->victim || (rank + call->i) % 3 != 0;
@@ -337,7 +337,7 @@ static symmcoll_status_t use(const struct call *call, symmcoll_status_t status,
         status = symmcoll_all_reduce(
             made, &ones, &ones, 1, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL);
     if (status != SYMMCOLL_OK) {
-        /* Of a member that could not make it, this rank learns here. */
+        /* This is how the rank learns of a member that could not create it. */
         call->self->spared = true;
         snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     } else if (symmcoll_group_rank(made) >= 0 &&

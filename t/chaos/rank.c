@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank: operations, and in one of the ranks a thread that brings the fault
- * about.
+ * A rank: it runs operations, and one of the ranks has a thread that performs
+ * the fault.
  */
 #include "t/chaos/chaos.h"
 #include "t/world/faults.h"
@@ -25,7 +25,7 @@ static struct chaos_line *line;
 static int rank;
 static struct chaos_rank self;
 static pthread_t caller;  /* the thread that calls the library */
-static _Atomic int armed; /* the moment has come */
+static _Atomic int armed; /* it is time for the fault */
 
 /* ---- the fault ---- */
 
@@ -35,9 +35,10 @@ static void rest(int us)
         usleep((useconds_t)us);
 }
 
-/* Close what we do not know, as daemons do, and open something else under the
- * same numbers, with something in it to read.  By system calls: a sanitizer that
- * saw them would report that others use these numbers, which is the fault. */
+/* Closes all unknown descriptors, as daemons do, and opens other files under
+ * the same numbers, with data to read. Uses system calls: a sanitizer would
+ * report the use of these numbers by others, which is the fault to be
+ * tested. */
 static void close_all(void)
 {
     syscall(SYS_close_range, 3, ~0U, 0);
@@ -181,8 +182,8 @@ static symmcoll_status_t work(void)
     return status;
 }
 
-/* Until all have completed their operations: who ends earlier may still be
- * needed by the others. */
+/* Waits until all ranks have completed their operations: the others may still
+ * need a rank that ends earlier. */
 static void await_others(void)
 {
     atomic_fetch_add(&board->finished, 1);
@@ -193,7 +194,7 @@ static void await_others(void)
         rest(60000);
 }
 
-/* Whether the fault in finalize will end this process. */
+/* Returns whether the fault in finalize will end this process. */
 static bool is_to_end(void)
 {
     return rank == drawn->victim && drawn->moment == CHAOS_FINALIZE &&

@@ -62,8 +62,8 @@ static symmcoll_status_t reduce(const struct shared *shared)
     return status;
 }
 
-/* From a pool or not.  Where a rank has no memory it takes part without, so that
- * the others learn of it. */
+/* Allocates from a pool or directly. A rank without memory still takes part,
+ * so that the others get the error. */
 static void allocate(struct shared *shared)
 {
     struct symmcoll_world *world = shared->self->world;
@@ -94,8 +94,9 @@ symmcoll_status_t chaos_operate_symm(
     status = symmcoll_symm_rendezvous(group, shared.data, NULL, &shared.handle);
     if (status == SYMMCOLL_OK)
         status = exchange(&shared);
-    /* That fails no group and names the rank that this one waits for, which may
-     * wait for another one; the group's barrier names those that are missing. */
+    /* This timeout fails no group and names the rank that this one waits for,
+     * which may wait for another one; the group's barrier names the missing
+     * ranks. */
     if (status == SYMMCOLL_ERR_TIMEOUT)
         status = symmcoll_barrier(group, NULL, NULL);
     else if (status == SYMMCOLL_OK)

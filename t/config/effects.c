@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings that do something: each point runs ranks with a setting and without
- * it, and sees the difference.  t/config/EFFECTS says where each of the others
- * is seen.
+ * Tests the effects of settings: each point runs ranks with a setting and
+ * without it, and checks the difference. t/config/EFFECTS lists the tests of
+ * the others.
  */
 #include "base/reduce.h"
 #include "group/group.h"
@@ -40,7 +40,7 @@ static struct {
     char path[256]; /* scratch, without the rank */
 } run;
 
-/* What a rank measures is in a file of its own. */
+/* Writes a rank's measurement to its own file. */
 static int measure(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -59,7 +59,7 @@ static int measure(int rank, int size, void *arg)
     return 0;
 }
 
-/* What rank 0 of so many measures with a setting ("NAME=VALUE", or NULL). */
+/* Returns the measurement of rank 0 with a setting ("NAME=VALUE", or NULL). */
 static double with(const char *setting, int size, measure_fn fn)
 {
     char name[64] = "", path[300];
@@ -95,7 +95,7 @@ static double with(const char *setting, int size, measure_fn fn)
 
 /* ---- dumps ---- */
 
-/* How often a text is in a file; -1: there is no file. */
+/* Returns how often a text occurs in a file; -1: there is no file. */
 static double count_in(const char *path, const char *text)
 {
     static char content[1 << 18];
@@ -200,10 +200,11 @@ static bool is_asleep(const struct symmcoll_group *group, int rank)
     return atomic_load(&group->members.doorbells[rank]->sleeping) == 1;
 }
 
-/* Whether a rank is to sleep in the end, not only after 200 ms. */
+/* Whether a rank must sleep in the end, and not only after 200 ms. */
 static bool waits_for_sleep;
 
-/* Whether a rank that has waited for 200 ms sleeps, as its doorbell says. */
+/* Returns whether a rank that has waited for 200 ms sleeps, according to its
+ * doorbell. */
 static double has_gone_to_sleep(struct symmcoll_world *world, int rank)
 {
     struct symmcoll_group *group = symmcoll_world_group(world);
@@ -243,7 +244,8 @@ static double count_rounds(struct symmcoll_world *world, int rank)
     return (double)(atomic_load(&world->monitor.beats) - before);
 }
 
-/* Where the monitor gets no processor it cannot look: then once more. */
+/* Compares the number of monitor rounds. Repeated, because the monitor may not
+ * be scheduled. */
 static bool looks_more_often(const char *often, const char *seldom)
 {
     bool more = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings from the environment: precedence, the names of torch.distributed,
- * profiles, and what is said about names that nobody knows.
+ * Tests settings from the environment: precedence, the names of
+ * torch.distributed, profiles, and warnings about unknown names.
  */
 #include "../tap.h"
 #include "reading.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings from files: what is read, and what is said, with the line, about a
- * file that is wrong, odd, out of reach or no file at all.
+ * Tests settings from files: the values read, and the errors, with the line,
+ * for a file that is invalid, odd, inaccessible or not a regular file.
  */
 #include "../tap.h"
 #include "reading.h"
@@ -29,7 +29,7 @@ static bool reads(const char *text)
     return read_bytes(text, strlen(text));
 }
 
-/* Whether it fails for "FILE:LINE: " and this reason. */
+/* Checks that reading fails with "FILE:LINE: " and this reason. */
 static bool refuses(const char *text, int line, const char *reason)
 {
     char where[PATH_MAX + 16];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The public view: each setting, one setting, one file; and which files this
- * process finds by its environment.
+ * Tests the public view: all settings, one setting, one file; and the files
+ * that this process finds through its environment.
  */
 #include "../tap.h"
 #include "reading.h"
 
 static char scratch_path[PATH_MAX];
 
-/* What a callback saw. */
+/* The calls that a callback received. */
 struct seen {
     int count;
     int warnings;

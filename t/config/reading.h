@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of this directory share: a scratch folder, files in it, and
+ * Helpers for the tests of this directory: a scratch folder, files in it, and
  * readings of chosen sources with their warnings.
  */
 #ifndef T_CONFIG_READING_H
@@ -100,7 +100,8 @@ static inline symmcoll_status_t read_environment(
     return read_sources(reading, &sources);
 }
 
-/* Whether a reading failed for a setting, and its detail has these words. */
+/* Checks that a reading failed for a setting, with a detail that contains
+ * these words. */
 static inline bool failed_with(
     const struct reading *reading, const char *a, const char *b)
 {
@@ -114,7 +115,7 @@ static inline bool failed_with(
     return held;
 }
 
-/* Whether there was one warning, and it has these words. */
+/* Checks that there was one warning, which contains these words. */
 static inline bool warned_with(
     const struct reading *reading, const char *a, const char *b)
 {
@@ -128,7 +129,7 @@ static inline bool warned_with(
     return held;
 }
 
-/* Whether a setting has this text and this origin. */
+/* Checks the text and the origin of a setting. */
 static inline bool is_set(const struct symc_config *config, const char *key,
     const char *text, const char *origin)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From text to value, for each type of setting: what is read, what is refused,
- * and the text that a value becomes again.  All through the environment, where
- * text arrives as it is.
+ * Tests the conversion from text to value, for each type of setting: accepted
+ * and refused texts, and the text printed for a value. All texts are passed
+ * through the environment, which does not change them.
  */
 #include "../tap.h"
 #include "reading.h"
@@ -28,7 +28,8 @@ static bool refuses(const char *assignment, const char *expected)
     return failed_with(&reading, expected, found);
 }
 
-/* Whether a time is so many nanoseconds, and listed as the canonical text. */
+/* Checks that a time is parsed as `ns` nanoseconds and printed as the
+ * canonical text. */
 static bool is_time(const char *text, int64_t ns, const char *canonical)
 {
     char assignment[80];
@@ -209,7 +210,7 @@ static void test_numbers_and_words(void)
         "text with a list of words is refused outside of it");
 }
 
-/* What the table itself promises. */
+/* Checks the properties of the table itself. */
 static void test_table(void)
 {
     bool canonical = true, described = true, parsed = true;

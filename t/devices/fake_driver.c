@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libcuda.so.1 for symmcoll-info: what it asks a driver before there is any
- * context.  Two GPUs, which are the last two of the fake NVML in the other order,
- * and the first of them has multicast.  FAKE_DRIVER changes that:
+ * A libcuda.so.1 for symmcoll-info: the functions that it calls without a
+ * context. Two GPUs, which are the last two of the fake NVML in reverse order;
+ * the first of them supports multicast. FAKE_DRIVER changes that:
  *
  *   none    there is no GPU
  *   hidden  CUDA_VISIBLE_DEVICES is empty
@@ -93,7 +93,7 @@ static int get_attribute(int *value, int attribute, int device)
 
 static const struct {
     const char *name;
-    void (*function)(void); /* in place of its own type */
+    void (*function)(void); /* instead of its own type */
 } entries[] = {
     {"cuInit", (void (*)(void))init},
     {"cuDriverGetVersion", (void (*)(void))get_version},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libnvidia-ml.so.1 for tests: four GPUs, of which the first two have four
- * links to each other and the others six and twelve to switches.  FAKE_NVML
- * changes that:
+ * A libnvidia-ml.so.1 for tests: four GPUs. The first two have four links to
+ * each other, the others six and twelve links to switches. FAKE_NVML changes
+ * that:
  *
  *   none    there is no GPU
  *   broken  initialisation fails
- *   silent  a GPU tells neither its name nor its links
+ *   silent  a GPU reports neither its name nor its links
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The links between GPUs, as a fake NVML tells of them (fake_nvml.c).
- */
+/* Tests the links between GPUs as reported by a fake NVML (fake_nvml.c). */
 #include "t/ranks.h"
 #include "t/tap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking NCCL's RAS service, over a stand-in for it in a thread of this process,
- * which answers as it does, or does what nobody should.
+ * Tests queries of NCCL's RAS service, with a stand-in for it in a thread of
+ * this process, which answers as the service does or misbehaves.
  */
 #include "devices/ras.h"
 #include "t/tap.h"
@@ -21,8 +21,8 @@
 #define LATE_NS (10 * SYMC_NS_PER_S) /* for what does, and as a bound */
 #define ANSWER "NCCL version 2.28.9\n\nCommunicators...\n  4 ranks  OK\n"
 
-/* What the stand-in answers to each line that it has received; NULL: it closes the
- * connection, "": it says nothing, and waits for the client to leave. */
+/* The stand-in's answers to each line that it receives. NULL: it closes the
+ * connection; "": it sends nothing, and waits for the client to close. */
 struct script {
     const char *version, *limit, *answer;
     size_t nbytes; /* of the answer; 0: strlen() */
@@ -71,7 +71,7 @@ static int says(int fd, const char *data, size_t nbytes)
     return 1;
 }
 
-/* Whether the client is to be heard again. */
+/* Sends an answer. Returns whether to read another line. */
 static int replies(int fd, const char *line)
 {
     char byte;
@@ -148,7 +148,7 @@ static void ask_port(const char *host, int64_t timeout_ns)
     ask_at(address, timeout_ns);
 }
 
-/* Ask a stand-in with such a script. */
+/* Queries a stand-in with this script. */
 static int ask(const struct script *script, int64_t timeout_ns)
 {
     pthread_t thread;
@@ -163,7 +163,8 @@ static int ask(const struct script *script, int64_t timeout_ns)
     return 1;
 }
 
-/* What it has found: a text, and an error that ends so (NULL: none). */
+/* Checks the result of the query: its text, and the end of its error (NULL:
+ * none). */
 static int found(const char *text, const char *error)
 {
     size_t skipped = 0;

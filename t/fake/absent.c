@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Worlds of ranks that are not there.
- */
+/* Tests worlds in which the other ranks do not exist. */
 #include "t/ranks.h"
 #include "t/tap.h"
 
@@ -130,7 +128,8 @@ static int is_refused(symmcoll_status_t status)
            strstr(symmcoll_last_error(), "found a fake one") != NULL;
 }
 
-/* There is nobody to match them. */
+/* Checks that sends and receives are refused, because no peer can match
+ * them. */
 static int pairs_are_refused(void)
 {
     static const int dst_of[] = {1, 0};

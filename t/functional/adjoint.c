@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What gradients become on the way back.
- */
+/* Tests the gradients that adjoints compute. */
 #include "t/functional/made.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* The gradient of the inputs where that of all results is one; a wait has none of
- * its own (F26). */
+/* Runs the adjoint with a gradient of ones for all results; a wait has no
+ * adjoint (F26). */
 static int run_back(struct symmcoll_group *group,
     const struct symmcoll_adjoint *adjoint, const struct symmcoll_tensor *out,
     struct symmcoll_tensor *gradient)
@@ -22,8 +20,8 @@ static int run_back(struct symmcoll_group *group,
            waits(group, gradient);
 }
 
-/* Whether all of that gradient is one value and has the shape of the inputs;
- * the result of the call and its adjoint are freed. */
+/* Checks that the gradient has one value everywhere and the shape of the
+ * inputs; frees the result of the call and its adjoint. */
 static int is_gradient(struct symmcoll_group *group,
     struct symmcoll_adjoint *adjoint, struct symmcoll_tensor *out,
     const struct symmcoll_tensor *in, float value)

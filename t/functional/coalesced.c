@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Lists of tensors, which a group sees as one operation.
- */
+/* Tests lists of tensors, which a group treats as one operation. */
 #include "t/functional/made.h"
 
 #include <pthread.h>
@@ -10,8 +8,8 @@
 
 #define N 3
 
-/* Tensors of float32 and int32 in turn where they are mixed, whose elements are
- * the rank, the tensor and the index. */
+/* Tensors of float32, alternating with int32 if mixed, with elements that
+ * encode the rank, the tensor and the index. */
 struct list {
     int32_t values[N][64];
     struct symmcoll_tensor in[N], out[N], back[N];
@@ -65,7 +63,7 @@ static void release_all(struct symmcoll_group *group, struct list *list)
     }
 }
 
-/* Whether so many operations have begun since. */
+/* Checks how many operations have begun since `before`. */
 static int began(struct symmcoll_group *group, uint64_t before, int operations)
 {
     uint64_t now = symmcoll_group_sequence(group);
@@ -222,8 +220,8 @@ static void *wait_there(void *arg)
     return NULL;
 }
 
-/* The results of one operation are waited for and released one by one, here by
- * a thread each, with nobody waiting for the last one but its release. */
+/* The results of one operation are waited for and released one by one, here
+ * each by its own thread; the last one is only released. */
 static int waits_apart(struct symmcoll_group *group, int rank)
 {
     static const int dims[N] = {1, 1, 0};
@@ -268,7 +266,8 @@ static int lists_that_differ(struct symmcoll_group *group, int rank)
     return good && reduce_some(group, rank, false);
 }
 
-/* What one tensor receives may not be what another is made of. */
+/* Checks that the output of one tensor must not overlap the input of
+ * another. */
 static int places_are_apart(struct symmcoll_group *group, int rank)
 {
     uint64_t before = symmcoll_group_sequence(group);
@@ -284,8 +283,8 @@ static int places_are_apart(struct symmcoll_group *group, int rank)
            list.out[1].data == NULL && began(group, before, 0);
 }
 
-/* What is wrong with the second type is found when the operation on the first
- * one has begun, which ends; then nothing is left of it. */
+/* An error in the second type is detected after the operation on the first one
+ * has begun. That operation ends, and nothing of it remains. */
 static int ends_what_began(struct symmcoll_group *group, int rank)
 {
     static const int dims[N] = {1, 0, 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a call copies before its operation starts, and that it copies nothing
- * else: elements that are where the operation needs them stay there.
+ * Tests which elements a call copies before its operation starts: elements
+ * that are already where the operation needs them are not copied.
  */
 #include "t/functional/made.h"
 
@@ -12,7 +12,7 @@
 
 #define MOST 64
 
-/* A call that is ready, on memory of its own. */
+/* A prepared call, with its own memory. */
 struct call {
     struct symc_f_spec spec;
     struct symc_f_step step;
@@ -47,7 +47,7 @@ static int make_ready(struct call *call, struct symmcoll_group *group,
     return OK(call->spec.ready(&call->spec, step));
 }
 
-/* Whether a part of the result has been written to. */
+/* Returns whether any part of the result has been written. */
 static int is_written(const struct call *call)
 {
     for (int i = 0; i < MOST; i++) {
@@ -57,8 +57,8 @@ static int is_written(const struct call *call)
     return 0;
 }
 
-/* Whether the operation reads the input and writes the result where they are,
- * and nothing is left to be done after it. */
+/* Checks that the operation reads the input and writes the result in place,
+ * without work after it. */
 static int is_direct(struct call *call, const char *name)
 {
     int good = call->step.temp == NULL && call->step.from == call->in &&
@@ -122,7 +122,7 @@ static int direct_broadcast(struct symmcoll_group *group, int rank)
            call.step.to == (rank == 1 ? call.in : call.out);
 }
 
-/* What has to be copied goes to the result where that is possible. */
+/* Checks that necessary copies are made in the result if possible. */
 static int copied_calls(struct symmcoll_group *group, int rank)
 {
     struct symc_f_spec reduce = symc_f_all_reduce_spec();

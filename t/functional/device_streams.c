@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functional calls on devices: which stream waits for what, lists, results in the
- * caller's memory, and what is not served.
+ * Tests functional calls on devices: the order of streams, lists, results in
+ * the caller's memory, and unsupported calls.
  */
 #include "t/cuda/members.h"
 
@@ -82,8 +82,8 @@ static int end(struct flow *flow, int right)
     return right;
 }
 
-/* A sum, gathered along the second dimension: what has been received is copied
- * after it has come. */
+/* Runs a sum, gathered along the second dimension: the received data is copied
+ * after it has arrived. */
 static symmcoll_status_t sum_and_gather(struct flow *flow)
 {
     symmcoll_status_t status = symmcoll_f_all_reduce(
@@ -95,8 +95,8 @@ static symmcoll_status_t sum_and_gather(struct flow *flow)
                : status;
 }
 
-/* Calls and waits while the stream stands still return at once, but for a wait with
- * a timeout (W4); what the stream has then comes after the result. */
+/* Calls and waits return at once while the stream is blocked, except for a
+ * wait with a timeout (W4); later work of the stream comes after the result. */
 static int streams_wait(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = group->world;
@@ -124,7 +124,7 @@ static int streams_wait(struct symmcoll_group *group, int rank)
     return end(&flow, right && all_are(&flow.next, (float)flow.size));
 }
 
-/* A result that is used on another stream, and one that nobody waits for. */
+/* Uses a result on another stream, and one without a wait. */
 static int crosses_streams(struct symmcoll_group *group, int rank)
 {
     struct flow flow;
@@ -147,7 +147,8 @@ static int crosses_streams(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What the program does not free is freed with the world. */
+/* Checks that results which the program does not free are freed with the
+ * world. */
 static int leaves_results(struct symmcoll_group *group, int rank)
 {
     struct flow flow;
@@ -309,7 +310,7 @@ static int wrong_places(struct flow *flow, int rank)
     return right;
 }
 
-/* What no kernel is there for. */
+/* Checks the calls for which there is no kernel. */
 static int not_served(struct flow *flow)
 {
     int right;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functional calls on tensors in memory of devices: the bits that they have in
- * host memory, forward and back, also of elements in another order.
+ * Tests functional calls on tensors in device memory: the bits are those of
+ * host memory, forward and backward, also for elements in another order.
  */
 #include "t/cuda/members.h"
 #include "t/functional/on_device.h"

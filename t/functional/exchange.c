@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Rows that ranks exchange, and permutations.
- */
+/* Tests rows that ranks exchange, and permutations. */
 #include "t/functional/made.h"
 
 #include <stdlib.h>
@@ -11,7 +9,8 @@
 
 /* ---- all_to_all ---- */
 
-/* What rank r sends to rank d: (d + 1) * (r + 1) rows of r + 1. */
+/* Exchanges uneven rows: rank r sends (d + 1) * (r + 1) rows of the value r +
+ * 1 to rank d. */
 static int uneven(struct symmcoll_group *group, int rank, int columns)
 {
     int size = symmcoll_group_size(group), rows = 0, row = 0, good;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The values that functional calls compute.
- */
+/* Tests the values that functional calls compute. */
 #include "t/functional/made.h"
 
 #include <stdint.h>

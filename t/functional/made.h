@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tensors of float32 for the tests of functional calls.
- */
+/* Tensors of float32 for the tests of functional calls. */
 #ifndef T_FUNCTIONAL_MADE_H
 #define T_FUNCTIONAL_MADE_H
 
@@ -66,7 +64,8 @@ static inline int all_are(const struct symmcoll_tensor *tensor, float value)
     return 1;
 }
 
-/* Whether it has that shape, up to three dimensions, in row-major order. */
+/* Checks that a tensor has that shape, of up to three dimensions, in row-major
+ * order. */
 static inline int is_shape(const struct symmcoll_tensor *tensor, int ndim,
     int64_t a, int64_t b, int64_t c)
 {

@@ -86,7 +86,7 @@ static void *make_room(const struct symmcoll_tensor *tensor)
     return malloc(span > 0 ? span : 1);
 }
 
-/* The same tensor in memory of the device. */
+/* Copies a tensor to device memory. */
 static struct symmcoll_tensor to_device(
     const struct symmcoll_tensor *host, int device)
 {
@@ -99,7 +99,8 @@ static struct symmcoll_tensor to_device(
     return made;
 }
 
-/* Whether it has the shape and the bits of that in host memory. */
+/* Checks that a tensor on a device has the shape and the bits of one in host
+ * memory. */
 static int is_same(const struct symmcoll_tensor *device,
     const struct symmcoll_tensor *host, int index)
 {

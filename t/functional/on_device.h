@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that make functional calls on tensors of a device and on the same in host
- * memory, forward and back: whether both have the same bits.
+ * Ranks that make functional calls on tensors of a device and on the same in
+ * host memory, forward and backward: both must have the same bits.
  */
 #ifndef T_FUNCTIONAL_ON_DEVICE_H
 #define T_FUNCTIONAL_ON_DEVICE_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Results that are pending: what waits for them, and what does not.
- */
+/* Tests pending results: which calls wait for them, and which do not. */
 #include "t/functional/made.h"
 
 #include <pthread.h>
@@ -73,7 +71,7 @@ static int several_on_one(struct symmcoll_group *group, int rank)
            waits(group, &out) && all_are(&out, size * size) && low[0] == 1;
 }
 
-/* Whether rank 0 has asked, in memory that processes share. */
+/* Whether rank 0 has tested, in memory shared by processes. */
 static _Atomic int *asked;
 
 /* A wait that expires leaves the result pending.  Rank 1 comes after that. */
@@ -206,8 +204,8 @@ static int leave_failed(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_MISMATCH;
 }
 
-/* What ranks log of results that nobody has waited for: how many lines, and of
- * these how many with that text. */
+/* Counts the lines that ranks log about results without a wait, and those with
+ * the text. */
 static int logs(int n, rank_fn body, const char *text, int *lines, int *right)
 {
     FILE *log = tmpfile();

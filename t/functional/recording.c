@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Recordings of functional calls.
- */
+/* Tests recordings of functional calls. */
 #include "t/functional/made.h"
 
 #include <string.h>
@@ -17,7 +15,7 @@ static int begin(struct symmcoll_world *world, int count)
     return OK(symmcoll_f_record_begin(world, records, count));
 }
 
-/* Whether a record is of that call, on that input. */
+/* Checks that a record is of that call, on that input. */
 static int is_call(int at, const char *name, int from)
 {
     if (strcmp(records[at].name, name) == 0 && records[at].from == from)
@@ -127,7 +125,7 @@ static int gradients_too(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* What does not fit is counted. */
+/* Checks that records which do not fit are counted. */
 static int counts_more(struct symmcoll_group *group, int rank)
 {
     float ones[2] = {1, 1};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Functional gather and scatter, and what gradients become on the way back.
- */
+/* Tests functional gather and scatter, and their adjoints. */
 #include "t/functional/made.h"
 
 #include <stdint.h>
@@ -9,7 +7,8 @@
 
 #define MOST 64
 
-/* Element (i, j) of the whole, of so many columns; a rank's part has others. */
+/* Returns element (i, j) of the whole tensor, which has `columns` columns; a
+ * rank's part has other elements. */
 static float element(int64_t columns, int64_t i, int64_t j)
 {
     return (float)(1 + i * columns + j);
@@ -70,7 +69,7 @@ static int is_empty(const struct symmcoll_tensor *tensor, int dim)
            tensor->shape[1 - dim] == (dim == 0 ? 3 : 2);
 }
 
-/* The same elements, column after column. */
+/* Copies the elements column by column. */
 static struct symmcoll_tensor turn(
     const struct symmcoll_tensor *tensor, float *values)
 {
@@ -161,7 +160,8 @@ static int gathers(struct symmcoll_group *group, int rank)
 
 /* ---- what else there is to them ---- */
 
-/* Of the gradient every rank has a part. */
+/* Checks a broadcast from the only rank with data; every rank has a part of
+ * the gradient. */
 static int broadcasts_without_data(struct symmcoll_group *group, int rank)
 {
     float mine[4] = {1, 1, 1, 1};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tensors that are shapes alone, and arguments that are refused.
- */
+/* Tests tensors without memory, and refused arguments. */
 #include "t/functional/made.h"
 
 #include <string.h>
@@ -15,7 +13,7 @@ static struct symmcoll_tensor meta(int64_t a, int64_t b, int64_t c)
     return made;
 }
 
-/* Whether a result is a shape without memory. */
+/* Checks that a result is a shape without memory. */
 static int is_meta(
     const struct symmcoll_tensor *out, int64_t a, int64_t b, int64_t c)
 {
@@ -280,7 +278,7 @@ static int errors_leave_nothing(struct symmcoll_group *group, int rank)
         symmcoll_f_wait(group->world, out, -1) == SYMMCOLL_ERR_MISMATCH &&
         waits(group, out);
     release(group, out);
-    in[0].shape[0] = 0; /* no element: legal, and a result of its own */
+    in[0].shape[0] = 0; /* no element: valid, with its own result */
     good =
         good &&
         OK(symmcoll_f_all_reduce(group, in, SYMMCOLL_SUM, NULL, out, NULL)) &&

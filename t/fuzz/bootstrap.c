@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said between ranks and the server that serves them.  The first byte
- * chooses the side that is tested: the server, to which up to six clients say
- * what the bytes have, or a rank, which gets them as answers.
+ * Messages between ranks and the bootstrap server. The first byte selects the
+ * side to test: the server, to which up to six clients send the bytes, or a
+ * rank, which receives them as answers.
  */
 #include "t/fuzz/fuzz.h"
 
@@ -39,7 +39,7 @@ static unsigned take(struct input *input)
     return *input->at++;
 }
 
-/* Change a good message: so many bytes from an offset on. */
+/* Changes a good message at several offsets. */
 static void change(struct input *input, void *message, size_t nbytes)
 {
     unsigned changes = take(input) % 4;

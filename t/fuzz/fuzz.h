@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A fuzz target: a function that takes any bytes and must neither crash nor
- * hang nor leak.  "make fuzz" links it with libFuzzer; "make check" runs it
+ * hang nor leak. "make fuzz" links it with libFuzzer; "make check" runs it
  * over its seeds, with replay.c.
  */
 #ifndef T_FUZZ_FUZZ_H

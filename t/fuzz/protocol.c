@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol of tcp stores.  The first byte chooses the side: the reader of
- * replies, or the server, with two clients.  Then each piece begins with a byte
- * that says how long it is, up to 127, and in its highest bit which client sends
+ * The protocol of tcp stores. The first byte selects the side: the reader of
+ * replies, or the server, with two clients. Each piece then begins with a byte
+ * that has its length, up to 127, and in the highest bit the client that sends
  * it; a piece of 0 bytes ends the client's connection and begins another.
  */
 #include "t/fuzz/fuzz.h"

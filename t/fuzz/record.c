@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flight recorders: the bytes are changes to a good record, each an offset of
- * two bytes, a length and so many bytes; the first byte says how much of it is
- * mapped.  What is written has to be JSON all the same.
+ * two bytes, a length and that many bytes; the first byte selects how much of
+ * it is mapped. The output must still be valid JSON.
  */
 #include "t/fuzz/fuzz.h"
 #include "t/trace/json.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fuzz target without libFuzzer: each of its seeds, and each beginning of it,
+ * A fuzz target without libFuzzer: each of its seeds, and each prefix of it,
  * is a test point.
  */
 #include "t/fuzz/fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Settings: the bytes are a file, or after a zero byte the variables of an
- * environment, each ended by a zero byte.
+ * environment, each terminated by a zero byte.
  */
 #include "t/fuzz/fuzz.h"
 
@@ -36,7 +36,7 @@ static void read_sources(const struct symc_sources *sources)
 
     if (symc_config_read(sources, &config, take_warning, NULL) != SYMMCOLL_OK)
         return;
-    /* What has been accepted is in range and has a text. */
+    /* An accepted value is in range and has a text. */
     for (int i = 0; i < symc_option_count(); i++)
         if (config->values[i].text == NULL || config->values[i].origin == NULL)
             abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * File stores: after a byte of choices the bytes are the file.  One choice has
- * the sums of its records put right, which no fuzzer would guess.
+ * File stores: after a byte of choices the bytes are the file. One choice
+ * corrects the checksums of its records, which no fuzzer would guess.
  */
 #include "t/fuzz/fuzz.h"
 

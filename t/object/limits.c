@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects that are refused: above a limit, with lengths that cannot be, or of
- * calls that differ.  All ranks are told, and the group is usable.
+ * Tests objects that are refused: above a limit, with impossible lengths, or
+ * in calls that differ. All ranks get an error, and the group remains usable.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -134,7 +134,7 @@ static int arguments(struct symmcoll_group *group, int rank)
     return right && symmcoll_group_sequence(group) == 1;
 }
 
-/* What a region would keep is memory of the call. */
+/* Regions refuse objects, because they would keep memory of the call. */
 static int not_in_a_region(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_object in = {NULL, 0, 0}, outs[RANKS];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects for tests: see object.h.
- */
+/* Objects for tests: see object.h. */
 #include "../tap.h"
 #include "object.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Objects from one rank to another.
- */
+/* Tests objects from one rank to another. */
 #include "../coll/data.h"
 #include "../tap.h"
 #include "object.h"
@@ -95,7 +93,8 @@ static int pair_of_a_subgroup(struct symmcoll_group *all, int rank)
     return symmcoll_group_free(group) == SYMMCOLL_OK && right;
 }
 
-/* What is refused is gone, and the next list is received. */
+/* Checks that a refused list is discarded, and that the next one is
+ * received. */
 static bool refuses(struct symmcoll_group *group, int peer)
 {
     struct symmcoll_object objects[MANY + 1];
@@ -124,8 +123,8 @@ static int refused_ones_are_dropped(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The send of so many lengths waits for its receive, and is told; then the bytes
- * are sent all the same, for they are received. */
+/* A send with this many lengths waits for its receive, and gets an error; the
+ * bytes are still sent, because they are received. */
 #define LONG ((size_t)40000)
 
 static int long_ones_are_dropped(struct symmcoll_group *group, int rank)

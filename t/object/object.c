@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Objects in collectives: what arrives is what was sent, in groups of all ranks
- * and of some.
+ * Tests objects in collectives: the received objects are those sent, in groups
+ * of all ranks and of some.
  */
 #include "object.h"
 #include "../coll/data.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of rank r in the lengths that one round has; each third one is empty. */
+/* Returns the length of rank r's object in a round; every third one is
+ * empty. */
 static size_t length_of(int r, int round)
 {
     static const size_t lengths[] = {1, 7, 100, 9000, 300000};
@@ -133,7 +134,7 @@ static int scatter(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* This rank's half of four ranks, whose last one is the root. */
+/* Creates this rank's half of four ranks, with its last rank as the root. */
 static struct symmcoll_group *make_half(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that agree on a rendezvous through a store, and the names of machines
- * and processes by which they tell whether they can connect.
+ * Tests ranks that agree on a rendezvous through a store, and the names of
+ * machines and processes by which they find out whether they can connect.
  */
 #include "base/process.h"
 #include "rendezvous/rendezvous.h"
@@ -100,7 +100,7 @@ static void test_arguments(struct symmcoll_store *store)
         "a store wants world_size");
 }
 
-/* Whether get in a world of one rank fails after the timeout of init. */
+/* Checks that get in a world of one rank fails after the timeout of init. */
 static int times_out(struct symmcoll_store *store)
 {
     struct member alone = {.store = store,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Schemes of init_method that the program registers: what a handler is passed
- * and may say, and ranks that join through one (R38).
+ * Tests schemes of init_method that the program registers: the arguments and
+ * results of a handler, and ranks that join through one (R38).
  */
 #include "t/ranks.h"
 #include "t/store/helpers.h"
@@ -12,7 +12,7 @@
 
 #define RANKS 3
 
-/* What a handler of this test returns, and what it was passed. */
+/* The result of a test's handler, and the arguments that it received. */
 struct handler {
     symmcoll_status_t status;
     struct symmcoll_store *shared; /* NULL: a file store, by the URL's path */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks log while they wait in symmcoll_init(): who is missing, one line
- * for all ranks, after pauses that grow.  Here ranks come when their lines have
- * been read.
+ * Tests the log of ranks that wait in symmcoll_init(): the missing ranks, one
+ * line for all, after increasing pauses. Here ranks start after their lines
+ * have been read.
  */
 #include "t/ranks.h"
 #include "t/store/helpers.h"
@@ -78,7 +78,7 @@ static double time_of(const char *line)
     return after != NULL ? strtod(after + 6, NULL) : -1;
 }
 
-/* Whether all ranks that were started have joined. */
+/* Checks that all started ranks have joined. */
 static int end(struct job *job)
 {
     int good = 1, status;

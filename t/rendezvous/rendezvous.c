@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous: who a rank is by arguments, URL and launcher, and where it joins
- * the others where no store is needed.  Every case runs in a process and an
- * environment of its own.
+ * Tests the rendezvous: the rank's number from arguments, URL and launcher,
+ * and the place where it joins the others if no store is needed. Every case
+ * runs in a new process with its own environment.
  */
 #include "rendezvous/rendezvous.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that are processes and join through a tcp store: at rank 0, at the port
- * that the environment says, at a server that is there already.
+ * Tests ranks that are processes and join through a tcp store: at rank 0, at
+ * the port in the environment, at a running server.
  */
 #include "store/secret.h"
 #include "t/ranks.h"
@@ -31,7 +31,7 @@ static void choose_method(void)
     snprintf(method, sizeof method, "tcp://%s:%d", own_address(), free_port());
 }
 
-/* Whether every rank has a store in which it finds what all have set. */
+/* Checks that every rank has a store with the keys that all have set. */
 static int share_keys(struct symmcoll_world *world)
 {
     struct symmcoll_store *store = symmcoll_world_store(world);
@@ -106,7 +106,8 @@ static int all_fine(void *arg)
     return good;
 }
 
-/* What the server at the port answers to a client without a password. */
+/* Returns the reply of the server at the port to a client without a
+ * password. */
 static const char *ask_rank_0(void)
 {
     static char text[64];
@@ -124,7 +125,7 @@ static const char *ask_rank_0(void)
     return text;
 }
 
-/* Whether a file is there that its owner alone can read and write. */
+/* Checks that a file exists that only its owner can read and write. */
 static int is_private_file(const char *path)
 {
     struct stat info;
@@ -133,7 +134,7 @@ static int is_private_file(const char *path)
            (info.st_mode & 0777) == 0600 && info.st_uid == geteuid();
 }
 
-/* A world whose rank 0 serves with a password in a file (arg). */
+/* Runs a world in which rank 0 serves with a password in a file (arg). */
 static int run_secret(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -288,7 +289,7 @@ static int miss_rank_0(int rank, int size, void *arg)
              strstr(symmcoll_last_error(), own_address()) != NULL);
 }
 
-/* A rank in a network namespace of its own; 77 where none can be made. */
+/* Joins from a new network namespace; 77: none can be created. */
 static int join_from_elsewhere(int rank, int size, void *arg)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Comparing with one rank's elements, and callbacks that see their rank's world.
+ * Tests comparisons with one rank's elements, and callbacks that see their
+ * rank's world.
  */
 #include "t/ranks.h"
 #include "t/tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads as ranks in a process that has too few descriptors: whatever cannot be
- * opened ends the run at once, with the limit.
+ * Tests threads as ranks in a process with too few descriptors: any failed
+ * open ends the run at once, with the limit.
  */
 #include "t/tap.h"
 
@@ -17,7 +17,7 @@
 
 #define RANKS 6
 #define MOST 100 /* descriptors of one run */
-/* Of one run, on a machine that does other work; less than timeouts.init. */
+/* The bound of one run, on a busy machine; less than timeouts.init. */
 #define MAX_SECONDS 60
 
 static symmcoll_status_t join_all(struct symmcoll_world *world, void *arg)
@@ -34,8 +34,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Run with so many descriptors more than are open; whether that succeeds, or
- * fails as it should. */
+/* Runs with `more` more descriptors than are open. Checks that the run
+ * succeeds, or fails with the limit. */
 static bool run_with(int more, bool *succeeds)
 {
     struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;

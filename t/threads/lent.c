@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread that is a rank and gives up in its join when another has borrowed its
- * block and its way to its inbox: both stay.  The linker has the calls of the join
- * come here.
+ * Tests a thread that is a rank and times out in its join after another has
+ * borrowed its block and the socket to its inbox: both stay valid. The linker
+ * redirects the calls of the join to the wrappers here.
  */
 #include "t/ranks.h"
 #include "t/tap.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Threads as ranks, by symmcoll_threads_run().
- */
+/* Tests threads as ranks, with symmcoll_threads_run(). */
 #include "t/ranks.h"
 #include "t/tap.h"
 
@@ -23,11 +21,11 @@
 
 #define SIZE 4
 
-/* What the ranks of one run share: they are threads. */
+/* State shared by the ranks of one run: they are threads. */
 struct plan {
     int failing;      /* a bit for each rank that fails between collectives */
     int value;        /* what those return */
-    _Atomic int ends; /* ranks whose second wait was ended by an error */
+    _Atomic int ends; /* ranks with a second wait that ended with an error */
     _Atomic int dones;
     _Atomic int gathered;
     _Atomic int worlds; /* ranks that have seen a world of their own */
@@ -109,7 +107,8 @@ static symmcoll_status_t fail_between(struct symmcoll_world *world, void *arg)
     return status;
 }
 
-/* Whether the run fails, ends the others' waits and counts only those. */
+/* Checks that the run fails, ends the waits of the other ranks and counts only
+ * the failed ones. */
 static int fails_by(int failing, int nfailing, int value)
 {
     struct plan plan = {.failing = failing, .value = value};
@@ -177,7 +176,7 @@ static int details_are_kept(void)
            plan.statuses[0] == SYMMCOLL_ERR_ABORTED;
 }
 
-/* Each with an error of its own, more than one error can tell. */
+/* Each rank has a different error; one error cannot describe them all. */
 static symmcoll_status_t refuse_own_count(
     struct symmcoll_world *world, void *arg)
 {
@@ -202,7 +201,7 @@ static int first_details_are_whole(void)
            strstr(said, "rank 6 returned INVALID") != NULL;
 }
 
-/* An error that all have alike is everybody's. */
+/* An error that all ranks have in common is reported for all. */
 static symmcoll_status_t differ(struct symmcoll_world *world, void *arg)
 {
     int32_t values[SIZE] = {0};
@@ -220,7 +219,7 @@ static int shared_errors_count(void)
            strstr(symmcoll_last_error(), "4 of 4 ranks failed") != NULL;
 }
 
-/* A rank that waits for a key which nobody will set. */
+/* A rank that waits for a key that is never set. */
 static symmcoll_status_t wait_for_key(struct symmcoll_world *world, void *arg)
 {
     struct plan *plan = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The record of operations on several buffers: one entry with the sizes of
- * each.
+ * Tests the record of operations on several buffers: one entry with the sizes
+ * of each.
  */
 #include "t/tap.h"
 #include "t/trace/json.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dump: its keys and values.  (The files are dump_files.c's, the ring's own
- * tests are in ring.c.)
+ * Tests the dump: its keys and values. dump_files.c tests the files, ring.c
+ * the ring itself.
  */
 #include "devices/ras.h"
 #include "t/sanitized.h"
@@ -251,7 +251,7 @@ static int entries_are_left_out(void)
     return good;
 }
 
-/* Ten asked for, sixteen there are: ten are shown. */
+/* Requests ten of sixteen entries: ten are in the dump. */
 static int as_many_as_asked_for(void)
 {
     struct symc_trace_ring *ring = make_ring(10);
@@ -321,7 +321,7 @@ static int locale_does_not_matter(void)
     struct symc_trace_ring *ring = make_ring(4);
     int good;
 
-    /* Where neither is installed this is the C locale again. */
+    /* If neither is installed this is the C locale again. */
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL)
         (void)setlocale(LC_ALL, "de_DE");
     record(ring, 0, 1, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files that dumps are written to: where they are, what becomes of a dump
- * where they cannot be written, and what a writer that dies leaves behind.
+ * Tests the files of dumps: their place, dumps that cannot be written, and
+ * files of a writer that dies.
  */
 #include "t/trace/dump_util.h"
 
@@ -191,8 +191,9 @@ static bool enter_namespace(void)
 }
 
 /*
- * On a file system of its own with one page, in a child with its own view of
- * the mounts.  Gives 0 where that is not allowed, -1 where the dump went wrong.
+ * Writes a dump to a new file system with one page, in a child with its own
+ * mount namespace. Returns 0 if that is not permitted, -1 if the dump went
+ * wrong.
  */
 static int full_disk_is_an_error(void)
 {

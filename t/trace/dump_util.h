@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps in a folder of their own, for the tests of what is in them and of the
- * files that they are.
+ * Dumps in a separate folder, for the tests of their contents and of their
+ * files.
  */
 #ifndef T_TRACE_DUMP_UTIL_H
 #define T_TRACE_DUMP_UTIL_H
@@ -59,7 +59,7 @@ static inline bool dump(const struct symc_trace_ring *ring, int64_t entries,
     return read_text() && json_is_valid(text);
 }
 
-/* How many files the folder holds. */
+/* Returns the number of files in the folder. */
 static inline int folder_counts(void)
 {
     char command[128];
@@ -75,7 +75,7 @@ static inline int folder_counts(void)
     return count;
 }
 
-/* Whether the folder holds nothing, or just the dump. */
+/* Checks that the folder is empty, or contains only the dump. */
 static inline bool folder_holds(bool dump_is_there)
 {
     return folder_counts() == (dump_is_there ? 1 : 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The recorder's table of groups: slots are used again, and no entry is ever
+ * Tests the recorder's table of groups: slots are reused, and no entry is ever
  * shown under the name of another group.
  */
 #include "t/tap.h"
@@ -132,7 +132,7 @@ static bool a_name_is_described_once(void)
     return right;
 }
 
-/* Its slot may come before that of one freed earlier. */
+/* Its slot may come before that of a group freed earlier. */
 static bool the_one_freed_last_is_described(void)
 {
     struct symc_trace_ring *ring = make_ring(16);
@@ -262,7 +262,7 @@ static bool memory_is_for_those_that_are(void)
     return right;
 }
 
-/* ---- who is in a group ---- */
+/* ---- members of a group ---- */
 
 static bool ranks_are_those_of_the_world(void)
 {
@@ -309,8 +309,8 @@ static bool strays_are_survived(void)
     atomic_store(&group->used, SYMC_TRACE_VALID);
     atomic_store(&ring->groups, UINT32_MAX);
     right = right && dump(ring, 8) && count_text("[\"one\", ") == 1;
-    /* The end of an operation whose entry a stray store has hit touches no
-     * slot that has no memory. */
+    /* If a stray store has hit the entry of an operation, the end of the
+     * operation accesses no slot outside the memory. */
     entry = symc_trace_start(WRITER(ring), ref, &op);
     entry->group = SYMC_TRACE_GROUPS - 1;
     symc_trace_end(WRITER(ring), entry, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A strict reader of JSON for tests: whether a text is exactly one value, and
- * what stands at a path in it.
+ * A strict reader of JSON for tests: checks that a text is exactly one value,
+ * and finds the value at a path.
  */
 #ifndef T_TRACE_JSON_H
 #define T_TRACE_JSON_H
@@ -138,7 +138,7 @@ static bool json_skip_value(const char **at)
     return good;
 }
 
-/* Whether text is one value and nothing else. */
+/* Returns whether a text is one value and nothing else. */
 static inline bool json_is_valid(const char *text)
 {
     return json_skip_value(&text) && *text == '\0';
@@ -192,7 +192,7 @@ static inline const char *json_find(const char *at, const char *path)
     return at;
 }
 
-/* Whether the value at a path is written as so; NULL: whether there is none. */
+/* Checks the text of the value at a path; NULL: there must be none. */
 static inline bool json_is(
     const char *text, const char *path, const char *expected)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dumps as pickles: what Python reads from one is what stands in the JSON dump
- * of the same record.
+ * Tests dumps as pickles: Python reads the same data from one as from the JSON
+ * dump of the same record.
  */
 #include "t/tap.h"
 #include "t/trace/ring_util.h"
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the forms have differently: pairs, times that are not, numbers of the
- * groups' status, entries where there are none. */
+/* The differences between the forms: pairs, missing times, numbers of the
+ * groups' status, absent entries. */
 static const char script[] =
     "import json, pickle, pickletools, sys\n"
     "data = open(sys.argv[1], 'rb').read()\n"
@@ -54,7 +54,7 @@ static bool write_as(const struct symc_trace_ring *ring, size_t nbytes,
     return false;
 }
 
-/* Whether Python finds the same in both forms. */
+/* Checks that Python finds the same in both forms. */
 static bool python_agrees(const char *more)
 {
     char json[64], pickle[64];

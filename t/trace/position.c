@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What is said about a rank's whereabouts.
- */
+/* Tests the messages about a rank's position. */
 #include "t/tap.h"
 #include "t/trace/ring_util.h"
 

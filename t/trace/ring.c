@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ring: what is kept, what is overwritten, and what a reader sees of a
- * writer that is alive, dead or mad.
+ * Tests the ring: which entries are kept, which are overwritten, and what a
+ * reader sees of a writer that is alive, dead or writing garbage.
  */
 #include "t/tap.h"
 #include "t/trace/ring_util.h"
@@ -337,7 +337,8 @@ static int is_whole(const struct symc_trace_copy *copy)
                copy->completed >= copy->started);
 }
 
-/* Two writers share a ring of few slots, a reader looks at it meanwhile. */
+/* Two writers share a ring of few slots, and a reader reads it at the same
+ * time. */
 static int readers_see_whole_entries(int nwriters)
 {
     struct symc_trace_ring *ring = make_ring(8);
@@ -372,7 +373,8 @@ static int readers_see_whole_entries(int nwriters)
     return good && seen > 0;
 }
 
-/* They are no more than half of the entries, and change no number. */
+/* Checks that such entries take at most half of the ring, and change no
+ * number. */
 static int beside_leaves_room(void)
 {
     struct symc_trace_ring *ring = make_ring(8);

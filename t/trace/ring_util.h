@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Rings for the tests of the flight recorder.
- */
+/* Rings for the tests of the flight recorder. */
 #ifndef T_TRACE_RING_UTIL_H
 #define T_TRACE_RING_UTIL_H
 
@@ -32,7 +30,7 @@ static inline struct symc_trace_writer *find_writer(
 
 #define WRITER(ring) find_writer(ring, false)
 
-/* A ring for so many entries, with the group of all of four ranks. */
+/* Creates a ring with `entries` entries, and the group of all four ranks. */
 static inline struct symc_trace_ring *make_ring(int64_t entries)
 {
     size_t nbytes = symc_trace_nbytes(entries);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that are issued and end later: nobody waits for a rank that only
- * computes, everybody's data are whole however far a rank is ahead, and each
- * work ends, whether it is waited for, asked, let go or left to a callback.
+ * Tests operations that are issued and end later: no rank waits for one that
+ * only computes, the data of all is complete however far a rank is ahead, and
+ * each work ends, whether it is waited for, tested, released or left to a
+ * callback.
  */
 #include "../coll/data.h"
 #include "../published.h"
@@ -23,7 +24,7 @@
 #define AHEAD 20       /* operations that a rank may have under way */
 #define WORDS_MAX 2000 /* more than a small message has */
 
-/* What ranks tell each other, whatever they are. */
+/* State shared by ranks that are processes or threads. */
 static struct {
     _Atomic int reached[RANKS_MAX];
 } * shared;
@@ -59,7 +60,7 @@ static bool begin(struct symmcoll_group *group, int rank)
     return right && symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* ---- who computes holds up nobody ---- */
+/* ---- a rank that computes delays no other ---- */
 
 static int computing_holds_nobody_up(struct symmcoll_group *group, int rank)
 {
@@ -132,7 +133,7 @@ static bool is_whole(const struct flight *flight, int rank, int size)
     return true;
 }
 
-/* Wait for a work, or ask until it has ended. */
+/* Waits for a work, or tests it until it has ended. */
 static bool end(struct flight *flight, int rank, int size, bool asks)
 {
     symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
@@ -154,7 +155,8 @@ static bool end(struct flight *flight, int rank, int size, bool asks)
 
 static int rounds;
 
-/* What each operation is, all ranks know; how, is each rank's own affair. */
+/* The kinds of operations are the same on all ranks; the form of each call is
+ * each rank's choice. */
 static int mixtures_are_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t words[] = {1, 2, 5, 6, 40, 1000, WORDS_MAX};
@@ -217,7 +219,7 @@ static int three_late_is_whole(struct symmcoll_group *group, int rank)
         for (int k = 2; k >= 0; k--)
             right = end(&flights[k], rank, size, k == 1) && right;
     }
-    reach(rank, turns + 1); /* after a failure nobody waits for this one */
+    reach(rank, turns + 1); /* after a failure no rank waits for this one */
     free(out);
     return right;
 }
@@ -251,7 +253,7 @@ static int far_ahead_is_fine(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- works that nobody waits for ---- */
+/* ---- works without a waiter ---- */
 
 static void count_call(symmcoll_status_t status, void *arg)
 {
@@ -346,8 +348,8 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-/* Rank 0 waits in one thread and issues in another; the others come to the
- * first operation when it has issued the second. */
+/* Rank 0 waits in one thread and issues in another; the others join the first
+ * operation after the second was issued. */
 static int waiting_leaves_the_way_free(struct symmcoll_group *group, int rank)
 {
     int64_t in = 1, first = 0, second = 0;
@@ -377,7 +379,7 @@ static int waiting_leaves_the_way_free(struct symmcoll_group *group, int rank)
            second == size;
 }
 
-/* ---- who waits in a blocking call holds up no other thread ---- */
+/* ---- a thread in a blocking call delays no other thread ---- */
 
 struct caller {
     struct symmcoll_group *group;
@@ -394,8 +396,8 @@ static void *block(void *arg)
     return NULL;
 }
 
-/* Rank 0 blocks in one thread, and issues in another; the others come to the
- * first operation when they have seen the line of the last. */
+/* Rank 0 blocks in one thread, and issues in another; the others join the
+ * first operation after they have seen the line of the last. */
 static int blocking_leaves_the_way_free(struct symmcoll_group *group, int rank)
 {
     struct caller caller = {.group = group};

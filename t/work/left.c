@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank may publish its line and leave the group while another one looks
- * whether it has: what it has published counts.
+ * Tests a rank that publishes its line and leaves the group while another one
+ * checks whether it has: the published line counts.
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* What the two ranks tell each other, whatever they are. */
+/* State shared by the two ranks, processes or threads. */
 static struct {
     _Atomic int looks; /* rank 0 looks whether rank 1 has left */
     _Atomic int left;  /* it has */
@@ -78,7 +78,7 @@ static int leaves_at_once(struct symmcoll_group *all, int rank)
     return is_ok(symmcoll_group_free(part)) && right && out == 3;
 }
 
-/* The same of a barrier that says who is missing. */
+/* Leaves during a monitored barrier, which reports missing ranks. */
 static int leaves_a_monitored_barrier(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *part;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small operations with lists of buffers, or with counts of their own, are
- * issued as others are; and what one of them reads or writes is known to those
- * that come after.
+ * Tests small operations with lists of buffers, or with counts of their own,
+ * which are issued like others; later operations take into account what they
+ * read and write.
  */
 #include "../coll/data.h"
 #include "../pair/pair.h"
@@ -45,7 +45,7 @@ static bool warm(struct symmcoll_group *group)
     return symmcoll_barrier(group, NULL, &work) == SYMMCOLL_OK && ends(work);
 }
 
-/* What rank i has for rank j in a round, and how much. */
+/* Returns the value that rank i sends to rank j in a round. */
 static int value_of(int i, int j, int round)
 {
     return i * 100 + j * 10 + round;

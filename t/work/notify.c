@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a callback is told of its work, and for what it may wait.
+ * Tests the arguments of a work's callback, and the operations for which it
+ * may wait.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what it is told ---- */
+/* ---- arguments of the callback ---- */
 
 struct told {
     _Atomic int calls;
@@ -54,7 +55,7 @@ static void ask_detail(symmcoll_status_t status, void *arg)
     atomic_fetch_add(&told->calls, 1);
 }
 
-/* The handle is released first: the callback has a hold of its own. */
+/* The handle is released first: the callback has its own reference. */
 static int a_callback_is_given_its_work(struct symmcoll_group *group, int rank)
 {
     struct told told = {.status = SYMMCOLL_OK};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Works that are asked, waited for and released while their world is finalized
- * and after it.
+ * Tests works that are tested, waited for and released while their world is
+ * finalized and afterwards.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -20,7 +20,7 @@ static symmcoll_status_t sum(
         group, value, value, 1, SYMMCOLL_INT64, SYMMCOLL_SUM, NULL, work);
 }
 
-/* A work that has been asked by a thread while the world went. */
+/* A thread that tests a work while the world ends. */
 struct waiter {
     pthread_t thread;
     struct symmcoll_work *work;
@@ -50,7 +50,8 @@ static void free_here(symmcoll_status_t status, void *arg)
     symmcoll_work_free(waiter->work);
 }
 
-/* One work that succeeds and one that fails, asked when the world is gone. */
+/* Tests one work that succeeded and one that failed, after the end of the
+ * world. */
 static bool ask_afterwards(
     struct symmcoll_work *good, struct symmcoll_work *bad)
 {

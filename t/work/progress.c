@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The threads that further queued and issued operations: as many as there are
- * groups whose operations run at this moment, and no more.
+ * Tests the threads that progress queued and issued operations: one for each
+ * group with running operations, and no more.
  */
 #include "../tap.h"
 
@@ -21,7 +21,7 @@
 #define QUEUES 40
 #define PATIENT_NS (30 * SYMC_NS_PER_S)
 
-/* A group whose operations end when its gate is open. */
+/* A group with operations that end when its gate is open. */
 struct gated {
     struct symc_queue *queue;
     struct symmcoll_work *work;
@@ -32,8 +32,8 @@ struct gated {
 static struct symc_origin *origin;
 static struct gated all[QUEUES];
 
-/* Of each kind of threads that have called a backend, where there is any that has a
- * smaller stack than the system's: 1. */
+/* For each kind of threads that have called a backend: 1 if one has a smaller
+ * stack than the system's default. */
 static _Atomic int progress_small, attend_small;
 static _Atomic int progress_seen, attend_seen;
 
@@ -133,7 +133,7 @@ static int count_threads(const char *name)
     return count;
 }
 
-/* Whether there are so many of them soon. */
+/* Returns whether there are soon exactly `expected` threads of that name. */
 static bool threads_become(const char *name, int expected)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -171,7 +171,7 @@ static symmcoll_status_t submit(struct gated *gated)
     return symc_queue_submit(gated->queue, &op, &gated->work);
 }
 
-/* It is queued, for it is not issued while another one has the ticket. */
+/* Queues an operation: it is not issued while another one has the ticket. */
 static symmcoll_status_t submit_behind(struct gated *gated)
 {
     symmcoll_status_t status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a wait has ended is visible to what follows it: results of every
- * collective, of works on one buffer, and of works on each other's results (W3).
+ * Tests that the results of an operation are visible after its wait: for every
+ * collective, for works on one buffer, and for works on each other's results
+ * (W3).
  */
 #include "../coll/data.h"
 #include "../tap.h"
@@ -49,8 +50,8 @@ static bool is_over(symmcoll_status_t status, struct symmcoll_work **work)
     return status == SYMMCOLL_OK;
 }
 
-/* Whether part p of the result is what rank `from` has for rank `to`; from
- * SIZE: the sum of all ranks'. */
+/* Checks that part p of the result is the part of rank `from` for rank `to`;
+ * from SIZE: the sum over all ranks. */
 static bool is_part(const struct bench *bench, int p, int from, int to)
 {
     for (size_t i = 0; i < bench->n; i++) {
@@ -67,7 +68,7 @@ static bool is_part(const struct bench *bench, int p, int from, int to)
     return true;
 }
 
-/* Every collective, each with a work whose wait is followed by a look. */
+/* Runs every collective with a work, and checks the results after its wait. */
 static bool each_is_there(struct bench *bench)
 {
     struct symmcoll_group *group = bench->group;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Works: waiting, asking, releasing, callbacks; and the order that operations
- * of a group take, queued and blocking ones mixed.  (Works whose world is gone
- * are in outlive.c.)
+ * Tests works: waiting, testing, releasing, callbacks; and the order of a
+ * group's operations, queued and blocking ones mixed. outlive.c tests works
+ * after the end of their world.
  */
 #include "../ranks.h"
 #include "../tap.h"
@@ -50,7 +50,8 @@ static int wait_returns_the_result(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* How many ranks have done their part, in memory that processes share. */
+/* The number of ranks that have done their part, in memory shared by
+ * processes. */
 static _Atomic int *done;
 
 static void await_done(int ranks)
@@ -59,7 +60,7 @@ static void await_done(int ranks)
         usleep(1000);
 }
 
-/* Rank 0 keeps the others waiting until they have asked. */
+/* Rank 0 keeps the others waiting until they have tested. */
 static int an_expired_wait_leaves_it_running(
     struct symmcoll_group *group, int rank)
 {
@@ -181,7 +182,7 @@ static void *call_often(void *arg)
         struct symmcoll_work *work = NULL;
         int64_t value = 3;
 
-        /* All calls are alike, so it does not matter whose meet. */
+        /* All calls are alike, so any of them may match. */
         caller->right =
             sum(caller->group, &value, i % 5 == 0 ? &work : NULL) ==
                 SYMMCOLL_OK &&
@@ -350,7 +351,8 @@ static int wrong_use_is_told(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* What is queued when a rank finalizes is still done. */
+/* Checks that operations which are queued when a rank finalizes are still
+ * executed. */
 static int64_t left_over[64];
 
 static int finalize_empties_the_queue(struct symmcoll_group *group, int rank)
