@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lib/cuda declares of cuBLASLt is what cuBLASLt's header does: its
- * prototypes, or this does not compile; its values, and where its structures have
- * what.
+ * Compares lib/cuda's declarations of cuBLASLt with cuBLASLt's header: its
+ * prototypes, or this does not compile; its values, and the offsets in its
+ * structures.
  */
 #include "cuda/cublaslt/cublaslt.h"
 #include "t/tap.h"

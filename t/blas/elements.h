@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elements of every type that is multiplied, from and to float64. */
+/* Elements of every type that can be multiplied, from and to float64. */
 #ifndef T_BLAS_ELEMENTS_H
 #define T_BLAS_ELEMENTS_H
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test tells the stand-in for cuBLASLt, and what that counts.  It multiplies
- * matrices in memory of the fake driver, in the order of its streams.  It is
- * stricter than cuBLASLt: it ends the process where what was destroyed is used,
- * or where what is multiplied is not what the heuristic was asked for.
+ * The interface of a test to the stand-in for cuBLASLt: settings and counters.
+ * The stand-in multiplies matrices in memory of the fake driver, in the order
+ * of its streams. It is stricter than cuBLASLt: it ends the process if a
+ * destroyed object is used, or if the matrices differ from those passed to the
+ * heuristic.
  */
 #ifndef T_BLAS_FAKE_CUBLASLT_H
 #define T_BLAS_FAKE_CUBLASLT_H
@@ -12,8 +13,8 @@
 
 #define FAKE_CUBLASLT_RESULTS 64
 
-/* What libcublasLt.so.13 has under the name "fake_cublaslt"; zero is what cuBLASLt
- * does. */
+/* The struct that libcublasLt.so.13 exports under the name "fake_cublaslt";
+ * zero selects the behaviour of cuBLASLt. */
 struct fake_cublaslt {
     /* Statuses that these calls return: not 0, an error. */
     _Atomic int create_status, heuristic_status, matmul_status;
@@ -21,11 +22,11 @@ struct fake_cublaslt {
     _Atomic size_t workspace; /* bytes that each product needs */
     _Atomic int live;         /* handles, descriptors, layouts, preferences */
     _Atomic int products;     /* that were enqueued */
-    /* Where the results of the latest of them are, by their number from 0. */
+    /* The addresses of the latest results, by their number from 0. */
     _Atomic(const void *) results[FAKE_CUBLASLT_RESULTS];
     _Atomic int sms;                    /* the latest one's SM_COUNT_TARGET */
     _Atomic int compute;                /* its type of computation */
-    _Atomic unsigned int alignments[4]; /* the heuristic was told */
+    _Atomic unsigned int alignments[4]; /* as passed to the heuristic */
 };
 
 #endif

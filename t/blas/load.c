@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading cuBLASLt: which copy, which version, and what it has to have. */
+/* Tests loading cuBLASLt: which copy, which version, and which functions it
+ * must have. */
 #include "cuda/cublaslt/cublaslt.h"
 #include "t/segment/child.h"
 #include "t/tap.h"
@@ -53,7 +54,7 @@ static int is_refused(const char *path, const char *text)
                SYMMCOLL_ERR_UNSUPPORTED;
 }
 
-/* Whether every function is where the library has it. */
+/* Checks that every function pointer is the library's. */
 static int is_whole(const struct symc_cublaslt *cublaslt)
 {
     void *library = dlopen(cublaslt->path, RTLD_NOW | RTLD_NOLOAD);
@@ -184,7 +185,8 @@ static int every_missing_one_is_named(void *unused)
 
 /* ---- NVIDIA's own ---- */
 
-/* It remains loaded: what it has allocated is not lost then. */
+/* Checks that the library is loaded. It stays loaded, so that its allocations
+ * are not reported as leaks. */
 static int it_is_there(void *unused)
 {
     static void *library;

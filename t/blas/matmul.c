@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products on a device, over the stand-in for cuBLASLt: every type, both orders of
- * both operands, lines that are apart, sums that are added to, scales, alignments,
- * order; and what becomes of errors.
+ * Tests products on a device with the stand-in for cuBLASLt: every type, both
+ * orders of both operands, separate lines, sums that are added, scales,
+ * alignments, order, and errors.
  */
 #include "t/blas/fake_cublaslt.h"
 #include "t/blas/product.h"
@@ -151,7 +151,8 @@ static int some_processors_are_left(void)
     return right;
 }
 
-/* Products are those of what is there when their stream comes to them. */
+/* Checks that a product reads the contents at the time when its stream reaches
+ * it. */
 static int streams_are_waited_for(void)
 {
     struct product_given given = {.dtype = SYMMCOLL_FLOAT32,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products of the stand-in for cuBLASLt: sums of float32 in the order of the depth,
- * or of float64, rounded once; each is a piece of work of a stream of the fake
- * driver, so that it comes when its stream has come there.
+ * Products of the stand-in for cuBLASLt: sums of float32 in the order of the
+ * depth, or of float64, rounded once. Each is a piece of work of a stream of
+ * the fake driver, so it runs in stream order.
  */
 #include "t/blas/objects.h"
 
@@ -141,7 +141,8 @@ static double sum_of(const struct product *it, int64_t i, int64_t j)
            scale_of(desc->b_scale, desc->b_mode, j) * it->alpha;
 }
 
-/* It writes to its workspace, which another stream may not have meanwhile. */
+/* Computes a product. It overwrites its workspace, which no other stream may
+ * use at the same time. */
 static void CUDA_CB multiply(void *data)
 {
     const struct product *it = data;
@@ -159,7 +160,7 @@ static void CUDA_CB multiply(void *data)
     }
 }
 
-/* Whether the algorithm is one that the heuristic has found for this. */
+/* Checks that the heuristic has returned the algorithm for these matrices. */
 static void check_algo(
     const struct product *it, const struct symc_lt_algo *algo)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles, descriptors, layouts and preferences of the stand-in for cuBLASLt, and
- * its heuristic. */
+/* Handles, descriptors, layouts and preferences of the stand-in for cuBLASLt,
+ * and its heuristic. */
 #include "t/blas/objects.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the stand-in for cuBLASLt has of each object.  Private to this folder. */
+/* The objects of the stand-in for cuBLASLt. Private to this folder. */
 #ifndef T_BLAS_OBJECTS_H
 #define T_BLAS_OBJECTS_H
 
@@ -7,7 +7,7 @@
 #include "t/blas/fake_cublaslt.h"
 
 #define FAKE_API __attribute__((visibility("default")))
-/* What it exports. */
+/* The functions that it exports. */
 #define STATUS enum symc_lt_status
 #define HANDLE struct symc_lt_context *
 #define DESC struct symc_lt_desc *
@@ -63,7 +63,7 @@ extern struct fake_cublaslt fake_cublaslt;
 _Noreturn void fake_lt_die(const char *why);
 void fake_lt_check(const void *object, enum object_kind kind);
 
-/* Which scales there are, and of what. */
+/* Returns the kinds of scales that are set. */
 uint64_t fake_lt_scales(const struct symc_lt_desc *desc);
 
 #endif

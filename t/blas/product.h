@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One product on a device, against float64: its elements are near, and no byte
- * beside them changes.
+ * Checks one product on a device against float64: its elements are close, and
+ * no byte beside them changes.
  *
- * The bound of an element is that of a sum of K products in float32, in any order,
- * rounded once to the type of the result:
- * (K + 1) 2^-23 sum |a b| + rounding (|sum|); with TF32, of elements that were
- * rounded to 10 bits before, 2^-10 sum |a b| more; of 8-bit floats, whose sums
- * devices have in 14 bits, (K + 1) 2^-13 sum |a b| more.
+ * The bound of an element is that of a sum of K products in float32, in any
+ * order, rounded once to the type of the result: (K + 1) 2^-23 sum |a b| +
+ * rounding (|sum|); with TF32, for elements that were rounded to 10 bits
+ * before, 2^-10 sum |a b| more; for 8-bit floats, the sums of which devices
+ * compute in 14 bits, (K + 1) 2^-13 sum |a b| more.
  */
 #ifndef T_BLAS_PRODUCT_H
 #define T_BLAS_PRODUCT_H
@@ -22,7 +22,7 @@ struct product_matrix {
 
 /* Element (i, j) of a matrix that is made with a seed: exact in every type. */
 double product_value(int seed, int64_t i, int64_t j);
-/* Its byte. */
+/* Returns the offset of an element in bytes. */
 size_t product_place(
     const struct symc_product_matrix *shape, int64_t i, int64_t j);
 /* On the device, and in a copy; room: elements between two lines. */
@@ -30,7 +30,7 @@ struct product_matrix product_make(enum symmcoll_dtype dtype, int64_t rows,
     int64_t cols, bool by_columns, int64_t room, int seed);
 void product_drop(struct product_matrix *it);
 
-/* What is multiplied: m x k by k x n. */
+/* The operands of a product: m x k by k x n. */
 struct product_given {
     enum symmcoll_dtype dtype, out;
     int64_t m, n, k;
@@ -53,8 +53,8 @@ struct product_on {
     struct CUstream_st *stream;
 };
 
-/* Whether c is the product of matrices with seeds 1 and 2, or that added to what
- * was there before, in c or apart. */
+/* Checks that c is the product of matrices with seeds 1 and 2, or the sum of
+ * it and the previous contents, of c or of a separate matrix. */
 bool product_is_right(const struct product_given *given,
     const struct product_matrix *c, const char *before);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every function of a stand-in for cuBLASLt by its name, for those who only look
- * for it; and which version it says that it is: FAKE_CUBLASLT_VERSION.
+ * Every function of a stand-in for cuBLASLt by its name, for programs that
+ * only look it up; FAKE_CUBLASLT_VERSION sets the version that it reports.
  */
 #include "cuda/cublaslt/cublaslt_functions.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The collectives on memory of one device that 2, 4 and 8 threads share, beside
- * the same in host memory; works, streams, barriers, and graphs.
+ * Tests the collectives on memory of one device that 2, 4 and 8 threads share,
+ * against the same in host memory; works, streams, barriers, and graphs.
  */
 #include "t/cuda/every.h"
 #include "t/cuda/unlike.h"
@@ -56,7 +56,7 @@ static int finish(const struct run *run, int right)
     return right;
 }
 
-/* Whether the n-th part of out has the sum. */
+/* Checks that the n-th part of out has the sum. */
 static int has_sum(const struct run *run, int n)
 {
     float found[COUNT];

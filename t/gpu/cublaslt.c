@@ -39,7 +39,7 @@ void gpu_need_cublaslt(void)
 {
     if (gpu_is_rehearsal())
         setenv("SYMMCOLL_CUDA_CUBLASLT", gpu_cublaslt(), 1);
-    /* In a process of its own: this one may fork then. */
+    /* Runs in a new process, so that this one may still fork. */
     if (!process_run(has_library))
         skip_all("there is no cuBLASLt of %d", SYMC_CUBLASLT_MAJOR);
 }

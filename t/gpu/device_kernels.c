@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled twice: with T_GPU_BODIES the kernels are here. */
+/* Compiled twice: with T_GPU_BODIES it contains the kernels. */
 #include "kernels/device.h"
 #include "t/gpu/kernels.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functions of the driver by their names, for programs that are not linked with
- * it: each is looked up in libcuda.so.1 when one is first called.  What
- * lib/cuda/driver.h has is in its table, too; these are what tests call beside
- * it, each since CUDA 12.0 or longer.
+ * Functions of the driver by name, for programs that are not linked with it:
+ * each is looked up in libcuda.so.1 at its first call. The functions of
+ * lib/cuda/driver.h are in its table, too; these are the additional ones that
+ * tests call, all in CUDA since 12.0 or earlier.
  */
 #include "t/tap.h"
 

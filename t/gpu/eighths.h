@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fused products of 8-bit floats, of threads that share a device. */
+/* Fused products of 8-bit floats, by threads that share a device. */
 #ifndef T_GPU_EIGHTHS_H
 #define T_GPU_EIGHTHS_H
 
-/* Points of so many threads, both ways, every type and kind of scales, against
- * float64; skipped where the device does not multiply these. */
+/* Runs points with n threads, both operations, every type and kind of scales,
+ * against float64; skipped if the device does not multiply these types. */
 void gpu_test_eighths(int n);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads that share a device, of which one does not come, or its stream stands
- * still, while kernels of the others wait: all are told, and every stream ends.
+ * Tests threads that share a device, one of which does not arrive or has a
+ * blocked stream, while kernels of the others wait: all get an error, and
+ * every stream ends.
  */
 #include "t/gpu/ranks.h"
 #include "t/gpu/standing.h"
@@ -86,7 +87,7 @@ static int stands_still(struct symmcoll_group *group, int rank)
     if (rank == victim) {
         await_all_told(group);
         standing_resume(&standing);
-        /* What the others had sent may be all of it: then the sum is right, too. */
+        /* If the others had sent everything, the sum is right, too. */
         right =
             symmcoll_work_wait(work, WAIT_MAX) != SYMMCOLL_IN_PROGRESS && right;
         symmcoll_work_free(work);
@@ -108,8 +109,8 @@ static int ends(struct symmcoll_work *work)
            ended(status, SYMMCOLL_ERR_CANCELED, "enough");
 }
 
-/* Rank 0 aborts while all wait: who calls later is told in another way.  Ranks are
- * threads of a process of their own. */
+/* Rank 0 aborts while all wait; a rank that calls later gets another error.
+ * Ranks are threads of a new process. */
 static int is_aborted(struct symmcoll_group *group, int rank)
 {
     static atomic_int called;
@@ -142,8 +143,8 @@ static int is_aborted(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Of more ranks some have streams in one queue of the device, so that what stands
- * still holds up another rank, too, who is named as well as it. */
+/* With more ranks some have streams in the same queue of the device, so that a
+ * blocked stream also blocks another rank, which is then named, too. */
 #define STANDING_MOST 4
 
 static void test_standing(int n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Functional calls on tensors of one device that threads share, and processes: the
- * bits that they have in host memory, forward and back.
+ * Tests functional calls on tensors of one device that threads or processes
+ * share: the bits are those of host memory, forward and backward.
  */
 #include "t/cuda/members.h"
 #include "t/functional/on_device.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fused products of ranks that share a device: every dimension, type and order of 2,
- * 3, 4 and 8 threads, both ways, is near what float64 has, in memory of the caller
- * that was full of NaN; 200 times with the same bits.  So are those of 8-bit floats
- * with their scales, on devices that multiply them; and a product whose rows other
- * ranks write while it waits.
+ * Tests fused products of ranks that share a device: every dimension, type and
+ * order with 2, 3, 4 and 8 threads, both operations, is close to the result in
+ * float64, in memory of the caller that was full of NaN; 200 runs have the
+ * same bits. Also tests 8-bit floats with their scales, on devices that
+ * multiply them; and a product with rows that other ranks write while it
+ * waits.
  */
 #include "t/fused/async_on_device.h"
 #include "t/fused/on_device.h"
@@ -26,7 +27,8 @@ static int repeated = 1;
 static double inexact; /* float32 */
 static bool rounded;   /* what goes from rank to rank, of 16 bits */
 
-/* Of a sum's value: as often as there are ranks, to 11 bits or to 8. */
+/* Returns the relative error of a rounded sum: one rounding for each rank, to
+ * 11 bits or to 8. */
 static double find_rounding(
     const struct symmcoll_group *group, enum symmcoll_dtype dtype)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long fused products of ranks that share a device take beside cuBLASLt alone,
- * which multiplies as much in a row, and beside the sequence of an exchange and a
- * product: that is judged, on a device; of sums over ranks with fused.round_parts,
- * since cuBLASLt alone writes 16-bit results, too.  Without it they are measured.
+ * Measures fused products of ranks that share a device against cuBLASLt alone,
+ * which runs the same multiplications consecutively, and against an exchange
+ * followed by a product. On a device the ratio to cuBLASLt is checked; for
+ * sums over ranks with fused.round_parts, because cuBLASLt alone writes 16-bit
+ * results, too. Without it they are only measured.
  */
 #include "t/blas/product.h"
 #include "t/fused/made.h"
@@ -48,7 +49,7 @@ static const struct shape shapes[] = {{8192, 8192, 1024}, {4096, 4096, 4096},
     {128, 4096, 4096}, {256, 4096, 4096}, {512, 4096, 4096}};
 #define SHAPES ((int)LENGTH(shapes))
 
-/* And how often what cuBLASLt alone takes they may take. */
+/* The largest allowed ratio of the times to those of cuBLASLt alone. */
 static const struct {
     const char *name;
     double most;
@@ -73,7 +74,7 @@ struct timed {
     char *a, *b, *out;
 };
 
-/* What multiplies alone, on rank 0. */
+/* The plan that multiplies alone, on rank 0. */
 struct alone {
     struct symc_lt lt;
     struct symc_lt_plan plan;

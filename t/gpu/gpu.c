@@ -32,7 +32,7 @@ int gpu_choose(int n, int rehearsed, int in_short)
 
 /* ---- whether there is a device ---- */
 
-/* Why there is none; "" where there is one. */
+/* Finds a device, or the reason why there is none; "": there is one. */
 static void ask(char *reason, size_t nbytes)
 {
     const struct symc_cuda *cuda = NULL;
@@ -75,14 +75,15 @@ static void find_device(char *reason, size_t nbytes)
     (void)waitpid(pid, &status, 0);
 }
 
-/* Where the C library has found a damaged heap: whose block it is shows by who releases
- * it.  Addresses without names are the driver's. */
+/* Prints a backtrace when the C library has found a damaged heap: the caller
+ * that frees a block shows which block it is. Addresses without names are the
+ * driver's. */
 static void tell_where(int number)
 {
     void *frames[48];
     int n;
 
-    /* It ends in any case.  NOLINTBEGIN(bugprone-signal-handler) */
+    /* The process ends in any case. NOLINTBEGIN(bugprone-signal-handler) */
     n = backtrace(frames, 48);
     backtrace_symbols_fd(frames, n, STDERR_FILENO);
     /* NOLINTEND(bugprone-signal-handler) */
@@ -103,9 +104,10 @@ void gpu_begin(unsigned int seconds)
     /* Loading a kernel may wait for those that run. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     (void)setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
-    /* So may freeing memory; see t/cuda/members.h, and README.  It may be set before. */
+    /* Freeing memory may wait, too; see t/cuda/members.h, and README. A value
+     * set before is kept. */
     (void)setenv("T_DEVICE_KEEPS", "memory,streams,copies", 0);
-    /* What hangs all the same is to end long before the program has to. */
+    /* An operation that still hangs must end long before the program does. */
     if (!gpu_is_rehearsal())
         (void)setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", "20s", 1);
     find_device(reason, sizeof(reason));
@@ -159,7 +161,7 @@ int gpu_multiprocessors(void)
     return n;
 }
 
-/* ---- streams that stand still ---- */
+/* ---- blocked streams ---- */
 
 void gpu_stall(struct gpu_stall *stall, CUstream stream)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the programs of t/gpu share: they run on a GPU, with the driver that is
- * found, or, as a rehearsal, with t/gpu/rehearsal's in its place, which runs the
- * kernels on the host.  Without any device they are skipped, with the reason.
- *
- * Several ranks share the first device: it is what is expected to be there.
+ * Helpers for the programs of t/gpu: they run on a GPU, with the driver that
+ * is found, or, as a rehearsal, with the one of t/gpu/rehearsal, which runs
+ * the kernels on the host. Without any device they are skipped, with the
+ * reason. Several ranks share the first device, because one is the expected
+ * number.
  */
 #ifndef T_GPU_GPU_H
 #define T_GPU_GPU_H
@@ -28,8 +28,8 @@ bool gpu_is_short(void);
 /* n, or what takes its place in a rehearsal, or in a short one. */
 int gpu_choose(int n, int rehearsed, int in_short);
 
-/* The functions of the driver; a device's context is the thread's then.  What
- * fails from here on ends the program, with the call's name. */
+/* Returns the functions of the driver, and makes a device's context current.
+ * From here on a failure ends the program, with the call's name. */
 const struct symc_cuda *gpu_open(void);
 void gpu_check(CUresult result, const char *what);
 #define GPU_CHECK(call) gpu_check(call, #call)
@@ -37,10 +37,10 @@ void gpu_check(CUresult result, const char *what);
 /* Multiprocessors of the device. */
 int gpu_multiprocessors(void);
 
-/* ---- streams that stand still ---- */
+/* ---- blocked streams ---- */
 
-/* What is added to the stream from now on does not begin until gpu_resume(); the
- * host does not wait.  One at a time in a process of each stream. */
+/* Work added to the stream from now on does not begin before gpu_resume(); the
+ * host does not wait. At most one in a process for each stream. */
 struct gpu_stall {
     unsigned int *word;
 };

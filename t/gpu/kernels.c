@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every kernel beside its reference, on a device: the checks of t/kernels, with 1
- * to 9 ranks, each with a stream, and a thousand repetitions of a few of them.
+ * Runs every kernel against its reference on a device: the checks of
+ * t/kernels, with 1 to 9 ranks, each with a stream, and a thousand repetitions
+ * of some of them.
  */
 #include "t/gpu/gpu.h"
 #include "t/gpu/repeated.h"

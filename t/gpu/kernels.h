@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All kernels by name, from the headers of kernels/: for programs that launch
- * them on a device, where each has an address that stands for it, and for the
- * driver of the rehearsal, where that is the kernel itself.
+ * them on a device, on which each is represented by an address, and for the
+ * driver of the rehearsal, in which that is the kernel itself.
  */
 #ifndef T_GPU_KERNELS_H
 #define T_GPU_KERNELS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device can do at best: launches, plain and in a graph, and the bandwidth
- * of a copy.  Medians, on random data.  Nothing is judged, but that all could be
- * measured; ratios.c has how near the library comes to it.
+ * Measures the limits of a device: launches, plain and in a graph, and the
+ * bandwidth of a copy. Medians, on random data. Only that all could be
+ * measured is checked; ratios.c compares the library with these.
  */
 #include "t/gpu/measure.h"
 #include "t/gpu/ranks.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device as the machine that the checks of t/kernels run on: each rank has a
- * stream.  What kernels use is memory of the device; the host has a copy of it,
- * which is written there before a run and read back after it.  An address in the
- * arguments of a launch is one of the host's copy, and becomes the device's.
+ * A device as the machine on which the checks of t/kernels run: each rank has
+ * a stream. Kernels use memory of the device; the host has a copy of it, which
+ * is written there before a run and read back after it. An address in the
+ * arguments of a launch is one of the host's copy, and is translated to the
+ * device's.
  */
 #include "t/gpu/gpu.h"
 #include "t/gpu/kernels.h"
@@ -74,7 +75,8 @@ static void load_kernels(void)
     }
 }
 
-/* Where the host alone does what a device does, all begins later. */
+/* In a rehearsal, in which the host does the device's work, everything begins
+ * later. */
 static void choose(void)
 {
     const bool slow = gpu_is_rehearsal();
@@ -190,7 +192,8 @@ void machine_note_address(void *word)
     state.notes[state.nnotes++] = word;
 }
 
-/* The device's address of what the host has, or the same of anything else. */
+/* Translates an address in the host's copy to the device's; others are
+ * unchanged. */
 static uint64_t translate(uint64_t address)
 {
     const uint64_t offset = address - (uint64_t)(uintptr_t)state.host;

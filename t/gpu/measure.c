@@ -94,7 +94,7 @@ CUfunction load_empty(const struct symc_cuda *cuda)
     return function;
 }
 
-/* It fills no words. */
+/* Launches a kernel that fills no words. */
 void launch_empty(
     const struct symc_cuda *cuda, CUfunction function, CUstream stream)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What measuring on a device takes: medians of samples, times by events, lines of
- * a table, memory with random numbers.
+ * Helpers to measure on a device: medians of samples, times by events, lines
+ * of a table, memory with random numbers.
  */
 #ifndef T_GPU_MEASURE_H
 #define T_GPU_MEASURE_H
@@ -12,7 +12,7 @@
 #define SAMPLES 41
 #define LAUNCHES 100 /* in a row, of a sample */
 
-/* Of n samples, which are sorted; seconds of the host's clock. */
+/* median() sorts the n samples; now() returns seconds of the host's clock. */
 double median(double *samples, int n);
 double now(void);
 

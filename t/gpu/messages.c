@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of device memory, of ranks that share one device: threads, whose
- * staging is of a pool, and processes, which open each other's.
+ * Tests sends and receives of device memory by ranks that share one device:
+ * threads, with staging memory from a pool, and processes, which open each
+ * other's.
  */
 #include "t/cuda/message.h"
 #include "t/gpu/gpu.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL on a device: with one rank through the whole of a group's call (level 3; what
- * a group of one asks NCCL for is little, and the rest is in nccl_one.c), and with two
- * processes that share the device (level 4); where NCCL refuses to connect these, with
- * its reason, they are skipped.
+ * Tests NCCL on a device: with one rank through the whole of a group's call
+ * (level 3; a group of one makes few calls of NCCL, and nccl_one.c tests the
+ * rest), and with two processes that share the device (level 4), which are
+ * skipped with NCCL's reason if it refuses to connect them.
  */
 #include "t/gpu/nccl_exchange.h"
 #include "t/gpu/ranks.h"
@@ -28,7 +28,7 @@ static int exchanges(struct symmcoll_group *group, int rank)
     return exchange_finish(&it, right);
 }
 
-/* Each group has a communicator of its own, which is ended with it. */
+/* Checks that each group has its own communicator, which ends with it. */
 static int groups(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
@@ -53,7 +53,7 @@ static int groups(struct symmcoll_group *all, int rank)
     return exchange_finish(&it, right);
 }
 
-/* ---- an abort, while NCCL's kernel waits in a stream that stands still ---- */
+/* ---- an abort, while NCCL's kernel waits in a blocked stream ---- */
 
 static void *resume_later(void *arg)
 {
@@ -98,7 +98,8 @@ static int aborted(struct symmcoll_group *group, int rank)
 
 /* ---- two ranks ---- */
 
-/* Those that move data or reduce integers, of so many bytes. */
+/* Runs the collectives that move data or reduce integers, with several
+ * sizes. */
 static int collectives(struct symmcoll_group *group, int rank)
 {
     static const enum symc_kind kinds[] = {SYMC_ALL_REDUCE, SYMC_REDUCE,

@@ -17,12 +17,13 @@
 
 /* In memory of all processes. */
 struct found {
-    bool can_share; /* NCCL can be told that ranks share a device */
+    bool can_share;                /* NCCL accepts ranks that share a device */
     char refusal[SYMC_DETAIL_MAX]; /* of NCCL; "": none */
 };
 static struct found *found;
 
-/* In a process of its own, for that which loads NCCL may not fork any more. */
+/* Runs in a new process, because a process that has loaded NCCL may not
+ * fork. */
 static int find_version(void)
 {
     const char *path = getenv("SYMMCOLL_CUDA_NCCL");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks of one device that NCCL connects, and exchanges of parts, which are NCCL's
- * whatever their size, where there is one.  NCCL 2.30 or later is told to allow ranks
- * to share a device, an older one takes processes for as many machines and connects
- * them over the loopback network; where it refuses that, it says why.  A rehearsal has
- * the stand-in for NCCL.
+ * Ranks of one device that NCCL connects, and exchanges of parts, which use
+ * NCCL for any size if it is available.
+ *
+ * NCCL 2.30 or later is configured to allow ranks to share a device. For an
+ * older one each process is on a separate machine, and NCCL connects them over
+ * the loopback network; if it refuses, its reason is recorded. A rehearsal
+ * uses the stand-in for NCCL.
  */
 #ifndef T_GPU_NCCL_EXCHANGE_H
 #define T_GPU_NCCL_EXCHANGE_H
@@ -27,12 +29,12 @@ void exchange_find_nccl(void);
 /* In main: ranks that are processes may share the device. */
 void exchange_share_device(void);
 
-/* Of a rank, before NCCL has looked at its variables: it has the device with others,
- * or is on a machine of its own, as far as NCCL knows. */
+/* Sets NCCL's variables in a rank before NCCL reads them: the rank shares the
+ * device, or appears to be on a separate machine. */
 void exchange_settle(int rank);
 
-/* In main: whether NCCL connects so many processes.  refusal: what NCCL says where it
- * refuses to; NULL where it does not. */
+/* Called in main: returns whether NCCL connects n processes. refusal: NCCL's
+ * reason if not, else NULL. */
 bool exchange_is_connected(int n, const char **refusal);
 
 /* ---- exchanges ---- */
@@ -54,14 +56,16 @@ int exchange_finish(struct exchange *it, int right);
 /* From now on in another group. */
 void exchange_enter(struct exchange *it, struct symmcoll_group *group);
 
-/* One, whose parts have none, few or many elements for each round. */
+/* Prepares an exchange with empty, small or large parts, depending on the
+ * round. */
 void exchange_prepare(struct exchange *it, int round);
 symmcoll_status_t exchange_call(
     struct exchange *it, struct symmcoll_work **work);
 /* All parts have come, and nothing after them. */
 int exchange_has_come(struct exchange *it, int round);
 
-/* Whether the group has a communicator, without which kernels exchange. */
+/* Returns whether the group has a communicator; without one kernels
+ * exchange. */
 int exchange_has_nccl(const struct symmcoll_group *group);
 
 /* All of that. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL of processes that share the device, beyond a group's exchanges: groups that are
- * split from one that has a communicator, symmetric memory that NCCL knows, and what
- * is left of a group after a rank's death.  Where NCCL refuses to connect ranks of one
- * device they are skipped, with its reason.
+ * Tests NCCL with processes that share the device, beyond a group's exchanges:
+ * groups split from one that has a communicator, symmetric memory registered
+ * with NCCL, and shrinking a group after a rank's death. Skipped with NCCL's
+ * reason if it refuses to connect ranks of one device.
  */
 #include "t/gpu/gpu.h"
 #include "t/gpu/nccl_exchange.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL with one rank (level 3), as lib/cuda calls it and no group does, for a group
- * of one has nothing to gain from it: a communicator with a config, every collective,
- * every reduction of every type, a window, an abort.  A rehearsal has the stand-in.
+ * Tests NCCL with one rank (level 3), called as lib/cuda calls it; no group of
+ * one does, since it would not benefit: a communicator with a config, every
+ * collective, every reduction of every type, a window, an abort. A rehearsal
+ * uses the stand-in.
  */
 #include "cuda/device_parts.h"
 #include "cuda/memory.h"
@@ -58,7 +59,8 @@ static enum symc_wait_end doze(void *group, const _Atomic uint64_t *word,
     return SYMC_WAIT_EXPIRED;
 }
 
-/* What is left of a communicator is found at the program's end. */
+/* Discards log lines; leftovers of a communicator are detected at the
+ * program's end. */
 static void keep_quiet(
     void *group, enum symc_log_level level, const char *format, ...)
 {
@@ -110,7 +112,7 @@ static int open_comm(void)
     config.cta_policy = nccl->version >= SYMC_NCCL_CODE(2, 27, 0)
                             ? SYMC_NCCL_EFFICIENCY
                             : SYMC_NCCL_UNDEFINED;
-    /* The thread that ends it calls in no context: a device of its own is 0. */
+    /* The thread that ends it calls in no context: its own device is 0. */
     return fine(symc_cuda_comm_open(nccl, &config, &core,
                     (struct symc_cuda_where){.context = NULL},
                     symc_cuda_until(&core, WAIT_NS), 0, 1, &comm),
@@ -200,7 +202,7 @@ static int all_kinds(void)
     return close_comm(right);
 }
 
-/* Those that the library asks for. */
+/* Runs the reductions that the library requests. */
 static int all_reductions(void)
 {
     int right = open_comm();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Device memory of the program's own that is symmetric, on one device that threads
- * share, and processes: of cuMemAlloc(), and mapped.
+ * Tests device memory of the program that is registered as symmetric, on one
+ * device that threads or processes share: from cuMemAlloc(), and mapped.
  */
 #include "t/cuda/members.h"
 #include "t/gpu/gpu.h"

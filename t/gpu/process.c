@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Processes that share a device.  Without MPS they take turns on it, and a kernel
- * that waits for one of another process does so for a whole turn: few operations,
- * long timeouts, and no times.
+ * Tests processes that share a device. Without MPS they run on it alternately,
+ * and a kernel that waits for one of another process does so for a whole time
+ * slice: few operations, long timeouts, and no measurements.
  */
 #include "t/cuda/every.h"
 #include "t/cuda/unlike.h"
@@ -56,7 +56,7 @@ static int others(struct symmcoll_group *group, int rank)
            few(group, rank, SYMC_BROADCAST) && few(group, rank, SYMC_GATHER);
 }
 
-/* Of parts of unlike sizes. */
+/* Exchanges parts of unlike sizes. */
 static int exchanges(struct symmcoll_group *group, int rank)
 {
     static const size_t most[] = {37, 2501, 70001};
@@ -77,16 +77,18 @@ static int exchanges(struct symmcoll_group *group, int rank)
 
 #define BARRIERS 5
 
-/* How often each rank's stream has come to a barrier: memory of all processes. */
+/* How often each rank's stream has reached a barrier, in memory shared by all
+ * processes. */
 static _Atomic int *arrivals;
 
 struct arrival {
     int rank, size;
     _Atomic bool
-        missed; /* the stream passed one that another had not come to */
+        missed; /* the stream passed a barrier that another had not reached */
 };
 
-/* One of them is late each time, which is long for the others' streams. */
+/* Counts an arrival. One rank is late each time, long enough for the others'
+ * streams. */
 static void arrive(void *arg)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
@@ -106,7 +108,7 @@ static void look(void *arg)
             atomic_store(&arrival->missed, true);
 }
 
-/* Nobody's stream passes a barrier before all have come to it. */
+/* Checks that no stream passes a barrier before all have reached it. */
 static int barriers(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -199,7 +201,7 @@ static void *abort_group(void *arg)
     return NULL;
 }
 
-/* Another thread of rank 0 aborts the group. */
+/* Aborts the group from another thread of rank 0. */
 static int abort_from_thread(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;

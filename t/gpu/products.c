@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products on a device by cuBLASLt, as lib/cuda asks for them: every type, both
- * orders of both operands, odd sizes, lines that are apart, sums that are added
- * to, 8-bit floats with scales; 200 repetitions have the same bits.  And how long
- * those take that fused operations are measured with, on all multiprocessors and
- * on fewer: nothing is judged there.
+ * Tests products on a device by cuBLASLt, as lib/cuda calls it: every type,
+ * both orders of both operands, odd sizes, separate lines, sums that are
+ * added, 8-bit floats with scales; 200 repetitions have the same bits. Also
+ * measures the products with which fused operations are compared, on all
+ * multiprocessors and on fewer, without checking the times.
  */
 #include "t/blas/product.h"
 #include "t/gpu/cublaslt.h"
@@ -128,7 +128,8 @@ static int eighths(void)
     return close_library(right);
 }
 
-/* The same bits each time, whatever was there before. */
+/* Checks that each repetition has the same bits, whatever the memory held
+ * before. */
 static int repetitions(void)
 {
     int n = gpu_choose(200, 200, 5), right = open_library();
@@ -231,7 +232,7 @@ static int times(void)
         return 0;
     memory = device_alloc(most / (size_t)less + 65536);
     for (size_t i = 0; right && i < LENGTH(shapes); i++) {
-        /* On 256 bytes, as the plans are told. */
+        /* Aligned to 256 bytes, as the plans assume. */
         struct shape shape = {shapes[i].m, shapes[i].n, shapes[i].k};
 
         if (less > 1)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How near the library comes to what a device can do: 2, 4 and 8 threads that
- * share it, by the device's time for one of many operations in a row.  Medians, on
- * random data.  One thing is judged, on a device alone: all_reduce of the largest
- * sizes in symmetric memory, WANTED of a copy, where one group has the device
- * and all of its multiprocessors (cuda.groups=1, cuda.blocks=64); beside it stands
- * what is left of that with the defaults, which keep room for the kernels of other
- * groups and of programs.
+ * Compares the library with the limits of a device: 2, 4 and 8 threads that
+ * share it, by the device's time for one of many consecutive operations.
+ * Medians, on random data. One ratio is checked, on a device only: all_reduce
+ * of the largest sizes in symmetric memory reaches WANTED of a copy's
+ * bandwidth if one group has the device and all of its multiprocessors
+ * (cuda.groups=1, cuda.blocks=64). The ratio with the defaults, which reserve
+ * space for the kernels of other groups and of programs, is printed beside it.
  *
- *   all_reduce      beside a copy of as many bytes, of large ones, in symmetric
- *                   memory too; and beside empty kernels, of 8 bytes
- *   barrier         of symmetric memory, beside empty kernels
- *   a graph         of all_reduces of 8 bytes, beside the same calls
+ *   all_reduce      against a copy of the same size, for large ones, in symmetric
+ *                   memory too; and against empty kernels, for 8 bytes
+ *   barrier         of symmetric memory, against empty kernels
+ *   a graph         of all_reduces of 8 bytes, against the same calls
  */
 #include "t/gpu/measure.h"
 #include "t/gpu/ranks.h"
@@ -24,8 +24,8 @@
 #define ROW_MOST 20 /* operations of a sample */
 #define WANTED 0.85 /* of a copy's bandwidth */
 
-/* What the ranks have found, in memory that they share with the parent: those
- * ratios, or 0; of what all numbers of ranks have, and of what two have beside it. */
+/* The ratios measured by the ranks, in memory shared with the parent, or 0:
+ * with all multiprocessors, and with the defaults. */
 static double *found;
 
 #define RATIOS 2
@@ -46,7 +46,8 @@ struct rank {
     double empty;  /* us of an empty kernel in a row of them */
 };
 
-/* What is judged for each number of ranks; and the largest of what is. */
+/* Returns the size that is checked for each number of ranks, which is also the
+ * largest. */
 static size_t judged(void)
 {
     return 4 * medium();
@@ -66,7 +67,7 @@ static bool right(symmcoll_status_t status, const char *what)
     return false;
 }
 
-/* One of them, enqueued on the rank's stream. */
+/* An operation, enqueued on the rank's stream. */
 struct operation {
     const char *name;
     symmcoll_status_t (*call)(const struct rank *it, size_t nbytes);
@@ -233,7 +234,7 @@ static bool measure_small(const struct rank *it)
     return true;
 }
 
-/* The same calls, captured. */
+/* Captures a row of calls. */
 static bool capture_row(const struct rank *it, int n, CUgraphExec *exec)
 {
     CUgraph graph = NULL;

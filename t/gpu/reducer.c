@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer on one device that threads share, and processes: the bits that
- * it has in host memory.
+ * Tests the gradient reducer on one device that threads or processes share:
+ * the bits are those of host memory.
  */
 #include "t/ddp/many.h"
 #include "t/ddp/on_device.h"

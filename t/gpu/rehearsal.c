@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fake driver with all kernels in it, so that any program finds it as it
- * finds the real one. */
+/* The fake driver with all kernels in it, which any program finds as it finds
+ * the real one. */
 #include "t/cuda/fake/fake.h"
 #include "t/gpu/kernels.h"
 #include "t/kernels/engine.h"
 
 #include <stdlib.h>
 
-/* So that a kernel gives up before its call does, as on a device, also where
- * other work keeps the processors for seconds. */
+/* Makes a kernel time out before its call does, as on a device, even if other
+ * work occupies the processors for seconds. */
 #define CLOCK_FACTOR 4
 
 static void run(fake_kernel_fn kernel, const void *args, uint32_t blocks,

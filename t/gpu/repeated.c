@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A few kernels in turn, a thousand times, by 2, 4 and 8 ranks whose streams are
- * not waited for in between: every result of every repetition is looked at.
+ * Runs a few kernels alternately, a thousand times, by 2, 4 and 8 ranks
+ * without waiting for their streams in between: every result of every
+ * repetition is checked.
  */
 #include "t/gpu/repeated.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks that are the device's alone, in the form of t/kernels/checks.h. */
+/* Checks that only a device runs, in the form of t/kernels/checks.h. */
 #ifndef T_GPU_REPEATED_H
 #define T_GPU_REPEATED_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Settings that are off without a word for them, on one device that threads share, and
- * processes: what is sent is searched for NaN, and the driver copies what is moved.
+ * Tests settings that are off by default, on one device that threads or
+ * processes share: data to send is searched for NaN, and the driver copies
+ * data that is moved.
  */
 #include "t/cuda/searched.h"
 #include "t/gpu/gpu.h"
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Of some bytes, odd ones, of as much as the staging has, and beyond it. */
+/* Copies some bytes, odd sizes, the size of the staging memory, and more. */
 static int copies(struct symmcoll_group *group, int rank)
 {
     static const enum symc_kind kinds[] = {SYMC_ALL_GATHER, SYMC_ALL_TO_ALL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums on device memory whose kernels wait for one rank, the victim: its stream
- * stands still, so its kernel does not begin.
+ * Sums on device memory with kernels that wait for one rank, the victim: its
+ * stream is blocked, so its kernel does not begin.
  */
 #ifndef T_GPU_STANDING_H
 #define T_GPU_STANDING_H
@@ -18,8 +18,9 @@ struct standing {
     struct gpu_stall stall;
 };
 
-/* Seconds of an operation whose kernels give up first: a second before the call,
- * or, by the clock that they have in a rehearsal, long before it. */
+/* Returns the timeout of an operation the kernels of which time out first: a
+ * second before the call, or, with the faster clock of a rehearsal, long
+ * before it. */
 static inline double standing_deadline(void)
 {
     return gpu_is_rehearsal() ? 8 : 5;

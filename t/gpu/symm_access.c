@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a rank does alone with symmetric memory of one device that 2, 4 and 8
- * threads share, or 2 processes: signals, barriers, copies, words and views, many
- * in a row without the host's waiting; graphs of them that are started a hundred
- * times; and a wait in vain, which ends and says for whom.
+ * Tests one rank's operations on symmetric memory of one device that 2, 4 and
+ * 8 threads or 2 processes share: signals, barriers, copies, words and views,
+ * many consecutive ones without waits of the host; graphs of them that are
+ * launched a hundred times; and a wait that times out and names its peer.
  */
 #include "t/gpu/gpu.h"
 #include "t/gpu/ranks.h"
@@ -29,7 +29,8 @@ static bool begin(struct joined *it, struct symmcoll_group *group, int rank)
     return OK(symmcoll_barrier(group, NULL, NULL)) && right;
 }
 
-/* No stream waits for another rank any more: freeing may wait for the device. */
+/* Ends the test. No stream waits for another rank any more, so freeing may
+ * wait for the device. */
 static bool end(struct joined *it, bool right)
 {
     device_wait(it->stream);
@@ -37,7 +38,7 @@ static bool end(struct joined *it, bool right)
     return end_joined(it, right);
 }
 
-/* Whether the buffer has these bytes at a place, and poison elsewhere. */
+/* Checks that the buffer has these bytes at a place, and poison elsewhere. */
 static bool holds_at(
     const struct joined *it, size_t place, const void *bytes, size_t nbytes)
 {
@@ -60,7 +61,7 @@ static bool holds_at(
 
 /* ---- messages ---- */
 
-/* A message that the stream writes anew in each round, and what has come. */
+/* A message that the stream rewrites in each round, and the received ones. */
 struct messages {
     char *source; /* MESSAGE bytes from its second one on */
     char *found;  /* of each round, MESSAGE bytes */
@@ -109,8 +110,9 @@ static bool end_messages(
     return right;
 }
 
-/* To the next rank, and from the one before, which is told when it has been read:
- * until then no other one may come. */
+/* Sends a message to the next rank and receives one from the previous rank,
+ * which gets an acknowledgement after it was read: no other message may arrive
+ * before. */
 static bool pass_message(
     const struct joined *it, const char *source, char *found, int channel)
 {
@@ -207,7 +209,7 @@ static int words(struct symmcoll_group *group, int rank)
 
 /* ---- views ---- */
 
-/* What a rank sees of a tensor in the buffers of the others. */
+/* Checks views of a tensor in the buffers of the other ranks. */
 static int views(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor mine = SYMMCOLL_TENSOR_INIT, view = mine, all[8];
@@ -289,7 +291,7 @@ static int graphs(struct symmcoll_group *group, int rank)
     return end(&it, right);
 }
 
-/* ---- a wait in vain ---- */
+/* ---- a wait that times out ---- */
 
 static symmcoll_status_t await_failure(struct symmcoll_group *group)
 {
@@ -303,7 +305,7 @@ static symmcoll_status_t await_failure(struct symmcoll_group *group)
     return status;
 }
 
-/* Rank 0 alone waits, in a group of its own. */
+/* Only rank 0 waits, in a new group. */
 static int waits_in_vain(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation on symmetric memory of one device that 2, 4 and 8 threads
- * share, or 2 processes, beside the same in host memory: the bits of all buffers,
- * what is before them, and what is passed; graphs that are started a hundred
- * times; and a thousand operations in a row.
+ * Tests every operation on symmetric memory of one device that 2, 4 and 8
+ * threads or 2 processes share, against the same in host memory: the bits of
+ * all buffers, of the bytes before them, and of the arguments; graphs that are
+ * launched a hundred times; and a thousand consecutive operations.
  */
 #include "t/gpu/gpu.h"
 #include "t/gpu/ranks.h"
@@ -97,8 +97,8 @@ static uint32_t number_of(int rank, int round)
     return (uint32_t)(7 * round + rank);
 }
 
-/* What each form leaves in out is the same number COUNT times, or that of each
- * rank. */
+/* Calls one of the forms. Each leaves in out the same number COUNT times, or
+ * that of each rank. */
 static symmcoll_status_t call_form(struct row *row, int round)
 {
     struct side *side = &row->it.device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What lib/cuda declares of NCCL is what NCCL's header does: its prototypes, or
- * this does not compile; its values, and where its structures have what.
+ * Compares lib/cuda's declarations of NCCL with NCCL's header: its prototypes,
+ * or this does not compile; its values, and the offsets in its structures.
  */
 #include "cuda/nccl/nccl.h"
 #include "t/tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of what is NCCL's and what is not. */
+/* Helpers for tests of which operations use NCCL. */
 #ifndef T_NCCL_BY_H
 #define T_NCCL_BY_H
 
@@ -8,9 +8,9 @@
 
 #define SIZE 3
 #define MIN 1000                         /* bytes, as the tests set the limit */
-#define ELEMENTS (MIN / sizeof(int32_t)) /* of four bytes, so many */
+#define ELEMENTS (MIN / sizeof(int32_t)) /* a count of elements of four bytes */
 
-/* Whether a rank's latest collective was NCCL's, or not; threads have one NCCL,
+/* Checks whether a rank's latest collective used NCCL; threads share one NCCL,
  * and all have called it by now. */
 static inline int was_by(int before, bool nccl, const char *what)
 {
@@ -23,7 +23,8 @@ static inline int was_by(int before, bool nccl, const char *what)
     return 0;
 }
 
-/* It is, and has the bits that it has in host memory. */
+/* Checks whether a collective uses NCCL, and that it has the bits of host
+ * memory. */
 static inline int right_by(struct symmcoll_group *group, int rank,
     const struct collective *one, bool nccl)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids of the stand-in for NCCL: each names a file in memory of the process that has
- * drawn it, which all ranks map.  It is gone when they have ended, however.
+ * Ids of the stand-in for NCCL: each names a file in memory of the process
+ * that has created it, which all ranks map. The file disappears when they have
+ * ended.
  */
 #include "t/nccl/comms.h"
 
@@ -13,13 +14,13 @@
 
 #define DRAWN 0x5a /* the last byte of an id */
 
-/* What an id has. */
+/* The contents of an id. */
 struct name {
     int pid;
     int fd;
 };
 
-/* Those that the process knows: its threads have one mapping of each. */
+/* The cliques known to the process: its threads share one mapping of each. */
 static struct {
     pthread_mutex_t lock;
     int count;

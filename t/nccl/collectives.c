@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Collectives of the stand-in for NCCL, as messages between all ranks.  Elements
- * that are reduced come from all ranks first, and are combined in the reverse order
- * of ranks: who promises that order does not use NCCL.
+ * Collectives of the stand-in for NCCL, as messages between all ranks.
+ * Elements to be reduced are first received from all ranks, and combined in
+ * the reverse order of ranks: a caller that guarantees the order of ranks must
+ * not use NCCL.
  */
 #include "t/base/reference.h"
 #include "t/nccl/comms.h"
@@ -54,7 +55,8 @@ size_t fake_nbytes_of(int type, size_t count)
     return types[type].nbytes * count;
 }
 
-/* What the library never asks for, since its results would be others. */
+/* Ends the process on reductions that the library never requests, because
+ * their results would differ. */
 static void check_op(int type, int op)
 {
     const int is_float = type >= SYMC_NCCL_FLOAT16;
@@ -169,7 +171,8 @@ static void receive(struct fake_work *work, void *out, size_t nbytes, int from)
         work, (struct fake_call){.out = out, .nbytes = nbytes, .peer = from});
 }
 
-/* What this rank contributes: its elements, or their products with a factor. */
+/* Returns this rank's contribution: its elements, or their products with a
+ * factor. */
 static const void *contribution(
     struct fake_work *work, const void *in, size_t count, int type, int op)
 {

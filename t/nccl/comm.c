@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A group's communicator of NCCL, over the stand-in: made on all members or on
- * none, whatever fails, and ended without waiting for who is not there.
+ * Tests a group's communicator of NCCL with the stand-in: it is created on all
+ * members or on none, whatever fails, and ended without waiting for absent
+ * members.
  */
 #include "t/nccl/opened.h"
 
@@ -69,7 +70,7 @@ static int an_error_of_rank_0_is_everybodys(void *unused)
         "communicator");
 }
 
-/* That of the question whether the thread is in a group of calls is none. */
+/* Checks that the query for an open group of calls keeps the previous error. */
 static int questions_keep_what_is_said(void *unused)
 {
     const struct symc_nccl *nccl = &members[0].nccl;
@@ -146,7 +147,7 @@ static int a_deadline_ends_it(void *unused)
            ended(0, SIZE);
 }
 
-/* It gathers with the others, its version and no id, and is then gone. */
+/* Takes part in the exchange of versions, passes no id, and then dies. */
 static void *die(void *unused)
 {
     struct symc_nccl_id ids[SIZE] = {{{0}}};
@@ -297,7 +298,8 @@ static int an_abort_has_it_alone(void *unused)
     return found[0] != NULL && found[1] != NULL && ended(0, 1);
 }
 
-/* Dumps of a failure ask NCCL then, which comes after an abort. */
+/* Checks that open communicators are counted: dumps of a failure then query
+ * NCCL, which must happen after an abort. */
 static int they_are_counted(void *unused)
 {
     (void)unused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators of the stand-in for NCCL: when they are ready, how they end, and
- * who may be in them.
+ * Communicators of the stand-in for NCCL: when they are ready, how they end,
+ * and which threads may use them.
  */
 #include "t/nccl/comms.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the process; one lock for all of them. */
+/* The communicators of the process, with one lock for all of them. */
 static struct {
     pthread_mutex_t lock;
     int count;
@@ -48,7 +48,7 @@ _Noreturn void fake_nccl_die(const char *what)
     abort();
 }
 
-/* ---- who is in a communicator ---- */
+/* ---- threads in a communicator ---- */
 
 void fake_nccl_enter(struct symc_nccl_comm *comm)
 {
@@ -84,7 +84,8 @@ static void end(struct symc_nccl_comm *comm, int destroyed)
 
 /* ---- what is in progress ---- */
 
-/* With the lock: what it was told to enqueue is so when it says that it is. */
+/* Enqueues pending work when the communicator has been queried often enough.
+ * Called with the lock. */
 static int ask_pending(struct symc_nccl_comm *comm)
 {
     struct fake_work *work = comm->pending;
@@ -108,7 +109,8 @@ static int ask_revoked(struct symc_nccl_comm *comm)
     return SYMC_NCCL_SUCCESS;
 }
 
-/* With the lock: whether not all have come, or it is one that nobody makes. */
+/* Returns whether members are still missing, or the test keeps the
+ * communicator from ever being created. Called with the lock. */
 static bool is_beginning(const struct symc_nccl_comm *comm)
 {
     int most = atomic_load(&fake_nccl.begun_most);
@@ -253,7 +255,8 @@ int ncclCommFinalize(struct symc_nccl_comm *comm)
     return fake_nccl_leave(comm, SYMC_NCCL_IN_PROGRESS);
 }
 
-/* A process that has died is there until its parent has asked for it. */
+/* Returns whether a process lives; a dead one exists until its parent has
+ * waited for it. */
 static bool is_alive(int pid)
 {
     char path[64], state = 'Z';
@@ -269,8 +272,8 @@ static bool is_alive(int pid)
     return state != 'Z' && state != 'X';
 }
 
-/* With the lock, which others have meanwhile: until all other ranks finalize or abort
- * theirs, or have died. */
+/* Waits until all other ranks have finalized or aborted their communicators,
+ * or have died. Called with the lock, which is released in between. */
 static void await_others(const struct symc_nccl_comm *comm)
 {
     for (int r = 0; r < FAKE_RANKS; r++) {
@@ -302,7 +305,7 @@ int ncclCommAbort(struct symc_nccl_comm *comm)
         atomic_store(&comm->clique->pids[comm->rank], 0);
         await_others(comm);
     }
-    /* It waits for a split to end, which does not succeed any more. */
+    /* It waits for a split, which cannot succeed any more. */
     if (comm->child != NULL)
         *comm->child_at = comm->child;
     end(comm, 0);
@@ -316,7 +319,8 @@ int ncclCommAbort(struct symc_nccl_comm *comm)
 
 API int ncclCommRevoke(struct symc_nccl_comm *comm, int flags);
 
-/* On this rank alone: what it was told to enqueue is not, and what runs ends. */
+/* Revokes on this rank only: pending work is not enqueued, and running work
+ * ends. */
 int ncclCommRevoke(struct symc_nccl_comm *comm, int flags)
 {
     fake_nccl_enter(comm);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stand-in for NCCL inside. */
+/* Internals of the stand-in for NCCL. */
 #ifndef T_NCCL_COMMS_H
 #define T_NCCL_COMMS_H
 
@@ -26,7 +26,8 @@ enum fake_phase {
     FAKE_OVER
 };
 
-/* Which call a message is of; in a collective all ranks make the same. */
+/* The call to which a message belongs; in a collective all ranks make the same
+ * one. */
 enum fake_routine {
     FAKE_MESSAGE,
     FAKE_BROADCAST,
@@ -37,7 +38,7 @@ enum fake_routine {
     FAKE_ALL_TO_ALL
 };
 
-/* What a rank has for another one, until that has taken it. */
+/* Data from one rank to another, until that has taken it. */
 struct fake_channel {
     _Atomic int full;
     enum fake_routine routine;
@@ -76,7 +77,7 @@ struct fake_call {
     enum fake_routine routine;
 };
 
-/* What becomes of the elements of all ranks when they have come. */
+/* Combines the elements of all ranks when they have arrived. */
 struct fake_sum {
     unsigned char *parts; /* of each rank, one after another; freed with it */
     void *out;
@@ -84,7 +85,7 @@ struct fake_sum {
     int type, op;
 };
 
-/* What becomes of this rank's elements before they are sent. */
+/* Scales this rank's elements before they are sent. */
 struct fake_scale {
     const void *in;
     unsigned char *out; /* freed with it */
@@ -128,11 +129,11 @@ struct symc_nccl_comm {
     _Atomic int inside;    /* threads in it */
     _Atomic int running;   /* works that are in streams */
     int quiet;             /* since it is revoked */
-    int splits;            /* so far */
+    int splits;            /* splits made */
     int awaited, excluded; /* members that call it; a bit for each other one */
     enum fake_phase before;
     struct symc_nccl_comm *child, **child_at; /* while it is split */
-    struct fake_work *pending; /* enqueued when these have been asked */
+    struct fake_work *pending; /* enqueued when these have been queried */
     struct {
         int used, type;
         double factor;
@@ -153,7 +154,7 @@ int fake_nccl_leave(struct symc_nccl_comm *comm, int result);
 
 /* Errors: 2, a system's. */
 int fake_clique_draw(struct symc_nccl_id *id);
-/* NULL: who has drawn it is not there any more. */
+/* Returns the clique of an id; NULL: its creator no longer exists. */
 struct fake_clique *fake_clique_find(const struct symc_nccl_id *id);
 
 /* ---- comms.c ---- */
@@ -170,13 +171,14 @@ int fake_split_ask(struct symc_nccl_comm *comm);
 
 /* ---- messages.c ---- */
 
-/* What is called between the two is in the thread's group of calls, which begins
- * and ends with them where it has none.  Returns that; and a result. */
+/* Calls between the two are added to the thread's group of calls, or to one
+ * that begins and ends here. fake_group_enter() returns that group,
+ * fake_group_leave() a result. */
 struct fake_work *fake_group_enter(
     struct symc_nccl_comm *comm, struct CUstream_st *stream);
 int fake_group_leave(void);
 
-/* What is called is not to be in a group. */
+/* Ends the process if the call is made in a group. */
 void fake_group_leave_out(void);
 
 void fake_work_add(struct fake_work *work, struct fake_call call);
@@ -194,7 +196,7 @@ int fake_driver_launch(
 
 /* ---- registered.c ---- */
 
-/* Which window has an address; -1: none. */
+/* Returns the window that contains an address; -1: none. */
 int fake_windows_find(const struct symc_nccl_comm *comm, const void *at);
 
 /* The work's buffers, in windows if both are; until it is over. */
@@ -214,7 +216,7 @@ size_t fake_nbytes_of(int type, size_t count);
 /* Before anything is sent. */
 void fake_scale_begin(const struct fake_scale *scale);
 
-/* All that it needs has come. */
+/* Combines the elements when all have arrived. */
 void fake_sum_finish(const struct fake_sum *sum, int size);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What settings say of NCCL's communicators, over the stand-ins for the driver and
- * for NCCL: each reaches NCCL, or is refused with the reason on all ranks.
+ * Tests the settings of NCCL's communicators, with the stand-ins for the
+ * driver and for NCCL: each reaches NCCL, or is refused with the reason on all
+ * ranks.
  */
 #include "t/nccl/by.h"
 #include "t/nccl/exchanged.h"
@@ -14,7 +15,7 @@
 
 /* ---- what reaches NCCL ---- */
 
-/* The member of the stand-in that a setting ends in. */
+/* The member of the stand-in that receives a setting. */
 static const struct {
     const char *setting, *variable, *value;
     size_t at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks in a context that the program has made itself: NCCL launches in the primary one
- * of each device, so that all members do without it.
+ * Tests ranks in a context created by the program: NCCL launches in the
+ * primary context of each device, so all members do without it.
  */
 #include "t/nccl/by.h"
 #include "t/nccl/exchanged.h"
@@ -64,7 +64,7 @@ static int in_the_primary_one(struct symmcoll_group *group, int rank)
            say(exchange(group) == SYMMCOLL_OK, "an exchange");
 }
 
-/* What was split for it has no use, and is ended before the group is. */
+/* Checks that an unusable split communicator is ended before the group. */
 static int a_part_goes_without(struct symmcoll_group *group, int rank)
 {
     const struct fake_nccl *fake = find_nccl();

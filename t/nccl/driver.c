@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the stand-in for NCCL asks of the driver, which it is not linked with.
- *
- * NCCL is a program of the CUDA runtime: whatever context is current it launches in
- * the primary one of the communicator's device, and the driver refuses a stream of
- * another one.
+ * Driver functions for the stand-in for NCCL, which is not linked with the
+ * driver. NCCL is a program of the CUDA runtime: whatever context is current
+ * it launches in the primary context of the communicator's device, and the
+ * driver refuses a stream of another one.
  */
 #include "t/nccl/comms.h"
 
@@ -14,7 +13,8 @@
 
 struct CUctx_st;
 
-/* Whether the driver has it; function (out) is the address of a pointer. */
+/* Returns whether the driver has a function; function (out) is the address of
+ * a pointer. */
 static bool find(const char *name, void *function)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -27,7 +27,7 @@ static bool find(const char *name, void *function)
     return found != NULL;
 }
 
-/* That of a stream; of a default one, the current one. */
+/* Returns the context of a stream; for a default stream the current one. */
 static struct CUctx_st *context_of(struct CUstream_st *stream)
 {
     int (*get)(struct CUstream_st * stream, struct CUctx_st * *context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exchanges of parts of different sizes on devices, by NCCL: over the stand-ins
- * for the driver and for NCCL.
+ * Tests exchanges of parts of different sizes on devices by NCCL, with the
+ * stand-ins for the driver and for NCCL.
  */
 #include "t/cuda/kernels.h"
 #include "t/cuda/members.h"
@@ -277,8 +277,8 @@ static int captures(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* What is with a work, called before the capture and started in it; before that what
- * this rank does alone has taken the token of the latest operation. */
+/* Calls with a work before the capture and starts in it; before that a call of
+ * this rank alone has taken the token of the latest operation. */
 static int is_called_before_a_capture(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to an exchange by NCCL, and to a sum of integers that is large enough
- * for it, while its communicator is made and while it runs: everybody is told why,
- * nothing hangs, and what can go on does.
+ * Tests failures of an exchange by NCCL, and of a sum of integers that is
+ * large enough for NCCL, while its communicator is created and while it runs:
+ * all ranks get the cause, nothing hangs, and unaffected groups continue.
  */
 #include "t/attempts.h"
 #include "t/cuda/members.h"
@@ -36,17 +36,17 @@
 #define LONGER_TEXT "1"
 #endif
 
-/* Whether ranks add integers, and not exchange. */
+/* Whether ranks add integers instead of exchanging. */
 static bool adds;
 
 /* In a process, that its group has not said where a call is. */
 static atomic_bool lost;
 
-/* What a rank does. */
+/* The fault of a rank. */
 struct plan {
-    bool made; /* there is a communicator; else making it does not end */
-    bool
-        enqueued; /* the victim's stream stands still; else that does not end */
+    bool made;     /* there is a communicator; else making it does not end */
+    bool enqueued; /* the victim's stream is blocked; else the enqueue does not
+                   * end */
     double timeout;
     int64_t init_ns;        /* timeouts.init from then on; 0: as it is */
     bool aborts;            /* another thread of rank 0 does */
@@ -54,7 +54,7 @@ struct plan {
     int id_result;          /* of rank 0 */
     bool id_hangs;          /* rank 0 draws one until gate 1 is open */
     int init_result, error; /* of the victim */
-    const char *reason;     /* why there is none; NULL: that is not asked */
+    const char *reason;     /* why there is none; NULL: not checked */
     symmcoll_status_t status;
 };
 
@@ -122,7 +122,8 @@ static bool begin(struct faults_rank *self, struct buffers *buffers)
     return true;
 }
 
-/* Whether another thread is told soon what this rank's call is in. */
+/* Returns whether another thread soon sees which NCCL call this rank's thread
+ * is in. */
 static bool is_said_to_enqueue(struct symmcoll_group *group)
 {
     double began = faults_now();
@@ -138,7 +139,8 @@ static bool is_said_to_enqueue(struct symmcoll_group *group)
     return false;
 }
 
-/* What happens to a rank, by another thread of it: its own may stand in NCCL. */
+/* Performs the fault of a rank in another thread: its own may be blocked in
+ * NCCL. */
 static void *strike(void *arg)
 {
     struct faults_rank *self = arg;
@@ -201,7 +203,7 @@ static int meet_a_fault(struct faults_rank *self)
            find_nccl()->live != 0;
 }
 
-/* A group fails of which nobody has anything in NCCL. */
+/* Fails a group that has nothing pending in NCCL. */
 static int abort_at_rest(struct faults_rank *self)
 {
     struct buffers buffers;
@@ -261,7 +263,7 @@ static void test_refusal(const struct plan *refused, symmcoll_status_t status,
     ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
 }
 
-/* Whether all but one have ended the operation. */
+/* Returns whether all ranks except one have ended the operation. */
 static bool others_end(const struct faults_job *job, int but)
 {
     bool ended = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An exchange of one element for each member, which NCCL does whatever its size,
- * where there is one; else a kernel does.
+ * An exchange of one element for each member, which uses NCCL whatever its
+ * size if there is one; else a kernel.
  */
 #ifndef T_NCCL_EXCHANGED_H
 #define T_NCCL_EXCHANGED_H
@@ -15,8 +15,8 @@
 
 #define EXCHANGED_MOST 4 /* members */
 
-/* What each member sends is 10 times its rank, and the receiver's: the status, or
- * INTERNAL where that has not come, or not that way. */
+/* Exchanges 10 times the rank of the sender plus that of the receiver. Returns
+ * the status, or INTERNAL if the data or the backend is wrong. */
 static inline symmcoll_status_t exchange_by(
     struct symmcoll_group *group, bool nccl)
 {
@@ -56,7 +56,7 @@ static inline symmcoll_status_t exchange(struct symmcoll_group *group)
     return exchange_by(group, true);
 }
 
-/* Whether members do without NCCL for a reason. */
+/* Checks that members do without NCCL for a reason. */
 static inline int lacks_nccl(const struct symmcoll_group *group,
     symmcoll_status_t status, const char *text)
 {
@@ -69,7 +69,7 @@ static inline int lacks_nccl(const struct symmcoll_group *group,
     return 0;
 }
 
-/* They do, and exchange all the same. */
+/* Checks that members exchange without NCCL for a reason. */
 static inline int exchanges_without(
     struct symmcoll_group *group, symmcoll_status_t status, const char *text)
 {

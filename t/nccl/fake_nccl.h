@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a test tells the stand-in for NCCL in its process, and what that counts.
- * Its ranks are threads or processes.  It is stricter than NCCL: it ends the
- * process where two threads are in one communicator at once, where one is used that
- * is not ready, was destroyed or aborted, or is destroyed before it is finalized,
- * where it makes, splits or finalizes one, or registers memory, inside of a group of
- * calls, where a message has another size than its receive, where ranks make different
- * calls of one collective or have their buffers elsewhere in windows, and where it is
- * asked for what the library has no use for, as the least of floats.  As in NCCL what is
- * enqueued in a stream of another context than a device's primary one is an error of
- * CUDA's, and who destroys or aborts a communicator waits there until all its ranks
- * finalize or abort theirs, or have died; finalizing it waits for nobody.  It adds up in
- * the reverse order of ranks, as NCCL promises no order.
+ * The interface of a test to the stand-in for NCCL in its process: settings
+ * and counters. Its ranks are threads or processes.
+ *
+ * It is stricter than NCCL: it ends the process if two threads are in one
+ * communicator at once; if a communicator is used that is not ready, was
+ * destroyed or aborted; if one is destroyed before it is finalized; if one is
+ * created, split or finalized, or memory is registered, inside of a group of
+ * calls; if a message and its receive differ in size; if ranks make different
+ * calls of one collective or place their buffers differently in windows; and
+ * if it is called for something that the library does not use, such as the
+ * minimum of floats.
+ *
+ * As in NCCL, work enqueued in a stream of another context than the device's
+ * primary one is a CUDA error, and destroying or aborting a communicator waits
+ * until all its ranks finalize or abort theirs, or have died; finalizing it
+ * waits for no rank. It adds in the reverse order of ranks, because NCCL
+ * guarantees no order.
  */
 #ifndef T_NCCL_FAKE_NCCL_H
 #define T_NCCL_FAKE_NCCL_H
 
-/* What libnccl.so.2 has under the name "fake_nccl"; zero is what NCCL does. */
+/* The struct that libnccl.so.2 exports under the name "fake_nccl"; zero
+ * selects the behaviour of NCCL. */
 struct fake_nccl {
     /* Results that these calls return, of each rank: not 0, an error. */
     _Atomic int id_result, init_result, finalize_result, call_result;
@@ -28,7 +34,8 @@ struct fake_nccl {
     _Atomic int split_error; /* not 0: a split ends with it */
     _Atomic int split_hangs; /* 1: no split ends, and nothing is shrunk */
     _Atomic int
-        begun_most; /* not 0: what is made of an id after so many hangs */
+        begun_most; /* not 0: creating a communicator from an id hangs after
+                     * this many */
     /* The error that every communicator has from now on. */
     _Atomic int error;
     _Atomic int id_hangs; /* 1: the call that draws an id does not return */
@@ -37,9 +44,9 @@ struct fake_nccl {
         simulates; /* 1: the end of a group reads nothing of what it is to
                               simulate */
     _Atomic int restless; /* 1: nothing becomes quiet that is revoked */
-    _Atomic int slow;     /* so many questions later than it could */
+    _Atomic int slow;     /* number of queries before a call completes */
     _Atomic int pause_us; /* that a call with a communicator takes */
-    /* What it has said last of an error, of any communicator; NULL: see
+    /* The latest error text of any communicator; NULL: see
      * ncclGetLastError(). */
     const char *_Atomic said;
 
@@ -54,7 +61,7 @@ struct fake_nccl {
     _Atomic int parted;         /* calls of ncclAlltoAll */
     _Atomic int windows;        /* that are registered */
     _Atomic int registered;     /* that is memory without a window */
-    _Atomic int windowed;       /* collectives whose buffers are in such */
+    _Atomic int windowed;       /* collectives with buffers in windows */
     _Atomic int simulated;      /* ends of groups */
     _Atomic int enqueued; /* groups of calls, and collectives outside of one */
 

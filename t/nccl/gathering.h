@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Members of a group that are threads of one process, for tests of what a group's
- * backend calls: they gather as those of a group do while a backend is opened.
+ * Members of a group that are threads of one process, for tests of the
+ * functions that a group's backend calls: they gather as members do while a
+ * backend is opened.
  */
 #ifndef T_NCCL_GATHERING_H
 #define T_NCCL_GATHERING_H
@@ -40,7 +41,7 @@ struct member {
     char text[SYMC_DETAIL_MAX];
 };
 
-/* A member does not go on: who gathers is told. */
+/* Marks a member as failed: the members that gather get its error. */
 static void refuse(symmcoll_status_t status, const char *text)
 {
     pthread_mutex_lock(&group.lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls by a thread of the program that is in a group of NCCL's calls, over the stand-ins
- * for the driver and for NCCL: they are refused, and that group is as it was.
+ * Tests calls by a thread of the program that is in a group of NCCL's calls,
+ * with the stand-ins for the driver and for NCCL: they are refused, and that
+ * group is unchanged.
  */
 #include "t/nccl/by.h"
 #include "t/nccl/exchanged.h"
@@ -34,7 +35,7 @@ static int start(void)
     return say(call("ncclGroupStart") == 0, "a group begins");
 }
 
-/* It was the outermost one, and it is over. */
+/* Checks that the group was the outermost one and has ended. */
 static int stop(void)
 {
     return say(call("ncclGroupEnd") == 0, "the group ends") &&
@@ -88,8 +89,8 @@ static int so_is_a_sum(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* It would make the communicator, so that all have come to it: they do without, but the
- * next one makes it. */
+/* Refuses the call that would create the communicator, when all members have
+ * arrived: they do without, but the next call creates it. */
 static int the_first_goes_without(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -107,7 +108,7 @@ static int the_first_goes_without(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* It is tried some times, and then no more. */
+/* Checks that creation is retried some times, and then no more. */
 static int a_mistake_that_lasts(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -125,7 +126,7 @@ static int a_mistake_that_lasts(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* They end by themselves, in a while. */
+/* Checks that communicators end by themselves after a while. */
 static int is_released(struct symmcoll_group *group, int rank)
 {
     const struct fake_nccl *fake = find_nccl();
@@ -146,7 +147,7 @@ static int is_released(struct symmcoll_group *group, int rank)
            right;
 }
 
-/* Nor is one that was split off and is not used. */
+/* Checks that a communicator that was split off and is not used ends, too. */
 static int what_is_split_off_is_released(struct symmcoll_group *group, int rank)
 {
     const struct fake_nccl *fake = find_nccl();
@@ -189,7 +190,8 @@ static int is_not_split(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(made) == SYMMCOLL_OK && right;
 }
 
-/* NCCL that answers otherwise is not asked again, nor one that would write of it. */
+/* Checks that an NCCL which answers the query otherwise is not queried again,
+ * and one that would log it not at all. */
 static int asked; /* by each communicator */
 
 static int is_not_asked(struct symmcoll_group *group, int rank)
@@ -209,7 +211,8 @@ int main(void)
 {
     device_begin();
     name_nccl();
-    unsetenv("NCCL_DEBUG"); /* of who runs this, there and in a file */
+    unsetenv("NCCL_DEBUG"); /* set by the user, in the environment or in a
+                             * file */
     setenv("NCCL_CONF_FILE", "/dev/null", 1);
     setenv("SYMMCOLL_CUDA_NCCL_MIN", "4", 1);
     ok(ranks_run(SIZE, is_refused),

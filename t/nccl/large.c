@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which collectives on devices are NCCL's, over the stand-ins for the driver and for
- * NCCL, which adds up in the reverse order of ranks; and what all do where it is not
- * there, or cannot be used.
+ * Tests which collectives on devices use NCCL, with the stand-ins for the
+ * driver and for NCCL, which adds in the reverse order of ranks; and the
+ * operations of all members when NCCL is absent or unusable.
  */
 #include "t/cuda/members.h"
 #include "t/nccl/by.h"
@@ -169,7 +169,7 @@ static int floats_keep_their_order(struct symmcoll_group *group, int rank)
 
 /* ---- without NCCL ---- */
 
-/* Why there is none; NULL: it was not asked for. */
+/* The reason why there is none; NULL: not requested. */
 static const char *reason;
 
 static const struct collective sum = {
@@ -199,7 +199,8 @@ static int has_no_limit(struct symmcoll_group *group, int rank)
            right_by(group, rank, &sum, false);
 }
 
-/* A sum gives up in its own time, and then nothing waits for NCCL. */
+/* Checks that a sum times out in its own time, and that nothing then waits for
+ * NCCL. */
 static int is_given_up(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -246,7 +247,8 @@ static int one_makes_no_communicator(struct symmcoll_group *group, int rank)
     return goes_without(group, rank);
 }
 
-/* What would be refused again: nothing is tried, also where it would be made now. */
+/* Checks that after a permanent refusal creation is not retried, even if it
+ * would succeed now. */
 static int refused_for_good(struct symmcoll_group *group, int rank,
     enum symc_nccl_result result, const char *text)
 {
@@ -274,7 +276,8 @@ static int one_is_used_wrongly(struct symmcoll_group *group, int rank)
         "ncclCommInitRankConfig on rank 1: NCCL error 5");
 }
 
-/* A rank of its own wants more, or none: the most of all holds. */
+/* One rank's setting has a larger minimum, or none: the largest one applies to
+ * all. */
 static int the_most_holds(int rank, int size, void *arg)
 {
     const struct collective one = {

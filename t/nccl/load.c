@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loading NCCL: which copy, what it has to have, and what it may lack. */
+/* Tests loading NCCL: which copy, which functions it must have, and which it
+ * may lack. */
 #include "cuda/nccl/nccl.h"
 #include "t/segment/child.h"
 #include "t/tap.h"
@@ -261,7 +262,7 @@ static int it_is_loaded(void *unused)
         SYMMCOLL_ERR_UNSUPPORTED, SYMMCOLL_ERR_UNSUPPORTED, "or later, found");
 }
 
-/* What NVIDIA's own keeps of the end of an empty group. */
+/* Suppresses a leak of NVIDIA's NCCL at the end of an empty group. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(
     void);
 const char *__lsan_default_suppressions(void)

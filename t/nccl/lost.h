@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups that stay, with what they use, when they have been closed. */
+/* Groups that are kept, with their resources, after they have been closed. */
 #ifndef T_NCCL_LOST_H
 #define T_NCCL_LOST_H
 
@@ -29,7 +29,8 @@ static inline bool close_lost(struct symmcoll_group *group)
     status = symmcoll_all_to_all_v(
         group, at, size, ones, at + LOST_MOST, size, ones, F32, &call, &work);
     if (status == SYMMCOLL_OK)
-        status = symmcoll_work_wait(work, 60); /* until the host knows */
+        status = symmcoll_work_wait(work, 60); /* until the host has the
+                                                * result */
     symmcoll_work_free(work);
     if (loses && status != SYMMCOLL_ERR_DEVICE) {
         diag("expected an exchange that is lost, found %s: %s",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends and receives of the stand-in for NCCL: groups of calls, each of which is
- * a function in the caller's stream that ends when all of its messages have been
- * taken, or when its communicator is aborted.  Between two ranks messages arrive in
- * the order of their calls.
+ * Sends and receives of the stand-in for NCCL: groups of calls, each of which
+ * is a function in the caller's stream that ends when all of its messages have
+ * been taken, or when its communicator is aborted. Between two ranks messages
+ * arrive in the order of their calls.
  */
 #include "t/nccl/comms.h"
 
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The group of this thread, while it has one; ThreadSanitizer does not know when
- * more than a pointer of a library that was loaded later is freed. */
+/* The thread's current group. ThreadSanitizer does not track the release of
+ * more than a pointer of a library that was loaded later. */
 static _Thread_local struct fake_work *group
     __attribute__((tls_model("initial-exec")));
 static _Thread_local int inside __attribute__((tls_model("initial-exec")));
@@ -32,7 +32,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Whether a chunk of it has moved. */
+/* Copies a chunk into a channel. Returns whether one has moved. */
 static int post(struct fake_channel *channel, struct fake_call *call,
     const struct fake_work *work)
 {
@@ -67,7 +67,8 @@ static int take(struct fake_channel *channel, struct fake_call *call,
     return 1;
 }
 
-/* Whether an earlier call of the same direction and peer is not over. */
+/* Returns whether an earlier call of the same direction and peer is
+ * unfinished. */
 static int is_behind(const struct fake_work *work, int index)
 {
     const struct fake_call *call = &work->calls[index];
@@ -150,7 +151,8 @@ int ncclGroupStart(void)
     return group != NULL ? SYMC_NCCL_SUCCESS : SYMC_NCCL_SYSTEM_ERROR;
 }
 
-/* With the lock: at once, or when it has been asked for as often as it is slow. */
+/* Begins work at once, or after as many queries as the test sets. Called with
+ * the lock. */
 static int begin(struct symc_nccl_comm *comm, struct fake_work *work)
 {
     if (atomic_load(&comm->phase) != FAKE_READY || comm->questions > 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests whose ranks are to find the stand-in for NCCL. */
+/* Helpers for tests with ranks that find the stand-in for NCCL. */
 #ifndef T_NCCL_NAMED_H
 #define T_NCCL_NAMED_H
 
@@ -27,7 +27,8 @@ static inline void name_nccl(void)
     name_nccl_of("t/nccl");
 }
 
-/* Of a rank: what it is told; it is loaded where the library has not yet. */
+/* Returns the stand-in's settings in a rank; loads it if the library has not
+ * yet. */
 static inline struct fake_nccl *find_nccl(void)
 {
     void *library = dlopen(getenv("SYMMCOLL_CUDA_NCCL"), RTLD_NOW);
@@ -35,7 +36,7 @@ static inline struct fake_nccl *find_nccl(void)
     return library != NULL ? dlsym(library, "fake_nccl") : NULL;
 }
 
-/* Groups of calls of this process, so far. */
+/* Returns the number of groups of calls in this process. */
 static inline int enqueued(void)
 {
     const struct fake_nccl *fake = find_nccl();
@@ -43,7 +44,8 @@ static inline int enqueued(void)
     return fake != NULL ? atomic_load(&fake->enqueued) : 0;
 }
 
-/* Of a rank: that its process ends with status 3 where a communicator is left. */
+/* Registered in a rank: ends its process with status 3 if a communicator
+ * remains. */
 static inline void check_nccl(void)
 {
     const struct fake_nccl *fake = find_nccl();

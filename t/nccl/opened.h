@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators of members that are threads, over the stand-in: they gather as those
- * of a group do while a backend is opened.
+ * Communicators of members that are threads, with the stand-in: they gather as
+ * members of a group do while a backend is opened.
  */
 #ifndef T_NCCL_OPENED_H
 #define T_NCCL_OPENED_H
@@ -28,7 +28,7 @@ static inline int load(int size)
         folder != NULL ? folder : ".");
     if (symc_nccl_load(symc_fail, path, &nccl) != SYMMCOLL_OK)
         return 0;
-    alarm(60); /* what waits in vain */
+    alarm(60); /* ends an endless wait */
     fake = dlsym(dlopen(path, RTLD_NOW), "fake_nccl");
     group.size = size;
     for (int r = 0; r < size; r++)
@@ -101,7 +101,7 @@ static inline int opened(void)
     return right;
 }
 
-/* They end by themselves, in a while. */
+/* Waits until communicators have ended by themselves. */
 static inline int none_is_left(void)
 {
     for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory that is the program's, over the stand-ins for the driver and for NCCL:
- * it is registered with NCCL, on all members or on none.
+ * Tests symmetric memory of the program, with the stand-ins for the driver and
+ * for NCCL: it is registered with NCCL, on all members or on none.
  */
 #include "t/nccl/windowed.h"
 
-/* That is memory without a window. */
+/* Checks the number of registrations of memory without a window. */
 static int registered(int n)
 {
     int found = atomic_load(&find_nccl()->registered);
@@ -114,7 +114,7 @@ static int own_memory(struct symmcoll_group *group, int rank)
            release(group, &one);
 }
 
-/* With one that is too old for windows, and where they are not asked for. */
+/* Uses an NCCL that is too old for windows, or a setting that disables them. */
 static int own_is_plain(struct symmcoll_group *group, int rank)
 {
     begin(rank);

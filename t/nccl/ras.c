@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What NCCL's RAS service says in the dumps of a failure, over the stand-ins for the
- * driver and for NCCL, and over one for the service in a process of the test.  How it
- * is asked, and what it may do instead, is of t/devices/ras.c.
+ * Tests the report of NCCL's RAS service in the dumps of a failure, with the
+ * stand-ins for the driver and for NCCL, and one for the service in a process
+ * of the test. t/devices/ras.c tests the query and its failures.
  */
 #include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"
@@ -32,8 +32,8 @@
 static struct {
     int listener;
     pid_t pid;
-    /* Shared: how often it has been asked, and has answered; and it answers nobody
-     * until this is 0. */
+    /* Shared: how often it has been queried, and has answered; and it does not
+     * answer until this is 0. */
     _Atomic int *called, *asked, *silent;
 } service;
 
@@ -140,8 +140,8 @@ static int fail_once(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* 1: another group fails next; 2: the service is asked, and the victim dies; 3: that
- * is known; 4: the service may answer. */
+/* Steps: 1: another group fails next; 2: the service is queried, and the
+ * victim dies; 3: the death is known; 4: the service may answer. */
 static int fail_and_be_told(struct faults_rank *self)
 {
     struct symmcoll_group *other = NULL;
@@ -178,7 +178,7 @@ static bool dumps_hold(const char *text)
     return right;
 }
 
-/* Whether a group has failed on all ranks, whose dumps are there then. */
+/* Returns whether a group has failed on all ranks, with a dump of each. */
 static bool run(bool made)
 {
     struct plan plan = {made};
@@ -190,13 +190,15 @@ static bool run(bool made)
     faults_open(&job, 1);
     for (int r = 0; r < SIZE; r++) {
         faults_reap(&job, r);
-        /* That of rank 0 has failed before; and so may that of others. */
+        /* The group of rank 0 has failed before; that of other ranks may have,
+         * too. */
         right = right && strstr(faults_told(&job, r, 0)->detail, "enough");
     }
     return faults_finish(&job, 0) && right;
 }
 
-/* Whether it runs, and each rank's dump is of one that has asked, or none is. */
+/* Checks that a run succeeds, and that each rank's dump has the report, or
+ * none has. */
 static bool asks(bool made, int expected)
 {
     int before = *service.asked;
@@ -208,7 +210,8 @@ static bool asks(bool made, int expected)
     return false;
 }
 
-/* Whether the others are told of a death while they ask, and know the answer later. */
+/* Checks that the other ranks get an error for a death while they query, and
+ * have the answer later. */
 static bool tells_death(void)
 {
     const double until = faults_now() + FAULTS_WAIT_MAX;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Windows of the stand-in for NCCL.  As NCCL it places each after those that are
- * there, on each rank for itself; it ends the process where that is not the same on
- * all, where memory is registered that NCCL would refuse, or is deregistered while it
- * is used, and where a window is left when its communicator is destroyed.
+ * Windows of the stand-in for NCCL. Like NCCL it places each window after the
+ * existing ones, independently on each rank. It ends the process if the places
+ * differ between ranks, if memory is registered that NCCL would refuse, or is
+ * deregistered while it is used, and if a window remains when its communicator
+ * is destroyed.
  */
 #include "t/nccl/comms.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A communicator of NCCL that is aborted is revoked before, where NCCL can, and aborted
- * when it is quiet, or after a while.
+ * Tests the abort of an NCCL communicator: if NCCL supports it the
+ * communicator is first revoked, and aborted when it is quiet, or after a
+ * while.
  */
 #include "t/nccl/opened.h"
 
-/* It is aborted, as it is revoked and quiet; and no other way. */
+/* Checks that the communicator is aborted, and how often it was revoked and
+ * quiet before. */
 static int stopped(int revoked, int quiet)
 {
     symc_cuda_comm_abort(members[0].comm);

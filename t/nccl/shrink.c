@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is left of a group after a rank's death, over the stand-ins for the driver and
- * for NCCL: its communicator is shrunk from the one that it had, or made anew, and
- * either serves it.
+ * Tests the remainder of a group after a rank's death, with the stand-ins for
+ * the driver and for NCCL: its communicator is shrunk from the previous one or
+ * newly created, and either is used.
  */
 #include "t/nccl/exchanged.h"
 #include "t/nccl/named.h"
@@ -20,7 +20,7 @@
 #define INVALID_USAGE 5
 #define SYSTEM_ERROR 2
 
-/* How far it comes. */
+/* The step that hangs. */
 enum hang {
     NOTHING_HANGS,
     SHRINK_HANGS, /* and a new one serves */
@@ -30,15 +30,15 @@ enum hang {
 
 struct plan {
     bool shrinks; /* what is left has it shrunk; else makes one */
-    bool aborted; /* by rank 0, and nobody dies */
+    bool aborted; /* by rank 0, without a death */
     bool runs;    /* the victim's part of an exchange does not come */
     bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
     bool unused;  /* nothing needs it */
-    bool own;     /* rank 2 goes on in a context of its own */
+    bool own;     /* rank 2 continues in its own context */
     bool twice;   /* the group is shrunk again, which finds nothing to shrink */
     enum hang hangs;
     int seconds;  /* for all of that: three less than would fail the group */
-    int restless; /* of rank 2, as the stand-in has them */
+    int restless; /* of rank 2, as in the stand-in */
     int revoke_result, shrink_result, split_error;
 };
 
@@ -66,7 +66,8 @@ static void set_faults(struct faults_rank *self, struct fake_nccl *fake)
     atomic_store(&fake->split_error, plan->split_error);
 }
 
-/* An operation that would have windows, where it has the communicator alone. */
+/* Runs an operation that would use windows if it had more than the
+ * communicator. */
 static bool sum_symmetric(struct symmcoll_group *group, int device)
 {
     struct symmcoll_symm_args args = SYMMCOLL_SYMM_ARGS_INIT;
@@ -150,7 +151,7 @@ static void *abort_it(void *group)
     return NULL;
 }
 
-/* Rank 0 ends by itself what stands still. */
+/* Rank 0 aborts the operation that hangs. */
 static bool is_aborted(struct faults_rank *self, struct symmcoll_group *left)
 {
     pthread_t thread = 0;

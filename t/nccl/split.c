@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups that are split from one that has a communicator of NCCL, over the stand-ins
- * for the driver and for NCCL: theirs is split from it, or made by their members,
- * and either serves them.
+ * Tests groups that are split from one that has a communicator of NCCL, with
+ * the stand-ins for the driver and for NCCL: their communicator is split from
+ * it or created by their members, and either is used.
  */
 #include "t/nccl/exchanged.h"
 #include "t/nccl/lost.h"
@@ -22,7 +22,7 @@ static int exchanges(struct symmcoll_group *group)
     return say(exchange(group) == SYMMCOLL_OK, "what was exchanged");
 }
 
-/* In this process, so far: threads have one NCCL. */
+/* Checks a counter of this process; threads share one NCCL. */
 static int counted(const char *what, int found, int process)
 {
     return say(
@@ -101,7 +101,7 @@ static int in_none(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(child) == SYMMCOLL_OK && right;
 }
 
-/* They end by themselves, in a while. */
+/* Waits until communicators have ended by themselves. */
 static int none_is_left(const struct fake_nccl *fake)
 {
     for (int i = 0; i < 20000 && atomic_load(&fake->live) != 0; i++)
@@ -225,8 +225,8 @@ static int it_is_aborted(struct symmcoll_group *group, int rank)
 
 #define HANG 1.5 /* seconds */
 
-/* Its communicators stay with it, that of a split that has failed, too; who asks NCCL
- * after them would ask in vain. */
+/* Checks that a group's communicators stay with it, also that of a failed
+ * split; querying NCCL for them would not succeed. */
 static int it_stays(struct symmcoll_group *group, int rank)
 {
     const struct symmcoll_world *world = group->world;
@@ -252,7 +252,7 @@ static int set_timeout(struct symmcoll_group *group, double seconds)
     return symmcoll_group_set_timeout(group, seconds) == SYMMCOLL_OK;
 }
 
-/* It is given up when the call has waited so long. */
+/* Checks that a split is abandoned after the timeout of the call. */
 static int it_hangs(struct symmcoll_group *group, int rank)
 {
     struct fake_nccl *fake = find_nccl();

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Splitting a communicator of the stand-in for NCCL.  As with NCCL the parent is in
- * progress until all of its ranks have called it, the new one is known when the parent
- * has ended or was aborted, and an error stays the parent's.
+ * Splits of a communicator of the stand-in for NCCL. As with NCCL the parent
+ * is in progress until all of its ranks have called, the new communicator is
+ * returned when the parent's call has ended or was aborted, and an error stays
+ * with the parent.
  */
 #include "t/nccl/comms.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Of its splits. */
+/* Returns the number of the next split of a communicator. */
 static int take_number(struct symc_nccl_comm *comm)
 {
     if (comm->splits >= FAKE_SPLITS)
@@ -52,7 +53,7 @@ int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
         comm, SYMC_NCCL_SUCCESS); /* in progress all the same */
 }
 
-/* The new clique; NULL: nobody has drawn it yet. */
+/* Finds the new clique; NULL: not created yet. */
 static struct fake_clique *find_clique(
     struct symc_nccl_comm *comm, int size, int *members, int *rank)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every function of the stand-in for NCCL by its name, for those who only look
- * for it; what it can do is defined elsewhere, in place of this.  With NCCL_OLD
- * or NCCL_FEW it is one that lacks all that it may lack.
+ * Every function of the stand-in for NCCL by its name, for programs that only
+ * look it up; working versions are defined elsewhere and replace these. With
+ * NCCL_OLD or NCCL_FEW it lacks everything that it may lack.
  */
 #include "cuda/nccl/nccl_functions.h"
 

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sums and means of floats and complex numbers by NCCL, where cuda.nccl_sums allows
- * it, over the stand-ins: it adds up in the reverse order of ranks.
+ * Tests sums and means of floats and complex numbers by NCCL, if
+ * cuda.nccl_sums allows it, with the stand-ins: NCCL's adds in the reverse
+ * order of ranks.
  */
 #include "t/nccl/by.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- elements whose sum is exact ---- */
+/* ---- elements with an exact sum ---- */
 
 static bool is_sum(symmcoll_op_t op)
 {
     return op == SUM || op == SYMMCOLL_AVG;
 }
 
-/* Of every type, in every kind of reduction. */
+/* Runs every type, in every kind of reduction. */
 static int every_type(
     struct symmcoll_group *group, int rank, symmcoll_op_t op, bool nccl)
 {
@@ -62,7 +63,7 @@ static int sums(struct symmcoll_group *group, int rank)
            every_type(group, rank, SYMMCOLL_AVG, true);
 }
 
-/* Each rank has a factor of its own, which is exact in floats. */
+/* Passes a different factor on each rank, exact in floats. */
 static int products(struct symmcoll_group *group, int rank)
 {
     symmcoll_op_t op;
@@ -113,7 +114,7 @@ static int the_order_is_of_nccl(struct symmcoll_group *group, int rank)
     return adds(group, rank, 1);
 }
 
-/* What one of the members says holds for all. */
+/* Checks that the setting of one member applies to all. */
 static int one_does_not_allow_it(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Variables of NCCL, as it finds them: in the environment, in the user's file, and in
- * that of the machine, which are files of this test.
+ * Tests NCCL's variables in the places where NCCL reads them: the environment,
+ * the user's file, and that of the machine, which are files of this test.
  */
 #include "cuda/nccl/nccl.h"
 #include "t/tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which version the stand-in for NCCL says that it is: FAKE_NCCL_VERSION. */
+/* The version that the stand-in for NCCL reports: FAKE_NCCL_VERSION. */
 #include <stdlib.h>
 
 #ifdef NCCL_OLD

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Symmetric memory of a rank's device, and collectives in it that NCCL does. */
+/* Symmetric memory of a rank's device, and collectives on it by NCCL. */
 #ifndef T_NCCL_WINDOWED_H
 #define T_NCCL_WINDOWED_H
 
@@ -47,7 +47,7 @@ static inline int release(struct symmcoll_group *group, struct memory *memory)
 
 /* ---- collectives ---- */
 
-/* What an operation is to NCCL. */
+/* How an operation uses NCCL. */
 enum use {
     WINDOW,
     PLAIN,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory that is registered with NCCL, over the stand-ins for the driver
- * and for NCCL: which operations use it, and what all members do where one cannot,
- * or has left it.
+ * Tests symmetric memory that is registered with NCCL, with the stand-ins for
+ * the driver and for NCCL: which operations use it, and how all members
+ * continue when one cannot register, or has deregistered it.
  */
 #include "t/nccl/lost.h"
 #include "t/nccl/windowed.h"
@@ -142,7 +142,8 @@ static int has_sum(const struct memory *memory)
     return say(right, "the sum of all");
 }
 
-/* What has been enqueued in a window when rank 1 refuses another one. */
+/* Checks an operation that was enqueued in a window before rank 1 refuses
+ * another window. */
 static int what_runs_goes_on(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL}, other = {.handle = NULL};
@@ -177,7 +178,8 @@ static int what_runs_goes_on(struct symmcoll_group *group, int rank)
     return release(group, &one) && release(group, &other) && right;
 }
 
-/* Threads, whose memory no other process can map. */
+/* Checks that ranks which are threads have no window, because no other process
+ * can map their memory. */
 static int threads_have_none(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};
@@ -298,7 +300,7 @@ static int many(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Its two communicators do. */
+/* Checks that a group's two communicators are kept. */
 static int it_stays(struct symmcoll_group *group, int rank)
 {
     const struct symmcoll_world *world = group->world;
@@ -307,7 +309,7 @@ static int it_stays(struct symmcoll_group *group, int rank)
     int right;
 
     device_use(rank);
-    __lsan_disable(); /* nobody can free it */
+    __lsan_disable(); /* it cannot be freed */
     right =
         say(symmcoll_group_split(group, 0, rank, NULL, &made) == SYMMCOLL_OK,
             "a group") &&
