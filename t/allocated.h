@@ -8,7 +8,8 @@
 #include <malloc.h>
 
 #if SANITIZED
-size_t __sanitizer_get_current_allocated_bytes(void); /* its header may lack */
+size_t __sanitizer_get_current_allocated_bytes(
+    void); /* its header may lack it */
 #endif
 
 /* Returns the bytes allocated. A sanitizer has its own allocator, and

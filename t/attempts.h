@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #define ATTEMPTS 3
-#define ATTEMPTS_FACTOR 6 /* by which the time of the next one is longer */
+#define ATTEMPTS_FACTOR 6 /* by which the next time is longer */
 
 /* A test that passes if all ranks arrive within the given seconds. */
 typedef bool (*attempt_fn)(double seconds, void *arg);

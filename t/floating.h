@@ -7,15 +7,15 @@
 
 #if defined(__x86_64__)
 
-/* Subnormal results and inputs are zero, and both; down, up and towards zero; all
- * exceptions but that of inexact results trap. */
+/* Modes in which subnormal results, inputs or both are zero; rounding down, up
+ * and towards zero; all exceptions but the inexact one trap. */
 static const uint64_t floating_modes[] = {
     0x9f80, 0x1fc0, 0x9fc0, 0x3f80, 0x5f80, 0x7fc0, 0x1000};
 
 #elif defined(__aarch64__)
 
-/* Subnormal numbers are zero, those of 16 bits, too; one NaN; up, down and towards
- * zero; 16-bit floats without infinities. */
+/* Modes in which subnormal numbers are zero, also of 16 bits; a single NaN;
+ * rounding up, down and towards zero; 16-bit floats without infinities. */
 static const uint64_t floating_modes[] = {1u << 24, 1u << 24 | 1u << 19,
     1u << 25, 1u << 22, 2u << 22, 3u << 22, 1u << 26};
 

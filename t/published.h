@@ -26,8 +26,8 @@ static inline bool has_published(
     return atomic_load(&symc_header_at(channel, number)->seq) >= number;
 }
 
-/* Wait until a rank is in the operation of a number, or after it: those that a
- * group has begun are counted in group->wire. */
+/* Waits until a rank has begun the operation with this number, or a later one.
+ * group->wire counts the operations that a group has begun. */
 static inline bool await_published(
     const struct symmcoll_group *group, int rank, uint64_t number)
 {

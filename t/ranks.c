@@ -51,7 +51,7 @@ void ranks_environment(void)
 
     for (const char *const *name = launcher_variables; *name != NULL; name++)
         unsetenv(*name);
-    /* A process number fits the 24 bits of the loopback network, so no two live
+    /* A process id fits the 24 bits of the loopback network, so no two running
      * test programs share an address. */
     snprintf(address, sizeof(address), "127.%u.%u.%u", pid >> 16 & 255,
         pid >> 8 & 255, pid & 255);
@@ -91,7 +91,7 @@ static double allowed_seconds(void)
     return seconds > 0 ? seconds : TIMEOUT_DEFAULT;
 }
 
-/* In the child: body, and the end of the process. */
+/* Runs in the child: the body, and then the end of the process. */
 static _Noreturn void be_rank(
     pid_t parent, int rank, int size, raw_rank_fn body, void *arg)
 {
@@ -155,7 +155,7 @@ int ranks_spawn(int n, raw_rank_fn body, void *arg, int *statuses)
     if (statuses == NULL)
         statuses = own;
     ranks_environment();
-    fflush(NULL); /* else every child writes what is buffered once more */
+    fflush(NULL); /* otherwise every child writes the buffered text again */
     for (; made < n; made++) {
         pids[made] = fork();
         if (pids[made] == 0)
@@ -175,7 +175,7 @@ int ranks_spawn(int n, raw_rank_fn body, void *arg, int *statuses)
     return made == n && left == 0;
 }
 
-/* Say how a rank ended where that was not well. */
+/* Prints how a rank ended if it failed. */
 static int ended_well(const char *who, int rank, int status)
 {
     if (WIFSIGNALED(status))
@@ -185,7 +185,7 @@ static int ended_well(const char *who, int rank, int status)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* From init to finalize; returns whether all succeeded. */
+/* Runs a body between init and finalize. Returns whether all succeeded. */
 static int run_body(
     const struct symmcoll_init_args *args, int rank, rank_fn body)
 {
@@ -211,7 +211,8 @@ static int run_body(
     return good;
 }
 
-/* A function pointer travels inside an object, not as a void pointer. */
+/* A struct for the function pointer, which must not be cast to a void
+ * pointer. */
 struct job {
     rank_fn body;
     int nthreads;
@@ -252,7 +253,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Start all threads on the store and wait for them. */
+/* Starts all threads on the store and waits for them. */
 static int run_threads(
     const struct job *job, struct symmcoll_store *store, const char *name)
 {
@@ -289,7 +290,7 @@ static int threads_main(int rank, int size, void *arg)
 
     (void)rank;
     (void)size;
-    /* Threads take their number from the arguments alone. */
+    /* Threads take their number only from the arguments. */
     unsetenv("RANK");
     unsetenv("LOCAL_RANK");
     unsetenv("WORLD_SIZE");

@@ -17,8 +17,9 @@ struct symmcoll_group;
 typedef int (*rank_fn)(struct symmcoll_group *group, int rank);
 
 /*
- * Run body on n ranks that are processes, each between symmcoll_init() and
- * symmcoll_finalize().  True when all returned true and ended with status 0.
+ * Runs body on n ranks that are processes, each between symmcoll_init() and
+ * symmcoll_finalize(). Returns true if all returned true and ended with status
+ * 0.
  */
 int ranks_run(int n, rank_fn body);
 
@@ -47,16 +48,16 @@ typedef int (*raw_rank_fn)(int rank, int size, void *arg);
 int ranks_spawn(int n, raw_rank_fn body, void *arg, int *statuses);
 
 /*
- * Make the environment that of a fresh set of ranks: a MASTER_ADDR and
- * MASTER_PORT that no other call and no test running beside this one uses, and
- * no variable of another launcher.  ranks_spawn() calls it.
+ * Prepares the environment for a new set of ranks: a MASTER_ADDR and
+ * MASTER_PORT that no other call and no concurrent test uses, and no variables
+ * of other launchers. ranks_spawn() calls it.
  */
 void ranks_environment(void);
 
-/* Then, in a process that is to be a rank: which one. */
+/* Sets the variables of one rank, in its process, after ranks_environment(). */
 void ranks_environment_rank(int rank, int size);
 
-/* The names of a world made by threads of this process: unique per call. */
+/* Returns a name for worlds of threads of this process, unique per call. */
 const char *ranks_unique_name(void);
 
 #endif

@@ -18,7 +18,7 @@
 #define SANITIZED 0
 #endif
 
-/* ThreadSanitizer sees the threads of one process, and no other's. */
+/* ThreadSanitizer checks the threads of one process, not those of another. */
 #if defined(__SANITIZE_THREAD__)
 #define THREADS_CHECKED 1
 #elif defined(__has_feature)

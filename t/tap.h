@@ -8,24 +8,25 @@
 
 #define TAP_PRINTF __attribute__((format(printf, 2, 3)))
 
-/* Say how many points will come.  Once, before the first. */
+/* Prints the number of points. Called once, before the first. */
 void plan(int n);
 
-/* One point: a sentence about the library, and whether it holds.  Gives cond.
- */
+/* Prints a point: a sentence about the library, and whether it holds. Returns
+ * cond. */
 int ok(int cond, const char *fmt, ...) TAP_PRINTF;
 
-/* Count n points as skipped; the text says why. */
+/* Prints n points as skipped, with the reason. */
 void skip(int n, const char *fmt, ...) TAP_PRINTF;
 
-/* Skip the whole program, in place of plan(); does not return. */
+/* Skips the whole program, instead of plan(); does not return. */
 _Noreturn void skip_all(const char *fmt, ...)
     __attribute__((format(printf, 1, 2)));
 
-/* A line for the log.  Any process and thread may call it. */
+/* Prints a line for the log. Any process and thread may call it. */
 void diag(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The exit status of main: 0 where every planned point came and held. */
+/* Returns the exit status of main: 0 if every planned point was printed and
+ * held. */
 int done_testing(void);
 
 #undef TAP_PRINTF

@@ -27,8 +27,8 @@ static inline int good(CUresult result)
     return returned(result, CUDA_SUCCESS);
 }
 
-/* Initialise the driver with settings, and make a device's primary context the
- * thread's current one. */
+/* Initialises the driver with settings, and makes a device's primary context
+ * current. */
 static inline int open_device(const char *settings, int device)
 {
     CUcontext context = NULL;
@@ -38,7 +38,7 @@ static inline int open_device(const char *settings, int device)
            good(cuCtxPushCurrent(context));
 }
 
-/* The opposite; whether nothing is left. */
+/* Releases the context of open_device(). Returns whether nothing remains. */
 static inline int close_device(int device)
 {
     CUcontext context = NULL;
@@ -58,7 +58,7 @@ static inline int close_device(int device)
     return left == 0;
 }
 
-/* Device memory for words, at 0. */
+/* Allocates zeroed device memory for n words. */
 static inline CUdeviceptr make_words(size_t n)
 {
     CUdeviceptr words = 0;
@@ -70,7 +70,8 @@ static inline CUdeviceptr make_words(size_t n)
     return words;
 }
 
-/* A word in device memory: the host's here, and perhaps at two addresses. */
+/* Reads a word in device memory, which is host memory here, possibly mapped at
+ * two addresses. */
 static inline uint32_t word_at(CUdeviceptr words, size_t index)
 {
     return ((const volatile uint32_t *)(uintptr_t)words)[index];

@@ -10,8 +10,8 @@
 
 #include "t/cuda/members.h"
 
-/* Elements: none, of few bytes (packets), in one shot, in two, and in pieces, as the
- * settings of device_begin() have it. */
+/* Counts of elements: none, few bytes (packets), one shot, two shots, and
+ * pieces, with the settings of device_begin(). */
 #define EVERY_COUNTS 6
 extern size_t every_counts[EVERY_COUNTS];
 

@@ -12,7 +12,7 @@ struct finding {
     bool (*find_whole)(
         const void *first, const void *last, int16_t *device, bool *whole);
     int (*counted)(void);  /* how often objects were counted */
-    int (*searched)(void); /* and libcuda searched for */
+    int (*searched)(void); /* how often libcuda was searched for */
 };
 
 #endif

@@ -10,7 +10,7 @@
 #include "group/group.h"
 #include "t/cuda/members.h"
 
-/* Open the backend of devices in a group, by an operation. */
+/* Opens the device backend of a group, by an operation. */
 int joined_open(struct symmcoll_group *group, int rank);
 
 const struct symc_backend *joined_backend(struct symmcoll_group *group);
@@ -19,7 +19,8 @@ const struct symc_backend *joined_backend(struct symmcoll_group *group);
 struct symc_memory_request joined_request(
     struct symmcoll_group *group, int device, size_t nbytes);
 
-/* Memory of a rank's own device; NULL where there is none, and a line says why. */
+/* Allocates memory of a rank's own device; NULL: failed, with a line in the
+ * log. */
 void *joined_alloc(
     struct symmcoll_group *group, int device, size_t nbytes, void **at);
 
@@ -32,10 +33,10 @@ symmcoll_status_t joined_join(
 int joined_is_common(struct symmcoll_group *group, int rank,
     const struct symc_joined *joined, bool is_new);
 
-/* A group of all, with a backend that is not open. */
+/* Creates a group of all ranks, with a backend that is not open. */
 struct symmcoll_group *joined_group(struct symmcoll_group *all);
 
-/* Objects of the driver that there are, but libraries. */
+/* Returns the number of the driver's objects, except libraries. */
 int joined_objects(void);
 
 #endif

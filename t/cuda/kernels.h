@@ -6,7 +6,7 @@
 #ifndef T_CUDA_KERNELS_H
 #define T_CUDA_KERNELS_H
 
-/* Before the driver is used. */
+/* Registers the kernels. Called before the driver is used. */
 void kernels_register(void);
 
 /* Returns how often a kernel has run in this process. */

@@ -29,7 +29,8 @@ static inline void *later_run(void *arg)
     return NULL;
 }
 
-/* Next, before the call: a stream that fake_stall() has stopped goes on soon. */
+/* Starts a thread that soon resumes a stream blocked by fake_stall(). Called
+ * before the call to test. */
 static inline void later_resume(struct later *later, CUstream stream)
 {
     later->stream = stream;

@@ -13,7 +13,8 @@
 #include <dlfcn.h>
 #include <limits.h>
 
-/* A shared object in the build folder; NULL, and why, if it cannot be loaded. */
+/* Loads a shared object of the build folder; NULL: failed, with a line in the
+ * log. */
 static inline void *load_built(const char *name)
 {
     const char *folder = getenv("T_BUILDDIR");
@@ -52,7 +53,8 @@ static inline int load_symbol(
     return found != NULL;
 }
 
-/* Load it into this process, by its path; its name is then known. */
+/* Loads the fake driver into this process by its path; its name is then
+ * found. */
 static inline int load_fake(struct loaded *loaded)
 {
     loaded->library = load_built("t/cuda/fake/.libs/libcuda.so.1");

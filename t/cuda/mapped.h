@@ -16,7 +16,7 @@
 
 #define PAGE ((size_t)4096)
 
-/* Mapped pages. */
+/* Pages mapped by a program. */
 struct mapped {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr at;
@@ -33,7 +33,7 @@ static inline void clear_pages(const struct mapped *mapped)
     free(zeros);
 }
 
-/* Zeroed; the calling thread's context is the device's. */
+/* Maps zeroed pages; the device's context must be current. */
 static inline struct mapped map_pages(int device, size_t pages, bool exported)
 {
     CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

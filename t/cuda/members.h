@@ -24,18 +24,18 @@
 #define F32 SYMMCOLL_FLOAT32
 #define SUM SYMMCOLL_SUM
 
-/* Before all ranks, in main: where the module is, kernels, and a device for each
- * rank, with staging for few bytes, so that most operations take several
- * pieces. */
+/* Prepares, in main before all ranks, the path of the module, the kernels, and
+ * a device for each rank, with little staging memory, so that most operations
+ * take several pieces. */
 void device_begin(void);
 
-/* Run a body on ranks that are processes, and on ranks that are threads. */
+/* Runs a body on ranks that are processes, and on ranks that are threads. */
 void on_both(int n, rank_fn body, const char *what);
 
 /* ---- a rank's device ---- */
 
-/* Make the context of a device the calling thread's: that of its rank.  Returns
- * its number, for ranks may be more than devices. */
+/* Makes the context of a rank's device current. Returns the device's number;
+ * there may be more ranks than devices. */
 int device_use(int device);
 
 /*
@@ -47,19 +47,20 @@ int device_use(int device);
  */
 #define DEVICE_KEEPS "T_DEVICE_KEEPS"
 
-/* Memory there; zeroed, freed with device_free(). */
+/* device_alloc() returns zeroed memory of the current device, to be freed with
+ * device_free(). */
 void *device_alloc(size_t nbytes);
 void device_free(void *at);
 void device_write(void *to, const void *from, size_t nbytes);
 void device_read(void *to, const void *from, size_t nbytes);
 
-CUstream device_stream(void); /* not blocked by the default stream */
+CUstream device_stream(void); /* not ordered with the default stream */
 void device_wait(CUstream stream);
 void device_end_stream(CUstream stream);
 
 /* ---- collectives ---- */
 
-/* One call, whatever its kind. */
+/* One call of a collective of any kind. */
 struct collective {
     enum symc_kind kind;
     enum symmcoll_dtype dtype;
@@ -71,8 +72,9 @@ struct collective {
                   * own allocation */
     int several; /* number of buffers of a coalesced kind, which share its
                   * count; 0: not coalesced */
-    bool region; /* these are called one by one in a region */
-    bool unlike; /* parts of a list have up to `count` elements, some none */
+    bool region; /* called one by one in a region */
+    bool unlike; /* the parts of a list have up to `count` elements, some
+                  * none */
 };
 
 #define SEVERAL_MOST 9
@@ -84,7 +86,7 @@ symmcoll_status_t collective_call(struct symmcoll_group *group,
     const struct collective *one, void *out, const void *in,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
-/* Bytes of what a rank passes and receives. */
+/* Return the sizes in bytes of a rank's input and output. */
 size_t collective_in_nbytes(const struct collective *one, int size);
 size_t collective_out_nbytes(const struct collective *one, int size);
 
@@ -92,19 +94,21 @@ size_t collective_out_nbytes(const struct collective *one, int size);
 bool collective_sends(const struct collective *one, int rank);
 bool collective_receives(const struct collective *one, int rank);
 
-/* Elements that are numbers, small ones, different for each seed. */
+/* Fills a buffer with small numbers, different for each seed. */
 void fill(enum symmcoll_dtype dtype, void *at, size_t count, uint64_t seed);
 
-/* Make it on a stream of the rank's device and in host memory: whether both have
- * the same bytes, and no byte beside the output has changed. */
+/* Runs a collective on a stream of the rank's device and in host memory.
+ * Checks that both have the same bytes, and that no byte beside the output has
+ * changed. */
 int same_as_host(
     struct symmcoll_group *group, int rank, const struct collective *one);
 
-/* ---- saying what is not as expected ---- */
+/* ---- reporting differences ---- */
 
 int say(int right, const char *what);
 
-/* Nobody has a device's primary context, which takes memory of it. */
+/* Checks that no device's primary context is in use, which would take
+ * memory. */
 static inline int is_primary_unused(int device)
 {
     unsigned int flags;

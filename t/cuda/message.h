@@ -10,10 +10,10 @@
 
 #define MESSAGE_CHUNK ((size_t)64 * 1024) /* cuda.message_chunk */
 
-/* A buffer of a rank's device, and a stream there. */
+/* A buffer on a rank's device, and a stream. */
 struct message {
     CUstream stream;
-    unsigned char *whole; /* with guards on both sides */
+    unsigned char *whole; /* with guards at both ends */
     unsigned char *at;
     size_t capacity;
 };
@@ -21,12 +21,12 @@ struct message {
 void message_begin(struct message *message, int rank, size_t capacity);
 void message_end(struct message *message);
 
-/* Bytes that differ for each seed. */
+/* Fills the buffer with bytes that differ for each seed. */
 void message_fill(const struct message *message, size_t nbytes, int seed);
 /* Checks that the message holds those bytes and that no guard has changed. */
 int message_is(const struct message *message, size_t nbytes, int seed);
 
-/* Bytes of it, on its stream. */
+/* Send and receive nbytes bytes of a message, on its stream. */
 symmcoll_status_t message_start_send(struct symmcoll_group *group,
     const struct message *message, size_t nbytes, int peer, int64_t tag,
     struct symmcoll_work **work);
@@ -52,7 +52,7 @@ int message_goes_to_all(struct symmcoll_group *group, int rank);
 int message_comes_from_any(struct symmcoll_group *group, int rank);
 /* Runs on two ranks: a message is ordered on the stream of its call. */
 int message_follows_its_stream(struct symmcoll_group *group, int rank);
-/* A batch. */
+/* Sends around a ring in a batch. */
 int message_goes_round(struct symmcoll_group *group, int rank);
 int message_is_permuted(struct symmcoll_group *group, int rank);
 

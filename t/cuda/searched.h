@@ -17,7 +17,7 @@ struct searched {
     float *in, *out; /* of the device */
 };
 
-/* All that is sent are ones. */
+/* Prepares numbers to send that are all 1. */
 void searched_begin(struct searched *it, struct symmcoll_group *all, int rank);
 int searched_end(struct searched *it, int right);
 

@@ -24,8 +24,8 @@ static inline symmcoll_status_t sums_add(struct symmcoll_group *group,
         group, sums->at, sums->at, count, F32, SUM, &call, work);
 }
 
-/* Join the world, take a device, and make a sum of a few that ends; whether it
- * did. */
+/* Joins the world, selects a device, and runs a small sum. Returns whether it
+ * succeeded. */
 static inline bool sums_begin(
     struct faults_rank *self, struct sums *sums, size_t capacity)
 {
@@ -42,7 +42,7 @@ static inline bool sums_begin(
     return true;
 }
 
-/* A thread of a rank's: at gate 1, abort its group. */
+/* A thread of a rank that aborts its group at gate 1. */
 static inline void *sums_abort(void *arg)
 {
     struct faults_rank *self = arg;

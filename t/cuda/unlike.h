@@ -27,7 +27,7 @@ enum unlike_form {
     UNLIKE_FORMS
 };
 
-/* One exchange, as a rank makes it. */
+/* One exchange, from the view of one rank. */
 struct unlike {
     enum unlike_shape shape;
     enum unlike_form form;
@@ -40,13 +40,14 @@ struct unlike {
 /* Fill in what a rank sends and receives. */
 void unlike_plan(struct unlike *one, int rank, int size);
 
-/* Lists are read in the call alone if it has no work. */
+/* Makes the call. Without a work, lists are read only during the call. */
 symmcoll_status_t unlike_call(struct symmcoll_group *group,
     const struct unlike *one, void *out, const void *in,
     const struct symmcoll_call *call, struct symmcoll_work **work);
 
-/* Make it on a stream of the rank's device and in host memory: whether both have
- * the same bytes, and no byte beside the output has changed. */
+/* Runs the exchange on a stream of the rank's device and in host memory.
+ * Checks that both have the same bytes, and that no byte beside the output has
+ * changed. */
 int unlike_same_as_host(
     struct symmcoll_group *group, int rank, const struct unlike *one);
 
@@ -54,7 +55,8 @@ int unlike_same_as_host(
  * own device. */
 int every_unlike(struct symmcoll_group *group, int rank);
 
-/* Captured in a graph that is started three times with other data. */
+/* Runs exchanges captured in a graph that is launched three times with
+ * different data. */
 int every_unlike_graph(struct symmcoll_group *group, int rank);
 
 #endif

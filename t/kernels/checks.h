@@ -11,12 +11,13 @@
 
 struct check {
     const char *file; /* of the kernels */
-    const char *says; /* what holds, as a test point has it */
+    const char *says; /* the sentence of the test point */
     bool (*run)(int rounds);
-    int rounds; /* to be sure; all types and operations in turn */
+    int rounds; /* rounds needed for certainty; all types and operations in
+                 * turn */
 };
 
-/* Each ends with a file that is NULL. */
+/* Arrays of checks; each ends with a NULL file. */
 extern const struct check checks_of_reductions[];
 extern const struct check checks_of_rows[];
 extern const struct check checks_of_moves[];
@@ -27,11 +28,11 @@ extern const struct check checks_of_own_memory[];
 extern const struct check checks_of_signals[];
 extern const struct check checks_of_waits[];
 
-/* All of them; ends with NULL. */
+/* All arrays; ends with NULL. */
 extern const struct check *const checks_of_all[];
 
-/* The main() of a program with a test point for each check of some arrays, which
- * end with NULL. */
+/* Runs the main() of a program with a test point for each check of these
+ * arrays, which end with NULL. */
 int checks_run(const struct check *const *arrays);
 
 #endif

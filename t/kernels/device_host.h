@@ -48,7 +48,7 @@ DEVICE bool host_block_any(const struct engine_place *place, bool value)
 
 /* ---- memory ---- */
 
-/* A device faults where a vector is not at a multiple of its size. */
+/* Traps like a device if a vector is misaligned. */
 DEVICE void check_vector(const void *at)
 {
     if ((uintptr_t)at % SYMC_VECTOR != 0)
@@ -123,7 +123,7 @@ DEVICE uint32_t load_relaxed(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* Taken out: the number is seen before the data. */
+/* Removed: the number is seen before the data. */
 DEVICE void host_store_packet(
     const struct engine_place *place, uint64_t *packet, uint64_t value)
 {
@@ -138,7 +138,7 @@ DEVICE void host_store_packet(
     engine_perturb();
 }
 
-/* Taken out: the data is read before the number. */
+/* Removed: the data is read before the number. */
 DEVICE uint64_t host_load_packet(
     const struct engine_place *place, const uint64_t *packet)
 {
@@ -207,17 +207,17 @@ DEVICE void host_keep_least(
 #define keep_least(least, value) \
     host_keep_least(ENGINE_PLACE("atomic minimum", false), least, value)
 
-/* There is one address of each place here. */
+/* Here each place has only one address. */
 DEVICE void fence_aliases(void)
 {
 }
 
-/* ---- multicast: for float32, float16 and bfloat16 ---- */
+/* ---- multicast, for float32, float16 and bfloat16 ---- */
 
 #define HAS_MULTIMEM 1
 #define is_multicast multicast_has
 
-/* Element i of a vector, as a float. */
+/* Returns element i of a vector as a float. */
 DEVICE float host_element(
     struct symc_vector vector, uint32_t i, enum symmcoll_dtype type)
 {
@@ -244,7 +244,7 @@ DEVICE void host_set_element(struct symc_vector *vector, uint32_t i,
         vector->word[i / 2] |= (uint32_t)half << i % 2 * 16;
 }
 
-/* Taken out: one rank's elements are missing. */
+/* Removed: the elements of one rank are missing. */
 DEVICE struct symc_vector host_multicast_sum(
     const struct engine_place *place, const void *at, enum symmcoll_dtype type)
 {
@@ -267,7 +267,7 @@ DEVICE struct symc_vector host_multicast_sum(
 #define multicast_sum(at, type) \
     host_multicast_sum(ENGINE_PLACE("sum of all ranks", false), at, type)
 
-/* Taken out: one rank does not have it. */
+/* Removed: one rank does not receive the vector. */
 DEVICE void host_multicast_store(
     const struct engine_place *place, void *at, struct symc_vector vector)
 {

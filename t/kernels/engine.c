@@ -21,7 +21,7 @@ struct thread {
     struct block *block;
     uint32_t index;
     bool ended, waits;
-    uint32_t barriers; /* that it has passed */
+    uint32_t barriers; /* passed */
 };
 
 struct block {
@@ -41,12 +41,12 @@ struct block {
 
 struct stream {
     const struct engine_stream *is;
-    int next;                           /* launch after the one that runs */
-    const struct engine_launch *launch; /* that runs, or NULL */
+    int next;                           /* launch after the current one */
+    const struct engine_launch *launch; /* the current one, or NULL */
     struct block *blocks;
     uint32_t ended;  /* blocks */
-    uint32_t asleep; /* turns of the others before it has one again */
-    char order[2];   /* launch n is after what order[n % 2] has */
+    uint32_t asleep; /* turns of the others before its next one */
+    char order[2];   /* launch n is ordered after order[n % 2] */
 };
 
 struct run {
@@ -55,8 +55,8 @@ struct run {
     uint64_t random;
     struct fiber scheduler;
     struct thread *current;
-    bool advanced; /* something but waiting was done in this turn */
-    int fruitless; /* turns since that was so */
+    bool advanced; /* something other than waiting was done in this turn */
+    int fruitless; /* turns since then */
 };
 
 static _Thread_local struct run *self;
@@ -64,7 +64,7 @@ static atomic_bool counted;
 static atomic_uint_fast64_t turns, clock_added, clock_factor = 1;
 static const struct engine_place *taken_out;
 
-/* The thread of the host that a fiber runs on may be another one each time. */
+/* Returns the current run. A fiber may run on another host thread each time. */
 static __attribute__((noinline)) NOT_CHECKED struct run *find_run(void)
 {
     return self;
@@ -143,7 +143,7 @@ static void close_block(struct block *block)
     free(block->threads);
 }
 
-/* All have arrived: they go on. */
+/* Releases the threads at a barrier when all have arrived. */
 NOT_CHECKED static void open_barrier(struct block *block, uint32_t n)
 {
     const uint32_t next = block->threads[0].barriers + 1;
@@ -156,7 +156,7 @@ NOT_CHECKED static void open_barrier(struct block *block, uint32_t n)
     block->any[next % 2] = false;
 }
 
-/* Most threads that can go on do so, in turn from one that is drawn. */
+/* Runs most of the threads that can continue, starting at a drawn one. */
 NOT_CHECKED static void run_block(struct run *run, struct block *block)
 {
     const uint32_t n = block->stream->launch->threads, first = draw(run) % n;
@@ -182,7 +182,7 @@ NOT_CHECKED static void run_block(struct run *run, struct block *block)
 
 /* ---- a stream ---- */
 
-/* All blocks of a launch at once, as if each had a processor. */
+/* Starts all blocks of a launch at once, as if each had a processor. */
 static void start_launch(struct stream *stream)
 {
     const struct engine_launch *launch = &stream->is->launches[stream->next];
@@ -256,7 +256,8 @@ NOT_CHECKED static void run_all(struct run *run)
     }
 }
 
-/* A thread's own word, which another thread may have had that has ended. */
+/* Sets the thread's own variable, which may be left over from a thread that
+ * has ended. */
 static __attribute__((noinline)) NOT_CHECKED void set_run(struct run *run)
 {
     self = run;
@@ -314,7 +315,8 @@ NOT_CHECKED uint64_t engine_clock_ns(void)
 
 /* ---- places ---- */
 
-/* The ends of the section, by the linker; no kernels, no section. */
+/* The ends of the section, defined by the linker; without kernels there is
+ * none. */
 #define OF_LINKER __attribute__((weak, visibility("hidden")))
 extern const struct engine_place *const __start_engine_places[] OF_LINKER;
 extern const struct engine_place *const __stop_engine_places[] OF_LINKER;

@@ -26,16 +26,16 @@ struct engine_launch {
     uint32_t blocks, threads;
 };
 
-/* Launches that run one after the other; streams run at once. */
+/* Launches that run one after another; streams run concurrently. */
 struct engine_stream {
     const struct engine_launch *launches;
     int n;
 };
 
-/* Run all streams until they have ended; several threads may do so at once, and
- * their kernels wait for each other.  seed: of the order of fibers.  Exits the
- * program without memory, or if some threads of a block wait at a barrier and
- * others have ended. */
+/* Runs all streams until they have ended. Several threads may call it at once,
+ * and their kernels then wait for each other. seed: of the order of fibers.
+ * Exits the program if there is no memory, or if some threads of a block wait
+ * at a barrier after others have ended. */
 void engine_run(const struct engine_stream *streams, int n, uint64_t seed);
 
 /* Selects the clock of engine_clock_ns(): real time, or (counted) one
@@ -43,7 +43,7 @@ void engine_run(const struct engine_stream *streams, int n, uint64_t seed);
  * of the machine. */
 void engine_count_time(bool counted);
 
-/* Add to it. */
+/* Advances the clock. */
 void engine_advance_clock(uint64_t ns);
 
 /* Makes the clock run `factor` times as fast as real time: a kernel's deadline
@@ -51,9 +51,10 @@ void engine_advance_clock(uint64_t ns);
  * is. */
 void engine_hurry_clock(uint64_t factor);
 
-/* ---- places that a test takes out of the kernels ---- */
+/* ---- places that a test removes from the kernels ---- */
 
-/* A barrier, a memory order, or another thing without which kernels are wrong. */
+/* A barrier, a memory order, or another operation without which kernels are
+ * wrong. */
 struct engine_place {
     const char *file;
     int line;
@@ -61,10 +62,10 @@ struct engine_place {
     bool is_order; /* missed under ThreadSanitizer only */
 };
 
-/* All of them that were compiled in, by number; NULL after the last one. */
+/* Returns a compiled place by its number; NULL after the last one. */
 const struct engine_place *engine_place(int number);
 
-/* Take out a place of all kernels that run after this; -1: none. */
+/* Removes a place from all kernels that run from now on; -1: none. */
 void engine_take_out(int number);
 
 /* ---- for kernels/device.h ---- */
@@ -86,19 +87,20 @@ uint32_t engine_thread_count(void);
 uint32_t engine_block_index(void);
 uint32_t engine_block_count(void);
 
-/* A barrier of the block; whether any of its threads passed true. */
+/* Enters a barrier of the block. Returns whether any of its threads passed
+ * true. */
 bool engine_block_any(bool value);
 
-/* Memory of the block, the same for each of its threads that names the key. */
+/* Returns memory of the block, the same for all threads that pass the key. */
 void *engine_shared(const void *key, size_t nbytes);
 
-/* Let the others go on: in each loop that waits for one of them. */
+/* Lets other fibers run. Called in each loop that waits for one of them. */
 void engine_relax(void);
 
-/* Let them go on if that is drawn. */
+/* Lets other fibers run at drawn times. */
 void engine_perturb(void);
 
-/* A number, the same for the same seed. */
+/* Returns a random number, the same for the same seed. */
 uint32_t engine_draw(void);
 
 uint64_t engine_clock_ns(void);

@@ -28,7 +28,8 @@
 #define LINE_NBYTES 64
 #define SHIFTS 128 /* places where a stack may begin */
 
-/* Making one takes a millisecond under ThreadSanitizer, so they are kept. */
+/* Unused fibers, which are kept because creating one takes a millisecond under
+ * ThreadSanitizer. */
 static struct fiber *unused;
 static size_t made;
 static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,7 +100,7 @@ NOT_CHECKED void fiber_switch(struct fiber *from, struct fiber *to)
     end_switch(from);
 }
 
-/* Each function that it is taken for, one after the other. */
+/* Runs the fiber's functions, one after another. */
 NOT_CHECKED static void run_functions(unsigned int low, unsigned int high)
 {
     struct fiber *fiber = (struct fiber *)((uintptr_t)high << 16 << 16 | low);
@@ -127,8 +128,9 @@ void fiber_of_caller(struct fiber *fiber)
 #endif
 }
 
-/* Stacks begin at different lines of a page: a processor's cache has few places for
- * lines at the same distance from the beginnings of pages. */
+/* Prepares a fiber. Stacks begin at different lines of a page, because lines
+ * at the same offset in different pages compete for few places in a
+ * processor's cache. */
 static bool prepare(struct fiber *fiber, size_t shift)
 {
     if (getcontext(&fiber->context) != 0)

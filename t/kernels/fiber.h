@@ -17,17 +17,17 @@
 struct fiber {
     ucontext_t context; /* to begin in */
     bool has_run;
-    void *place[5]; /* where it goes on, for __builtin_longjmp() */
+    void *place[5]; /* where it continues, for __builtin_longjmp() */
     void *sanitizer;
     void *fake_stack; /* of AddressSanitizer, while it does not run */
     void *stack;
     size_t stack_nbytes;
     void (*function)(void *arg);
     void *arg;
-    struct fiber *next; /* that is not in use */
+    struct fiber *next; /* unused fibers */
 };
 
-/* The one that calls this, which will run others. */
+/* Turns the caller into a fiber, which will run others. */
 void fiber_of_caller(struct fiber *fiber);
 
 /* Returns a fiber that calls the function when it is next switched to; NULL:
@@ -39,8 +39,8 @@ void fiber_put_back(struct fiber *fiber);
 
 void fiber_switch(struct fiber *from, struct fiber *to);
 
-/* All that was done before fiber_release() of an address happens before what
- * follows fiber_acquire() of it, to ThreadSanitizer. */
+/* Order fibers for ThreadSanitizer: everything before fiber_release() of an
+ * address happens before everything after fiber_acquire() of it. */
 void fiber_release(void *address);
 void fiber_acquire(void *address);
 

@@ -26,7 +26,7 @@ void group_fill(void *at, size_t nbytes)
         byte[i] = (unsigned char)group_draw();
 }
 
-/* nbytes between two guards; aligned to 16 bytes but for shift. */
+/* Returns nbytes bytes between two guards; aligned to 16 bytes plus shift. */
 static unsigned char *open_buffer(size_t nbytes, size_t shift)
 {
     const size_t whole = nbytes + 2 * GUARD + shift;
@@ -56,7 +56,8 @@ static size_t packets_offset(void)
     return (sizeof(struct symc_device_pad) + 255) / 256 * 256;
 }
 
-/* In a row, or in the segment of another rank, where a table says. */
+/* Places the data in order, or in the segment of another rank according to a
+ * table. */
 static void draw_places(struct group *group)
 {
     const int by = (int)(group_draw() % 2);

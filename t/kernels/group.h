@@ -16,7 +16,7 @@
 #define GROUP_RANKS 9
 #define GROUP_LAUNCHES 32
 
-/* Bytes of buffers, and by how much they are misaligned. */
+/* The sizes of buffers in bytes, and their misalignment. */
 struct sizes {
     size_t data, in, out, shift;
 };
@@ -38,7 +38,7 @@ struct group {
     unsigned char *multicast; /* address of all segments as one, or NULL */
     unsigned char *in[GROUP_RANKS], *out[GROUP_RANKS];
     struct group_words *words;
-    uint32_t expected; /* reason of a failure; 0: none */
+    uint32_t expected; /* reason of the expected failure; 0: none */
     struct engine_launch launches[GROUP_RANKS][GROUP_LAUNCHES];
     struct engine_stream streams[GROUP_RANKS];
 };
@@ -46,26 +46,27 @@ struct group {
 void group_open(struct group *group, int size, const struct sizes *sizes);
 void group_close(struct group *group);
 
-/* Have a multicast address, if the machine has some. */
+/* Opens a multicast address, if the machine supports it. */
 void group_open_multicast(struct group *group);
 
-/* As a kernel's arguments have them, for a rank. */
+/* Return the group and the data as in the arguments of a rank's kernel. */
 struct symc_device_group group_of(struct group *group, int rank);
 struct symc_device_data group_data_of(const struct group *group);
 
-/* The data in a rank's segment. */
+/* Returns the data in a rank's segment. */
 unsigned char *group_data(const struct group *group, int rank);
 
-/* Launch on a rank's stream; args lives until group_run() returns. */
+/* Launches a kernel on a rank's stream; args must stay valid until group_run()
+ * returns. */
 void group_launch(struct group *group, int rank, kernel_fn kernel,
     const void *args, uint32_t blocks, uint32_t threads);
 
-/* memcpy() on a rank's stream. */
+/* Enqueues a memcpy() on a rank's stream. */
 void group_launch_copy(
     struct group *group, int rank, const struct copying *copying);
 
-/* Run what was launched, as orders of fibers are drawn; false, with a line in
- * the log, if a kernel gave up that should not, or the other way round, or if
+/* Runs the launches, in a drawn order of fibers. Returns false, with a line in
+ * the log, if a kernel timed out unexpectedly, or did not when expected, or if
  * bytes beside data or outputs changed. */
 bool group_run(struct group *group);
 
@@ -77,7 +78,7 @@ void group_run_freely(struct group *group);
 bool group_is_same(const void *expected, const void *found, size_t count,
     enum symmcoll_dtype dtype);
 
-/* Random numbers, the same in each run. */
+/* Draw random numbers, the same in each run. */
 uint32_t group_draw(void);
 void group_fill(void *at, size_t nbytes);
 

@@ -21,7 +21,7 @@ void machine_begin(void)
     engine_count_time(true);
 }
 
-/* Sanitizers are slow, and find in a few rounds what they find. */
+/* Sanitizers are slow, and a few rounds suffice for them. */
 int machine_rounds(int rounds)
 {
     return SANITIZED ? rounds / 8 + 1 : rounds;

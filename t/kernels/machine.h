@@ -20,12 +20,12 @@ struct machine {
     uint32_t elements_max;         /* of a reduction */
     bool keeps_nan;                /* the bits of a NaN are the reference's */
     unsigned int seconds;          /* of a check, at most */
-    /* Add to the clock of kernels that run; NULL: it cannot be set. */
+    /* Advances the clock of running kernels; NULL: not possible. */
     void (*add_to_clock)(uint64_t ns);
 };
 extern struct machine machine;
 
-/* Before all checks. */
+/* Called before all checks. */
 void machine_begin(void);
 
 /* Returns the number of rounds of a check to run, of those needed for
@@ -37,31 +37,32 @@ int machine_rounds(int rounds);
 uint32_t machine_draw_blocks(void);
 uint32_t machine_draw_threads(int least);
 
-/* Memory that kernels use: the arguments of a launch name addresses in it, and
- * the host reads and writes it while nothing runs.  Freed by machine_free(). */
+/* Allocates memory that kernels use: launch arguments contain addresses in it,
+ * and the host accesses it while no kernel runs. Freed by machine_free(). */
 void *machine_alloc(size_t alignment, size_t nbytes);
 void machine_free(void *memory);
 
-/* Memory that kernels and the host use at once. */
+/* Allocates memory that kernels and the host use concurrently. */
 void *machine_alloc_words(size_t nbytes);
 void machine_free_words(void *words);
 
-/* A multicast address for nbytes from each of n places on; NULL: there is none.
- * One at a time; closed by machine_close_multicast(). */
+/* Opens a multicast address for nbytes bytes at each of n places; NULL:
+ * unsupported. At most one at a time; closed by machine_close_multicast(). */
 unsigned char *machine_open_multicast(
     unsigned char *const *places, int n, size_t nbytes);
 void machine_close_multicast(void);
 
-/* A word of that memory is an address of it: said anew before each run. */
+/* Declares a word of that memory to be an address in it. Repeated before each
+ * run. */
 void machine_note_address(void *word);
 
-/* As engine_run(); a kernel that is none of the library's is called on the host,
- * in the order of its stream. */
+/* Runs streams as engine_run() does; a kernel that is not the library's is
+ * called on the host, in stream order. */
 void machine_run(const struct engine_stream *streams, int n, uint64_t seed);
 
-/* ---- what a stream can do beside kernels: for group_launch() ---- */
+/* ---- other work of a stream: for group_launch() ---- */
 
-/* memcpy() of such memory. */
+/* A memcpy() in that memory. */
 struct copying {
     void *to;
     const void *from;

@@ -238,8 +238,8 @@ static bool check_multimem(int rounds)
 
 /* ---- the barrier ---- */
 
-/* A rank says how often it arrived, and after the barrier looks what the others
- * have said: plain words, which the barrier orders. */
+/* Each rank counts its arrivals, and after the barrier checks the counts of
+ * the others: plain words, which the barrier orders. */
 struct arrival {
     struct group *group;
     int rank;

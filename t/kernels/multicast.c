@@ -59,7 +59,7 @@ static uint32_t draw(uint32_t *random)
     return *random >> 8;
 }
 
-/* The next number above a finite one, or below it. */
+/* Returns the next number above a finite one, or below it. */
 static float next_to(float value, bool above)
 {
     uint32_t bits = above ? 1 : 0x80000001;
@@ -72,7 +72,8 @@ static float next_to(float value, bool above)
     return value;
 }
 
-/* The nearest number or, where that is not the sum, the one on its other side. */
+/* Returns the nearest number to a sum or, if the sum is not exact, the one on
+ * its other side. */
 static float add(float a, float b, bool other)
 {
     const float sum = a + b, part = sum - a;

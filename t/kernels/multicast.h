@@ -13,8 +13,8 @@
 
 #define MULTICAST_RANKS 16
 
-/* An address for nbytes from each of n places on, which are copied.  There is one
- * at a time, between runs of kernels. */
+/* Opens an address for nbytes bytes at each of the n places, the array of
+ * which is copied. At most one at a time, and not while kernels run. */
 unsigned char *multicast_open(
     unsigned char *const *places, int n, size_t nbytes);
 void multicast_close(void);
@@ -27,9 +27,9 @@ bool multicast_has(const void *at);
 int multicast_count(void);
 void *multicast_place(const void *at, int number);
 
-/* The sum of n numbers in an order that `random` draws, each addition rounded to
- * one of the two nearest numbers of float32: what is promised of a switch, and no
- * more.  The numbers are overwritten. */
+/* Returns the sum of n numbers in an order drawn from `random`, with each
+ * addition rounded to one of the two nearest numbers of float32, as a switch
+ * may do. Overwrites the numbers. */
 float multicast_add(float *numbers, int n, uint32_t random);
 
 #endif

@@ -36,7 +36,7 @@
 #define HAS_TSAN 0
 #endif
 
-/* ---- one of the programs ---- */
+/* ---- one program ---- */
 
 static const char *base_of(const char *path)
 {
@@ -56,7 +56,8 @@ static void run_checks(const char *file, bool of_file)
     }
 }
 
-/* First what is of the file that has the place. */
+/* Runs the checks without a place, beginning with those of the file that has
+ * it. */
 static int run_without(int number)
 {
     const struct engine_place *place = engine_place(number);

@@ -20,7 +20,7 @@ void symc_flatten(const void *args);
 void symc_unflatten(const void *args);
 void symc_fill32(const void *args);
 
-/* A launch of a group of one rank. */
+/* Launches a kernel in a group of one rank. */
 static bool run_alone(struct group *group, kernel_fn kernel, const void *args)
 {
     const uint32_t blocks = machine_draw_blocks(),
@@ -115,7 +115,7 @@ static bool check_nan_of(enum symmcoll_dtype dtype)
 
     *found = (struct symc_device_nan){UINT64_MAX, 0};
     group_open(&group, 1, &sizes);
-    /* All bits set are NaN in most types, and so are some random ones. */
+    /* All bits set are NaN in most types, as are some random ones. */
     for (size_t i = 0; i < sizes.in; i++)
         if (group_draw() % often == 0)
             group.in[0][i] = group_draw() % 2 == 0 ? 0xff : 0x80;
@@ -159,7 +159,7 @@ struct bucket {
     size_t nbytes;                 /* of all tensors */
 };
 
-/* Up to as many as a launch has, or few. */
+/* Draws the number of pieces: up to that of a launch, or few. */
 static uint64_t draw_npieces(void)
 {
     const uint64_t few = group_draw() % FEW;
@@ -174,7 +174,7 @@ static uint64_t draw_npieces(void)
     }
 }
 
-/* Tensors that are empty, small, and larger than a chunk; with gaps. */
+/* Draws tensors that are empty, small, and larger than a chunk, with gaps. */
 static void draw_bucket(struct bucket *bucket)
 {
     const uint64_t n = draw_npieces();
@@ -220,7 +220,8 @@ static bool is_flat(const struct bucket *bucket, const unsigned char *flat,
 
 #define UNTOUCHED 0x11
 
-/* Bytes between pieces stay as they are, in the bucket or where the tensors are. */
+/* Checks that bytes between pieces are unchanged, in the bucket or in the
+ * tensors. */
 static bool keeps_gaps(
     const struct bucket *bucket, const unsigned char *memory, bool flat)
 {

@@ -40,7 +40,7 @@ struct point {
 /* The layout of a rank's data: splits and rows, forth and back. */
 struct layout {
     int64_t splits[PIECES];
-    int64_t splits_back[2 * PIECES]; /* and what symc_plan() stores */
+    int64_t splits_back[2 * PIECES]; /* and those that symc_plan() stores */
     unsigned char in[ROWS * ROW_NBYTES];
     unsigned char out[ROWS * ROW_NBYTES];
 };
@@ -59,7 +59,8 @@ struct work {
     struct copying put_splits, overwrite_splits, overwrite_rows, refill;
 };
 
-/* The first rank that is mistaken has to be named, also where others are, too. */
+/* Draws a mistake. The first rank with a mistake must be named, even if others
+ * have one, too. */
 static void draw_mistake(struct point *point)
 {
     const bool alone = group_draw() % 2 == 0;
@@ -164,8 +165,8 @@ static void describe(
         layout->in, group->in[rank] + sizeof(layout->in), sizeof(layout->in)};
 }
 
-/* There with the plan, once with other rows and once with those that are kept,
- * and back. */
+/* Launches the plan forth twice, once with other rows and once with those that
+ * are kept, and then back. */
 static void launch(
     const struct point *point, struct group *group, int rank, struct work *work)
 {
@@ -173,8 +174,8 @@ static void launch(
 
     group_launch_copy(group, rank, &work->put_splits);
     group_launch(group, rank, symc_plan, &work->plan, 1, threads);
-    /* The ranks share the word that says that one has given up, so that others
-     * end their waits for those that read still. */
+    /* Ranks share the word with the failure, so that the others end their
+     * waits for ranks that are still reading. */
     if (point->mistake == NO_MISTAKE)
         group_launch_copy(group, rank, &work->overwrite_splits);
     group_launch(group, rank, symc_plan_run, &work->run, blocks, threads);
@@ -195,7 +196,7 @@ static const unsigned char *rows_of(const struct group *group, int rank)
     return group->in[rank] + sizeof(layout_of(group, rank)->in);
 }
 
-/* The row at which a piece of a rank begins. */
+/* Returns the first row of a piece of a rank. */
 static uint64_t begin_of(const struct point *point, int rank, int index)
 {
     uint64_t row = 0;
@@ -276,7 +277,7 @@ static bool is_right(const struct point *point, const struct group *group,
     return right;
 }
 
-/* Whose splits are wrong, and what is. */
+/* Checks the rank and the kind of the invalid splits. */
 static bool is_told(
     const struct point *point, const struct symc_device_failure *failure)
 {

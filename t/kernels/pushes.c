@@ -103,7 +103,7 @@ static bool is_right(
     return true;
 }
 
-/* Bytes of places that no row goes to remain. */
+/* Checks that rows without a source are unchanged. */
 static bool is_untouched(const struct point *point, const struct group *group,
     const unsigned char *before, int to)
 {

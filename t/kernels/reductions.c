@@ -77,7 +77,7 @@ static const struct kernels {
 };
 #define NTYPES ((int)(sizeof(table) / sizeof(table[0])))
 
-/* One operation to check. */
+/* An operation to check. */
 struct point {
     const struct kernels *kernels;
     symmcoll_op_t op;
@@ -89,7 +89,7 @@ struct point {
     uint32_t blocks, threads;
 };
 
-/* A reduction of one rank, and what is around it on its stream. */
+/* A reduction of one rank, and the work around it on its stream. */
 struct step {
     struct copying put, take;
     struct symc_reduce_args args;
@@ -155,8 +155,8 @@ static struct point draw_point(enum form form, int round)
     return point;
 }
 
-/* Random bits, or of floats numbers that are alike; their sums are exact in
- * float32, but for a switch. */
+/* Fills with random bits, or for floats with similar numbers; their sums are
+ * exact in float32, except on a switch. */
 static void fill(const struct point *point, void *at, size_t nbytes)
 {
     const enum symmcoll_dtype dtype = point->kernels->dtype;
@@ -256,7 +256,7 @@ static void reduce_row(const struct point *point, const struct group *group,
         &reduction, expected, NULL, sources, point->size, point->count, false);
 }
 
-/* As double, of a type that a switch adds up. */
+/* Returns an element as double, of a type that a switch adds. */
 static double number_at(const void *at, enum symmcoll_dtype dtype)
 {
     uint16_t half;
@@ -271,7 +271,7 @@ static double number_at(const void *at, enum symmcoll_dtype dtype)
     return (double)single;
 }
 
-/* Sums of what begins at a byte of each rank's input. */
+/* Checks the bound of sums that begin at an offset in each rank's input. */
 static bool is_bounded(const struct point *point, const struct group *group,
     size_t at, const unsigned char *found)
 {
@@ -291,7 +291,8 @@ static bool is_bounded(const struct point *point, const struct group *group,
     return true;
 }
 
-/* Who has the sum of two shots has it from one rank. */
+/* Checks that all ranks have the same sum in two shots, since each element is
+ * computed by one rank. */
 static bool is_same_on_all(
     const struct point *point, const struct group *group, size_t at)
 {

@@ -133,7 +133,7 @@ static void launch(const struct point *point, struct group *group, int rank,
         group, rank, symc_barrier, &step->barrier, 1, (uint32_t)point->size);
 }
 
-/* A row of a block, as the reference has it. */
+/* Reduces a row of a block with the reference. */
 static void reduce_row(const struct point *point, const struct group *group,
     size_t at, unsigned char *expected)
 {
@@ -152,7 +152,8 @@ static void reduce_row(const struct point *point, const struct group *group,
         &reduction, expected, NULL, sources, point->size, point->count, false);
 }
 
-/* The rows in a rank's output, and between them what was there before. */
+/* Checks the rows in a rank's output, and that the bytes between them are
+ * unchanged. */
 static bool is_right(const struct point *point, const struct group *group,
     int rank, int number, const unsigned char *before)
 {
@@ -185,7 +186,7 @@ static bool is_right(const struct point *point, const struct group *group,
     return right;
 }
 
-/* Numbers, where it is floats that are reduced: NaN has other bits. */
+/* Fills with numbers if floats are reduced, because NaN has other bits. */
 static void fill(void *at, size_t nbytes, enum symmcoll_dtype dtype)
 {
     group_fill(at, nbytes);

@@ -20,16 +20,18 @@ void symc_fill32(const void *args);
 void symc_wait32(const void *args);
 
 #define TIMES 6
-#define SLOTS 3 /* of messages, in turn: a put waits for that before the last */
+#define SLOTS \
+    3 /* of messages, used in turn: a put waits for the signal before
+                 * the last */
 #define CHANNELS 3
 #define MESSAGE 24
 #define FLAGS 11
 
 struct pads {
     uint32_t slots[CHANNELS][GROUP_RANKS];
-    unsigned char messages[SLOTS][MESSAGE]; /* from the rank before this one */
+    unsigned char messages[SLOTS][MESSAGE]; /* from the previous rank */
     uint32_t flag, arrivals;
-    uint32_t flags[FLAGS]; /* each of which may be the flag */
+    uint32_t flags[FLAGS]; /* any of which may be the flag */
 };
 
 static struct pads *pads_of(const struct group *group, int rank)
@@ -110,7 +112,7 @@ static bool check_ring_of(int size, uint32_t channel)
     return right;
 }
 
-/* Only one way: the put alone orders what it waits for. */
+/* Sends in one direction only: the order comes from the put alone. */
 static bool check_stream_of_puts(uint32_t channel)
 {
     struct ring ring;
@@ -206,7 +208,7 @@ static bool check_signals(int rounds)
 
 /* ---- a flag ---- */
 
-/* A word, or one of many that are filled at once. */
+/* Returns a single word, or one of many that are filled at once. */
 static uint32_t *choose_flag(
     struct pads *pads, bool many, struct symc_fill_args *fill)
 {

@@ -33,7 +33,8 @@ static float round_to(float value, enum symmcoll_dtype dtype)
     return value;
 }
 
-/* Numbers of a type, of either sign or of one, in a range of powers of two. */
+/* Draws numbers of a type, of both signs or one, in a range of powers of
+ * two. */
 static void draw_numbers(float *numbers, int n, enum symmcoll_dtype dtype)
 {
     const uint32_t signs = group_draw() % 2, range = 1 + group_draw() % 6;
@@ -111,7 +112,7 @@ static bool is_near(double share)
     return is_allowed(1, SYMMCOLL_FLOAT32, numbers, 2, share);
 }
 
-/* ---- what is not finite, and the ends of types ---- */
+/* ---- infinite values, and the ends of types ---- */
 
 static bool allows(float found, float a, float b, enum symmcoll_dtype dtype)
 {

@@ -121,14 +121,14 @@ static const struct waiting {
 };
 #define NWAITS (sizeof(waits) / sizeof(waits[0]))
 
-/* ---- what the host does ---- */
+/* ---- actions of the host ---- */
 
 struct host {
     struct group *group;
     uint32_t seen_reason, seen_peer, seen_block, seen_number;
 };
 
-/* Reads the failure while kernels run. */
+/* Reads the failure record while kernels run. */
 static void watch(const void *args)
 {
     struct host *host = (struct host *)(uintptr_t)args;
@@ -153,7 +153,8 @@ static void abort_all(const void *args)
 
 #define BACK_NS UINT64_C(100000)
 
-/* Long enough for the others to look at the clock before and after. */
+/* Sets the clock back; the waits let the others read the clock before and
+ * after. */
 static void set_clock_back(const void *args)
 {
     (void)args;
@@ -266,7 +267,7 @@ static bool check_put(int rounds)
     return right;
 }
 
-/* The last rank comes after the clock has been set back. */
+/* Checks that the last rank may arrive after the clock has been set back. */
 static bool check_clock(int rounds)
 {
     bool right = true;

@@ -13,8 +13,8 @@
 #define SOME 2000000 /* numbers: many chunks */
 #define RANKS 10
 
-/* 0 sends, 1 takes some of it and aborts the group; it may be too late for
- * that. */
+/* Rank 0 sends; rank 1 receives a part and aborts the group, possibly too
+ * late. */
 static bool fail_halfway(struct symmcoll_group *part)
 {
     int rank = symmcoll_group_rank(part);
@@ -60,7 +60,7 @@ static bool fail_with_each(struct symmcoll_world *world, int rank)
     return right;
 }
 
-/* Rank 0 sends to all others at once. */
+/* Sends from rank 0 to all others at once. */
 static bool send_to_each(struct symmcoll_group *group, int rank)
 {
     int *buf = make(SOME, rank == 0 ? 0 : -1, 2);

@@ -13,7 +13,7 @@
 
 static const size_t counts[] = {1, 50, 3000, 60000};
 
-/* Every rank sends to every other one, and receives. */
+/* Sends from every rank to every other one. */
 static bool exchange(
     struct symmcoll_group *group, int rank, size_t count, bool blocks)
 {
@@ -79,7 +79,7 @@ static int bad_batches(struct symmcoll_group *group, int rank)
     right = right && is_status(symmcoll_batch(group, ops, 2, NULL, NULL),
                          SYMMCOLL_ERR_INVALID,
                          "batch: operation 1: recv: expected another rank");
-    /* Nothing has been sent; then one of two differs. */
+    /* No message has been sent; now the second operation differs. */
     ops[1].peer = peer;
     ops[1].count = rank == 0 ? 1 : 0;
     right =
@@ -141,7 +141,7 @@ static int permutations(struct symmcoll_group *group, int rank)
                 "permute of float8") &&
             copy == own;
     right = right && permute(group, rank, lists[0], 1, true);
-    /* Whose count differs, and what was called. */
+    /* The error names the rank with another count, and the call. */
     right =
         right && is_status(symmcoll_permute(group, both, &in, rank == 1 ? 2 : 1,
                                SYMMCOLL_UINT8, lists[0], NULL, NULL),
@@ -152,7 +152,7 @@ static int permutations(struct symmcoll_group *group, int rank)
                         SYMMCOLL_ERR_INVALID, "permute: send: expected in");
 }
 
-/* Each to itself, in a group that has been aborted. */
+/* Sends from each rank to itself in an aborted group. */
 static int refused_ones_write_nothing(struct symmcoll_group *group, int rank)
 {
     static const int same[] = {0, 1};
@@ -210,7 +210,7 @@ static void *talk(void *arg)
     return NULL;
 }
 
-/* Two threads of each rank talk while a third one reduces. */
+/* Two threads of each rank exchange messages while a third one reduces. */
 static int threads_talk(struct symmcoll_group *group, int rank)
 {
     struct beside both[2];
@@ -248,7 +248,7 @@ static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
     bool right;
 
     if (rank == 0) {
-        /* The message ends while this rank is in the barrier. */
+        /* The message completes while this rank is in the barrier. */
         right = say(symmcoll_send(group, buf, 60000, SYMMCOLL_INT32, 1, 0, NULL,
                         &work) == SYMMCOLL_OK,
                     "send") &&
@@ -262,7 +262,7 @@ static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
                 symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
     }
     free(buf);
-    /* A collective that waits delays no message. */
+    /* A pending collective delays no message. */
     if (rank == 0)
         right = right &&
                 symmcoll_barrier(group, NULL, &barrier) == SYMMCOLL_OK &&
@@ -273,9 +273,9 @@ static int collectives_do_not_hold_it_up(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* As the reference has it: ranks 2 and 3 of four are a group of two, beside
+/* Like the PyTorch test: ranks 2 and 3 of four are a group of two, with
  * messages of the same ranks and tag in the world's group. */
-/* With the number that a permute's messages have as their tag. */
+/* Uses as a tag the number that a permute's messages have. */
 static int permutes_beside_messages(struct symmcoll_group *group, int rank)
 {
     static const int swapped[4] = {1, 0}; /* of two ranks */

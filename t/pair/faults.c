@@ -19,9 +19,9 @@
 
 enum way {
     RECV_IT,    /* blocking, nothing comes */
-    RECV_ANY,   /* the same from any source */
+    RECV_ANY,   /* blocking, from any source */
     SEND_LARGE, /* blocking, without a receiver */
-    RECV_WORK,  /* a work that is waited for */
+    RECV_WORK,  /* a work with a waiter */
     RECV_LOOSE, /* a work without a waiter */
     HALF        /* in the middle of a large message */
 };
@@ -61,7 +61,7 @@ static symmcoll_status_t call_it(
     if (plan->way == RECV_LOOSE) {
         double until = faults_now() + FAULTS_WAIT_MAX;
 
-        /* Let go: only the library's thread ends it. */
+        /* The work is released: only the library's thread ends it. */
         symmcoll_work_free(work);
         while (symmcoll_group_error(self->group) == SYMMCOLL_OK &&
                faults_now() < until)
@@ -82,7 +82,7 @@ static int lose_a_peer(struct faults_rank *self)
     if (!faults_init(self))
         return 1;
     if (self->rank == 0) {
-        if (plan->way == HALF) { /* it takes some of it */
+        if (plan->way == HALF) { /* it receives a part */
             struct symmcoll_work *work;
 
             if (symmcoll_recv(self->group, buf, LARGE, SYMMCOLL_INT32, 1, 1,

@@ -51,8 +51,8 @@ static bool release(struct symmcoll_group *group)
     return say(symmcoll_group_free(group) == SYMMCOLL_OK, "group_free");
 }
 
-/* Rank 0 sends once in each of some groups; rank 1 takes the messages, without a
- * receive for them. */
+/* Rank 0 sends once in each of several groups; rank 1 takes the messages
+ * without a receive for them. */
 static bool send_early(struct symmcoll_group *all,
     struct symmcoll_group **groups, int begin, int rank)
 {
@@ -75,8 +75,8 @@ static bool release_some(
     return right;
 }
 
-/* Rank 1 releases the groups in their order, in two halves, and rank 0 in the
- * opposite one.  Those of the second half are used in between. */
+/* Rank 1 releases the groups in order, in two halves, and rank 0 in reverse.
+ * The groups of the second half are used in between. */
 static int many_keep_nothing(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group **groups =
@@ -124,7 +124,8 @@ static int a_name_again_keeps(struct symmcoll_group *all, int rank)
     return group != NULL && release(group) && right;
 }
 
-/* A message that rank 1 has not taken when the next group has the name. */
+/* Rank 1 has not taken a message when the next group with the same name is
+ * created. */
 static int a_name_again_is_another(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = make_named(all);

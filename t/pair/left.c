@@ -16,11 +16,11 @@
 
 struct plan {
     int source;             /* of the receive */
-    const int64_t *tags[2]; /* that ranks 0 and 1 send, 7 at the end */
+    const int64_t *tags[2]; /* sent by ranks 0 and 1, 7 last */
     const char *text;
 };
 
-/* Rank 2 waits for tag 7; the others send what the plan says. */
+/* Rank 2 waits for tag 7; the others send the tags of the plan. */
 static int receive_in_vain(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -88,8 +88,8 @@ static size_t count_kept(struct symmcoll_group *group, int rank)
     return count;
 }
 
-/* Rank 1 releases a group to which rank 0 sends more than is kept, small ones
- * and ones in blocks; the answers go through the world's group. */
+/* Rank 1 releases a group to which rank 0 sends more than is kept, both small
+ * and large messages; the answers use the world's group. */
 static int released_groups_keep_nothing(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -143,7 +143,7 @@ static int kept_ones_go_with_their_group(struct symmcoll_group *all, int rank)
            say(count_kept(all, 1) == 0, "dropped") && right;
 }
 
-/* A message that comes before its group is known here is kept. */
+/* A message that arrives before its group exists here is kept. */
 static int groups_to_come_are_kept(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *first, *second;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT 4096 /* messages of a sender that wait for their receives */
-#define SLOTS 64  /* and those that wait beside */
+#define KEPT 4096 /* messages of a sender that are kept without a receive */
+#define SLOTS 64  /* and those that wait in slots */
 
 static const size_t counts[] = {1, 20, 300, 2000, 5000, 100000};
 
@@ -69,7 +69,7 @@ static int one_tag_keeps_order(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* All that may wait does, and is received last to first. */
+/* Sends as many messages as may wait, and receives them last to first. */
 static int many_are_kept(struct symmcoll_group *group, int rank)
 {
     bool right = true;
@@ -82,7 +82,7 @@ static int many_are_kept(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One more than there is room for: it waits, and the others are not harmed. */
+/* Sends one message more than fits: it waits, and the others are unaffected. */
 static int more_wait_at_the_sender(struct symmcoll_group *group, int rank)
 {
     int last = KEPT + SLOTS, value = 5;
@@ -110,8 +110,8 @@ static int more_wait_at_the_sender(struct symmcoll_group *group, int rank)
            value == 5;
 }
 
-/* One sender has sent much before the others send anything: of the others the
- * first messages are received before its last. */
+/* One sender sends much before the others send anything: the first messages of
+ * the others are received before its last one. */
 static int any_source_is_fair(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -170,7 +170,8 @@ static int source_of_a_work(struct symmcoll_group *group, int rank)
 
 /* ---- what differs ---- */
 
-/* A message of other count or type than its receive, small or large. */
+/* Sends a message with another count or type than its receive, small or
+ * large. */
 static bool differ(struct symmcoll_group *group, int rank, size_t count,
     enum symmcoll_dtype other, size_t more, const char *what)
 {

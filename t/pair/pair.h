@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The condition; where it does not hold, what it is about and the last error
- * are in the log. */
+/* Returns the condition; if false, logs the text and the last error. */
 bool say(bool right, const char *what);
 
 /* make() allocates count numbers, which encode the rank, the round and the
@@ -32,14 +31,15 @@ bool ends_with(
 bool is_status(
     symmcoll_status_t found, symmcoll_status_t expected, const char *text);
 
-/* Send and receive a few of those numbers, blocking. */
+/* Send and receive such numbers, blocking. */
 bool put(struct symmcoll_group *group, int peer, int64_t tag, size_t count,
     int rank, int round);
 bool get(struct symmcoll_group *group, int peer, int64_t tag, size_t count,
     int rank, int round);
 
-/* Wait until the next message of a rank is in its ring here, without taking it;
- * there has been one before.  Nothing else of this rank waits for any. */
+/* Waits until the next message of a rank is in its ring here, without taking
+ * it. An earlier one must have created the ring, and no receive may be
+ * pending. */
 bool await_arrival(struct symmcoll_group *group, int rank);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* This rank's dump as text; to be freed. */
+/* Returns this rank's dump as text, which the caller frees. */
 static char *dump(struct symmcoll_world *world, int rank)
 {
     char path[64];
@@ -31,7 +31,7 @@ static char *dump(struct symmcoll_world *world, int rank)
     return text;
 }
 
-/* The text of the n-th entry with a name, from 0; NULL where there is none. */
+/* Returns the text of the n-th entry with a name, from 0; NULL: none. */
 static const char *find(const char *text, const char *name, int n)
 {
     char key[96];
@@ -65,7 +65,7 @@ static bool has(const char *text, const char *name, int n, const char *numbers,
 
 static int pairs_are_recorded(struct symmcoll_group *group, int rank)
 {
-    /* The last two are there when there are rings. */
+    /* The last two are sent when rings exist. */
     static const size_t counts[] = {3, 500, 70000, 5, 700};
     bool right = true;
     char numbers[96];
@@ -99,7 +99,7 @@ static int pairs_are_recorded(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A receive that goes on has no peer yet, and its label. */
+/* Checks the entry of a pending receive: it has no peer yet, but its label. */
 static int what_goes_on_is_recorded(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;

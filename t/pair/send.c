@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0 to all of 1, 0 receives nothing: the data arrives, the guards stay. */
+/* Sends from rank 0 to rank 1: the data arrives, and the guards are
+ * unchanged. */
 static bool is_sent(struct symmcoll_group *group, int rank,
     enum symmcoll_dtype dtype, size_t count)
 {

@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Long enough for a peer that polls to see what has been stored. */
+/* Delays long enough for a polling peer to see the store. */
 static void dawdle(void)
 {
     static _Atomic unsigned int state = 12345;
@@ -49,8 +49,8 @@ static void store_slowly(
 
 #define ROUNDS 3000
 
-/* Every message has its own tag, count, type and numbers, of each way in which
- * data travels; receives are there first, or late. */
+/* Sends messages with different tags, counts, types and numbers, by every
+ * transport; the receives are early or late. */
 static int messages_are_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t sizes[] = {1, 5, 6, 22, 23, 700, 2048, 2049, 9000};
@@ -67,11 +67,11 @@ static int messages_are_whole(struct symmcoll_group *group, int rank)
 
 /* ---- answers ---- */
 
-#define LARGE 20000 /* numbers: more than a block has */
+#define LARGE 20000 /* numbers: more than fit into a block */
 #define MANY 5
 
-/* Receives of large messages, most of which are refused, are posted at once:
- * each answer is to be seen before the next one is given. */
+/* Posts receives of large messages at once, most of which are refused: each
+ * answer must be seen before the next one. */
 static int answers_are_seen(struct symmcoll_group *group, int rank)
 {
     bool right = true;

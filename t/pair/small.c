@@ -24,7 +24,7 @@ static bool warm(struct symmcoll_group *group, int rank)
                : get(group, 0, 1000, 1, 0, 0) && put(group, 0, 1000, 1, 1, 0);
 }
 
-/* ---- what is received ---- */
+/* ---- received data ---- */
 
 static int all_sizes(struct symmcoll_group *group, int rank)
 {
@@ -41,7 +41,7 @@ static int all_sizes(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Bytes, so that every length of a line is there, and none beside it. */
+/* Sends bytes, so that every length of a line occurs. */
 static int all_lengths(struct symmcoll_group *group, int rank)
 {
     bool right = warm(group, rank);
@@ -66,7 +66,7 @@ static int all_lengths(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The next message is one with another tag, or of another group. */
+/* The next message has another tag, or belongs to another group. */
 static int others_are_left(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *other;
@@ -86,7 +86,7 @@ static int others_are_left(struct symmcoll_group *all, int rank)
     return symmcoll_group_free(other) == SYMMCOLL_OK && right;
 }
 
-/* A message that is kept comes before one of the same tag in the ring. */
+/* A kept message comes before one of the same tag in the ring. */
 static int kept_ones_come_first(struct symmcoll_group *group, int rank)
 {
     bool right = warm(group, rank);
@@ -125,7 +125,7 @@ static int waiting_ones_come_first(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A permute's message and one of its tag. */
+/* Sends a permute's message and one with the same number as its tag. */
 static int spaces_are_apart(struct symmcoll_group *group, int rank)
 {
     static const int swapped[2] = {1, 0};
@@ -135,7 +135,7 @@ static int spaces_are_apart(struct symmcoll_group *group, int rank)
 
     for (int i = 0; i < 3; i++)
         in[i] = rank;
-    /* Rank 0's permute is under way when its message is sent. */
+    /* Rank 0's permute is in flight when its message is sent. */
     if (rank == 0)
         return right &&
                say(symmcoll_permute(group, out, in, 3, SYMMCOLL_INT32, swapped,
@@ -151,8 +151,8 @@ static int spaces_are_apart(struct symmcoll_group *group, int rank)
 
 /* ---- room ---- */
 
-/* More than there are slots for, sent before any is received: none is lost, and
- * none overtakes another. */
+/* Sends more messages than there are slots before any is received: none is
+ * lost, and none overtakes another. */
 static int order_is_kept_without_room(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -266,7 +266,8 @@ static int bad_calls_take_no_number(struct symmcoll_group *group, int rank)
     return right && say(next_number(group, rank) == 5, "its number");
 }
 
-/* The second of two that differ, and the first is not harmed. */
+/* Sends two messages, the second of which differs; the first one is
+ * unaffected. */
 static int differences_are_named(struct symmcoll_group *group, int rank)
 {
     bool right = warm(group, rank);
@@ -277,7 +278,7 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
                get(group, 1, 9, 1, 1, 0) && put(group, 1, 0, 3, 0, 1) &&
                get(group, 1, 9, 1, 1, 0) && put(group, 1, 0, 3, 0, 2) &&
                get(group, 1, 9, 1, 1, 0);
-    /* Each is the next one of the ring when its receive is called. */
+    /* Each is the next one in the ring when its receive is called. */
     right = right && await_arrival(group, 0) &&
             is_status(symmcoll_recv(group, value, 4, SYMMCOLL_INT32, 0, 0, NULL,
                           NULL, NULL),
@@ -375,7 +376,7 @@ static int programs_are_told(struct symmcoll_group *all, int rank)
 struct inside {
     struct symmcoll_group *group, *other;
     int rank;
-    _Atomic int right; /* 0: not yet; 1: as it should be; 2: not */
+    _Atomic int right; /* 0: not yet; 1: as expected; 2: not */
 };
 
 static void send_inside(symmcoll_status_t status, void *arg)
@@ -406,7 +407,7 @@ static int callbacks_do_not_block(struct symmcoll_group *group, int rank)
     return right && inside.right == 1 && warm(group, rank);
 }
 
-/* The work is another group's, which a callback of this group releases. */
+/* Releases, in a callback, a work of another group. */
 static void release_inside(symmcoll_status_t status, void *arg)
 {
     struct inside *inside = arg;

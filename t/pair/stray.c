@@ -22,7 +22,7 @@
 struct stray {
     size_t count;
     uint8_t form; /* what is stored */
-    bool later;   /* another message is received before it */
+    bool later;   /* another message is received before this one */
 };
 
 /* The progress of the ranks, in memory shared by processes. 1: the receiver is
@@ -81,16 +81,16 @@ static bool receive_it(struct symmcoll_group *group)
 
 static int is_not_received(struct symmcoll_group *group, int rank)
 {
-    /* A message before it, so that the rings are there. */
+    /* An earlier message creates the rings. */
     bool right =
         rank == 0 ? put(group, 1, 4, 1, 0, 0) : get(group, 0, 4, 1, 0, 0);
 
     return right && (rank == 0 ? send_it(group) : receive_it(group));
 }
 
-/* ---- a send that has failed ---- */
+/* ---- a failed send ---- */
 
-#define LARGE 100000 /* numbers: more than a block has room for */
+#define LARGE 100000 /* numbers: more than fit into a block */
 
 /* Sends a message that must fail. Returns the number of the message. */
 static uint64_t fail_to_send(struct symmcoll_group *part)
@@ -114,7 +114,7 @@ static uint64_t fail_to_send(struct symmcoll_group *part)
     return number;
 }
 
-/* Ask for it nevertheless, as a receive that has not learnt of the abort. */
+/* Requests the message, as a receive does that has not seen the abort. */
 static void ask_for(struct symmcoll_group *all, uint64_t number)
 {
     struct symc_pairs *pairs = all->world->pairs;

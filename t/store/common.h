@@ -371,7 +371,7 @@ static inline void check_threads(struct symmcoll_store *s)
     ok(good && holds(s, "sum", "800"), "threads' additions are all counted");
 }
 
-/* All points, on a store in which there is nothing. */
+/* Runs all points on an empty store. */
 static inline void check_common(struct symmcoll_store *s)
 {
     ok(symmcoll_store_timeout(s) > 299 && symmcoll_store_timeout(s) < 301,

@@ -26,7 +26,8 @@ FAKE_API CUresult cuMemGetAddressRange(
 
 #define BLOCK ((uintptr_t)2 << 20) /* of which allocations are parts */
 
-/* An allocation, or addresses that were reserved at once. */
+/* Returns the extent of an allocation, or of addresses that were reserved at
+ * once. */
 static void read_range(
     const struct fake_range *range, uintptr_t *begin, size_t *nbytes)
 {
@@ -50,7 +51,7 @@ static void read_mapping(
         *nbytes = (*nbytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-/* 0 where nothing is. */
+/* Reads an attribute; 0 at an address without memory. */
 static void read_span(
     const struct fake_range *range, CUpointer_attribute attribute, void *value)
 {

@@ -18,7 +18,7 @@ static void free_works(struct fake_work *work)
     }
 }
 
-/* ---- what disturbs a capture ---- */
+/* ---- events that invalidate a capture ---- */
 
 static CUresult spoil(struct fake_capture *capture, CUresult result)
 {
@@ -44,7 +44,7 @@ bool fake_disturbs_capture(CUstreamCaptureMode mode)
     return disturbed;
 }
 
-/* The capture of a blocking stream of a context; NULL: there is none. */
+/* Returns the capture of a blocking stream of a context; NULL: none. */
 static struct fake_capture *find_blocking(CUcontext context)
 {
     for (struct fake_capture *at = fake.captures; at != NULL; at = at->next)
@@ -77,7 +77,7 @@ CUresult fake_ask_event(CUevent event)
     return event->in_graph ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
-/* ---- what is captured ---- */
+/* ---- captured work ---- */
 
 static void append(CUgraph graph, const struct fake_work *work)
 {
@@ -87,7 +87,7 @@ static void append(CUgraph graph, const struct fake_work *work)
     graph->last = &copy->next;
 }
 
-/* A piece of a stream's own. */
+/* Counts a piece of work of a stream. */
 static void advance(struct fake_capture *capture, int stream)
 {
     capture->seen[stream][stream] = ++capture->pieces[stream];

@@ -102,7 +102,7 @@ FAKE_API CUresult cuDevicePrimaryCtxGetState(
     return CUDA_SUCCESS;
 }
 
-/* ---- a caller's own ---- */
+/* ---- contexts of the caller ---- */
 
 FAKE_API CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters,
     unsigned int flags, CUdevice device)
@@ -157,7 +157,7 @@ FAKE_API CUresult cuCtxDestroy(CUcontext context)
     return CUDA_SUCCESS;
 }
 
-/* ---- the current one ---- */
+/* ---- the current context ---- */
 
 FAKE_API CUresult cuCtxPushCurrent(CUcontext context)
 {

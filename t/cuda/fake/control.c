@@ -30,7 +30,7 @@ struct fake_state fake = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-/* A call that is to fail. */
+/* A call to be failed. */
 struct failure {
     char name[NAME_MAX_NBYTES];
     int after; /* calls before it; -1: every call fails */
@@ -42,7 +42,7 @@ static struct {
     uint64_t count;
 } calls[FUNCTIONS];
 
-/* A call that takes longer. */
+/* A call to be delayed. */
 struct delay {
     char name[NAME_MAX_NBYTES];
     int ms;
@@ -58,7 +58,7 @@ void fake_lock(void)
     pthread_mutex_lock(&fake.lock);
 }
 
-/* A thread that waits. */
+/* A waiting thread. */
 struct fake_waiter {
     struct fake_waiter *next, **at;
     bool (*holds)(const void *arg);
@@ -118,7 +118,7 @@ void fake_wait_until(bool (*holds)(const void *arg), const void *arg)
     pthread_cond_destroy(&waiter.wake);
 }
 
-/* A counter, and the value that is waited for. */
+/* A counter, and the value to wait for. */
 struct awaited_count {
     const uint64_t *count;
     uint64_t until;
@@ -163,7 +163,7 @@ void *fake_alloc(size_t nbytes)
 
 /* ---- settings ---- */
 
-/* A number, with K, M or G; false for other text. */
+/* Parses a number, with K, M or G; false: not a number. */
 static bool read_number(const char *text, uint64_t *number)
 {
     char *end = NULL;
@@ -179,7 +179,7 @@ static bool read_number(const char *text, uint64_t *number)
     return end[1] == '\0';
 }
 
-/* "cuName:3:2" */
+/* Parses "cuName:3:2". */
 static bool add_failure(const char *text)
 {
     struct failure *failure = &failures[nfailures];
@@ -202,7 +202,7 @@ static bool add_missing(const char *text)
     return true;
 }
 
-/* "cuName:20" */
+/* Parses "cuName:20". */
 static bool add_delay(const char *text)
 {
     struct delay *delay = &delays[ndelays];
@@ -260,7 +260,7 @@ static bool set_number(const char *key, uint64_t number)
     return true;
 }
 
-/* "key=value" */
+/* Parses "key=value". */
 static bool set(char *setting)
 {
     char *value = strchr(setting, '=');
@@ -290,7 +290,7 @@ static bool configure(const char *settings)
     return known;
 }
 
-/* With the lock: what the environment says comes first. */
+/* Applies the settings of the environment first. Called with the lock. */
 static void read_environment(void)
 {
     const char *settings = getenv("FAKE_CUDA");
@@ -358,7 +358,7 @@ static void count_call(const char *name)
     calls[i].count++;
 }
 
-/* An error, or a signal of which the process ends. */
+/* Returns the error, or ends the process by the signal. */
 static CUresult have_fail(CUresult error)
 {
     if ((int)error >= 0)
@@ -413,7 +413,7 @@ static CUresult judge(const char *name, unsigned int needs)
     return result;
 }
 
-/* In the current context. */
+/* Counts the first use of a kind in the current context. */
 static void note_use(const char *name)
 {
     static const char *const kinds[] = {"cuMemcpyAsync", "cuMemcpy2DAsync",
@@ -430,7 +430,7 @@ static void note_use(const char *name)
     }
 }
 
-/* Milliseconds that a call takes longer. */
+/* Returns the milliseconds by which a call is delayed. */
 static int find_delay(const char *name)
 {
     int ms = 0;

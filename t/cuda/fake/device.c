@@ -228,7 +228,7 @@ static int find_error(CUresult result)
     return -1;
 }
 
-/* The text for an error, or INVALID_VALUE. */
+/* Looks up the text for an error; INVALID_VALUE: unknown. */
 static CUresult describe(
     const char *function, CUresult error, bool named, const char **text)
 {

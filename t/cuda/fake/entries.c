@@ -8,14 +8,14 @@
 #include <cudaTypedefs.h>
 #include <string.h>
 
-/* A function, and the version since which it is what it is. */
+/* A function, and the version that introduced its type. */
 struct entry {
     const char *name;
     int version;
     void (*function)(void);
 };
 
-/* The type is that of the version, or this does not compile. */
+/* The function's type must be that of the version, or this does not compile. */
 #define ENTRY(name, version)                                          \
     {                                                                 \
 #name, version,                                               \

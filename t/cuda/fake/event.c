@@ -56,7 +56,7 @@ FAKE_API CUresult cuEventCreate(CUevent *event, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void destroy(CUevent event)
 {
     CUevent *at = &fake.events;
@@ -92,7 +92,7 @@ FAKE_API CUresult cuEventDestroy(CUevent event)
     return result;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult record(CUevent event, CUstream handle)
 {
     CUstream stream = fake_find_stream(handle);
@@ -128,7 +128,7 @@ FAKE_API CUresult cuEventRecord(CUevent event, CUstream stream)
     return result;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult wait_event(CUstream handle, CUevent event)
 {
     const struct fake_work work = {
@@ -165,7 +165,7 @@ FAKE_API CUresult cuStreamWaitEvent(
 
 /* ---- questions ---- */
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult judge(CUevent event)
 {
     CUresult result;
@@ -234,7 +234,7 @@ FAKE_API CUresult cuEventElapsedTime(float *ms, CUevent begin, CUevent end)
         *ms = (float)fake.settings.elapsed / 1e3F;
     else
         *ms = (float)(end->completed_ns - begin->completed_ns) / 1e6F;
-    /* Then both have completed, as cuEventQuery() would say. */
+    /* Then both have completed, as in cuEventQuery(). */
     if (result == CUDA_SUCCESS) {
         fake_acquire(&begin->record);
         fake_acquire(&end->record);

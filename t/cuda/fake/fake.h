@@ -73,10 +73,10 @@
  */
 FAKE_API bool fake_configure(const char *settings);
 
-/* As the process began; there is to be no stream, and no context in use. */
+/* Restores the initial state; no stream may exist, and no context be in use. */
 FAKE_API void fake_reset(void);
 
-/* ---- what has happened ---- */
+/* ---- past events ---- */
 
 /* Returns how often a function was called, including calls that failed. */
 FAKE_API uint64_t fake_calls(const char *name);
@@ -101,36 +101,38 @@ enum fake_object {
 /* Returns the number of objects that have not been freed. */
 FAKE_API int fake_live(enum fake_object object);
 
-/* The names of all functions that can be found, one by one; NULL after the last.
- */
+/* Returns the names of all functions that can be found, one by one; NULL after
+ * the last. */
 FAKE_API const char *fake_entry(int index);
 
-/* The most blocks of kernels that a device has had to run at once. */
+/* Returns the largest number of kernel blocks that a device had to run at
+ * once. */
 FAKE_API int fake_blocks_max(int device);
 
-/* The priority of the stream that the latest kernel of a device is on. */
+/* Returns the priority of the stream of a device's latest kernel. */
 FAKE_API int fake_priority(int device);
 
-/* Contexts that the calling thread has pushed and not popped. */
+/* Returns how many contexts the calling thread has pushed and not popped. */
 FAKE_API int fake_pushed(void);
 
-/* ---- what is to happen ---- */
+/* ---- faults ---- */
 
 /* Put a piece of work into a stream that ends with fake_resume(). */
 FAKE_API void fake_stall(CUstream stream);
 FAKE_API void fake_resume(CUstream stream);
 
-/* Break the primary context of a device as a kernel's fault does: what is in its
- * streams is dropped, and every call of it returns the error from now on. */
+/* Breaks the primary context of a device as a kernel's fault does: the work in
+ * its streams is dropped, and every call in it returns the error from now
+ * on. */
 FAKE_API void fake_break(int device, CUresult error);
 
-/* Let all streams end that were destroyed, and wait for it. */
+/* Blocks until all destroyed streams have ended. */
 FAKE_API void fake_finish(void);
 
 /*
- * Have the n-th call of a function from now on, of those in the contexts of a device,
- * succeed and do nothing; 0: none.  It is one of those that put work into streams.
- * name lives on.
+ * Makes the n-th call of a function from now on, in the contexts of a device,
+ * succeed without doing anything; 0: none. The function must be one that puts
+ * work into streams. name must stay valid.
  */
 FAKE_API void fake_skip(int device, const char *name, int n);
 /* Returns whether the call to be skipped has been made. */

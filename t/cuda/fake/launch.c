@@ -8,7 +8,8 @@
 #define THREADS_MAX 1024 /* of a block */
 #define RESIDENT 2048    /* threads of a multiprocessor */
 
-/* A library is its image alone: the kernels are those that tests register. */
+/* A library consists of its image; its kernels are those that tests
+ * register. */
 struct CUlib_st {
     struct CUlib_st *next;
     const void *image;
@@ -88,7 +89,7 @@ FAKE_API CUresult cuLibraryGetKernel(
     return result;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUfunction find_function(CUfunction kernel, CUcontext context)
 {
     CUfunction at = kernel->functions;

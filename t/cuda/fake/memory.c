@@ -67,9 +67,9 @@ bool fake_remove_range(uintptr_t begin, struct fake_range *removed)
     return true;
 }
 
-/* ---- of a device ---- */
+/* ---- device memory ---- */
 
-/* Map a file with an allocation, and add it. */
+/* Maps a file with an allocation, and adds its range. */
 static CUresult add_allocation(
     int fd, int device, size_t nbytes, CUdeviceptr *address)
 {
@@ -181,7 +181,7 @@ FAKE_API CUresult cuMemFree(CUdeviceptr address)
     return result;
 }
 
-/* ---- in the order of a stream ---- */
+/* ---- stream-ordered memory ---- */
 
 FAKE_API CUresult cuMemGetInfo(size_t *free_nbytes, size_t *total)
 {
@@ -196,7 +196,7 @@ FAKE_API CUresult cuMemGetInfo(size_t *free_nbytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* ---- of another process ---- */
+/* ---- memory of other processes ---- */
 
 struct ipc {
     pid_t pid;
@@ -216,7 +216,7 @@ FAKE_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
         return result;
     fake_lock();
     range = fake_find_range(address);
-    /* Physical allocations have handles of their own. */
+    /* Physical allocations have their own handles. */
     if (range == NULL || range->mapping == NULL || range->managed ||
         range->pool != NULL || range->opened > 0 ||
         range->type != CU_MEMORYTYPE_DEVICE) {
@@ -297,7 +297,7 @@ FAKE_API CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     return result;
 }
 
-/* ---- of the host ---- */
+/* ---- host memory ---- */
 
 static void add_host(void *at, size_t nbytes, bool registered)
 {
@@ -313,7 +313,7 @@ static void add_host(void *at, size_t nbytes, bool registered)
     fake.live[FAKE_HOST]++;
 }
 
-/* The range that begins there, of the host and of that sort, is removed. */
+/* Removes the host range of that kind that begins there. */
 static CUresult remove_host(const void *at, bool registered)
 {
     struct fake_range *found, range;

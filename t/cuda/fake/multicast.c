@@ -124,7 +124,7 @@ FAKE_API CUresult cuMulticastAddDevice(
 
 /* ---- memory ---- */
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult bind(
     struct fake_physical *object, struct fake_physical *memory, size_t nbytes)
 {

@@ -10,7 +10,7 @@
 
 #define LOOK_NS 100000 /* between two looks at other streams */
 
-/* ---- calls that are left out ---- */
+/* ---- skipped calls ---- */
 
 static _Thread_local bool skipped; /* the call that the thread is in */
 

@@ -39,7 +39,7 @@ NOT_CHECKED static void set_state(struct fake_order *order, uint32_t state)
     (void)syscall(SYS_futex, &order->state, FUTEX_WAKE_PRIVATE, 1, NULL);
 }
 
-/* Until it is another one, which is returned. */
+/* Waits until the state changes. Returns the new one. */
 NOT_CHECKED static uint32_t wait_while(struct fake_order *order, uint32_t state)
 {
     uint32_t found;

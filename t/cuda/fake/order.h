@@ -20,12 +20,12 @@ struct fake_order;
 void fake_release(void *address);
 void fake_acquire(void *address);
 
-/* NULL where there is no ThreadSanitizer. */
+/* Returns NULL without ThreadSanitizer. */
 struct fake_order *fake_make_order(void);
 void fake_free_order(struct fake_order *order);
 
-/* Call a function, which is NOT_CHECKED, by the order's thread or where there is
- * none at once; returns when it has. */
+/* Calls a function that is NOT_CHECKED in the order's thread, or directly if
+ * there is none. Returns when the function has. */
 void fake_call_ordered(
     struct fake_order *order, void (*function)(void *arg), void *arg);
 

@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILLED ((size_t)2 << 20) /* bytes that a new allocation has at random */
+#define FILLED \
+    ((size_t)2 << 20) /* bytes of a new allocation that are not
+                                  * zero */
 
 static struct fake_physical *physicals;
 
-/* A device's memory is not zero when it is new. */
+/* Fills new device memory, which is not zero. */
 static void fill_file(int fd, size_t nbytes)
 {
     unsigned char pattern[4096];
@@ -49,7 +51,7 @@ struct fake_physical *fake_find_physical(CUmemGenericAllocationHandle handle)
     return at != NULL && at->handles > 0 ? at : NULL;
 }
 
-/* One handle or mapping less. */
+/* Frees an allocation without handles and mappings. */
 static void drop_physical(struct fake_physical *physical)
 {
     struct fake_physical **at = &physicals;
@@ -167,9 +169,9 @@ FAKE_API CUresult cuMemGetAllocationPropertiesFromHandle(
     return physical != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- to other processes ---- */
+/* ---- sharing with other processes ---- */
 
-/* A handle for other machines; here, of another process of this one. */
+/* A handle for other machines; here for a process of this one. */
 struct fabric {
     pid_t pid;
     int fd;
@@ -279,7 +281,7 @@ static struct span *add_span(struct span **list, uintptr_t begin, size_t nbytes,
     return span;
 }
 
-/* The one that overlaps with some bytes; NULL: none. */
+/* Returns the span that overlaps a range; NULL: none. */
 static struct span **overlapping(
     struct span **list, uintptr_t begin, size_t nbytes)
 {
@@ -353,7 +355,7 @@ FAKE_API CUresult cuMemAddressFree(CUdeviceptr address, size_t nbytes)
     return result;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult map(
     uintptr_t begin, size_t nbytes, struct fake_physical *physical)
 {
@@ -453,7 +455,7 @@ FAKE_API CUresult cuMemSetAccess(CUdeviceptr address, size_t nbytes,
         else
             at = (*span)->begin + (*span)->nbytes;
         if (span != NULL && (*span)->physical->team != NULL)
-            is_memory = false; /* but for multimem instructions */
+            is_memory = false; /* accessible only to multimem instructions */
     }
     if (result == CUDA_SUCCESS && is_memory &&
         mprotect((void *)(uintptr_t)address, nbytes,

@@ -21,7 +21,7 @@ struct fake_physical {
     int fd;
     int handles, mappings; /* how many keep it */
     bool imported;
-    struct fake_team *team;      /* of a multicast object; NULL: of memory */
+    struct fake_team *team;      /* of a multicast object; NULL: memory */
     struct fake_physical *bound; /* to the object, by this handle; NULL: none */
     size_t bound_nbytes;
     int bindings; /* of this memory */
@@ -34,12 +34,12 @@ struct fake_physical {
 /* Creates a file in memory with the device in its name; -1: no descriptor is
  * left. */
 int fake_make_file(int device, size_t nbytes);
-/* The device and size of such a file; false: it is another. */
+/* Reads the device and size of such a file; false: another file. */
 bool fake_read_file(int fd, int *device, size_t *nbytes);
 
 /* ---- physical.c ---- */
 
-/* With the lock. */
+/* Called with the lock. */
 struct fake_physical *fake_add_physical(const struct fake_physical *physical);
 struct fake_physical *fake_find_physical(CUmemGenericAllocationHandle handle);
 

@@ -17,7 +17,8 @@ static int find_device(CUmemoryPool pool)
     return made != NULL ? made->device : -1;
 }
 
-/* With the lock: what was freed may be used again, in the order of its stream. */
+/* Orders a stream after the free of the memory that it may reuse. Called with
+ * the lock. */
 static void order_after_free(CUmemoryPool pool, CUstream stream)
 {
     CUstream at = fake.streams;
@@ -29,7 +30,7 @@ static void order_after_free(CUmemoryPool pool, CUstream stream)
         fake_append_wait(stream, at);
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUresult allocate(
     CUdeviceptr *address, size_t nbytes, CUmemoryPool pool, CUstream handle)
 {
@@ -165,7 +166,7 @@ FAKE_API CUresult cuMemPoolSetAttribute(
     return result;
 }
 
-/* ---- which devices have access ---- */
+/* ---- access of devices ---- */
 
 static bool is_device(const CUmemLocation *location)
 {

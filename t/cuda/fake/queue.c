@@ -138,7 +138,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A piece of work has been done, or dropped. */
+/* Marks a piece of work as done or dropped. */
 static void complete(CUstream stream, const struct fake_work *work)
 {
     if (work->kind == FAKE_RECORD && work->event->completed < work->number) {
@@ -179,8 +179,8 @@ static void perform(CUstream stream, struct fake_work *work)
     complete(stream, work);
 }
 
-/* Streams that were destroyed: the next one has the handle of the latest of them, as
- * it may be of the real driver. */
+/* Destroyed streams: the next one reuses the handle of the latest, as it may
+ * with the real driver. */
 static CUstream spares;
 
 static void remove_stream(CUstream stream)
@@ -324,7 +324,7 @@ static void order_legacy(CUstream stream)
     }
 }
 
-/* By the setting `queue`. */
+/* Checks the limit of the setting `queue`. */
 static bool has_room(const void *arg)
 {
     const struct CUstream_st *stream = arg;
@@ -378,7 +378,7 @@ CUresult fake_enqueue_here(CUstream handle, const struct fake_work *work)
                : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* The default stream of the calling thread's context. */
+/* Returns the default stream of the calling thread's context. */
 static CUstream find_legacy(void)
 {
     CUcontext context = fake_current();

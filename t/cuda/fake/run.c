@@ -89,7 +89,7 @@ NOT_CHECKED static void perform(CUstream stream, struct fake_work *work)
     }
 }
 
-/* In the order of the stream. */
+/* Runs work in stream order. */
 NOT_CHECKED static void run_ordered(void *arg)
 {
     const struct job *job = arg;

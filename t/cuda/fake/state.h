@@ -13,36 +13,36 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- what there is ---- */
+/* ---- objects ---- */
 
 struct fake_capture;
 struct fake_order;
 
-/* A context; a device's primary one is part of the device. */
+/* A context; a device's primary context is part of the device. */
 struct CUctx_st {
     struct CUctx_st *next;
     int device;
     bool primary, destroyed;
     CUresult broken; /* not CUDA_SUCCESS: what every call returns */
     CUstream legacy; /* the default stream, once it has been used */
-    uint32_t peers;  /* devices that it can reach, a bit for each */
-    uint32_t used;   /* kinds that have been, a bit for each */
+    uint32_t peers;  /* devices with peer access, a bit for each */
+    uint32_t used;   /* kinds used, a bit for each */
 };
 
-/* A pool of memory; a device's default one is part of the device. */
+/* A memory pool; a device's default pool is part of the device. */
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
     int device;
     bool independent; /* an allocation does not wait for an earlier free */
-    CUstream freed;   /* that the latest free was on */
+    CUstream freed;   /* of the latest free */
     unsigned long long used; /* its id */
-    uint32_t readers; /* devices that have been given access, a bit for each */
+    uint32_t readers;        /* devices with access, a bit for each */
 };
 
-/* A call that is to do nothing. */
+/* A call to be skipped. */
 struct fake_skip {
     const char *name;
-    int left; /* calls until then, itself included; 0: there is none to come */
+    int left; /* calls until then, including it; 0: none */
     bool done;
 };
 
@@ -56,7 +56,7 @@ struct fake_device {
     uint64_t queued[FAKE_CONNECTIONS], started[FAKE_CONNECTIONS];
     int streams; /* number created */
     struct fake_skip skip;
-    int held_priority, held_ms; /* of streams that are held back; 0: none is */
+    int held_priority, held_ms; /* of streams that are held back; 0: none */
 };
 
 enum fake_kind {
@@ -95,16 +95,16 @@ struct fake_work {
 struct CUstream_st {
     struct CUstream_st *next;
     CUcontext context;
-    pthread_t thread; /* of the host, that the stream of its thread is of */
+    pthread_t thread; /* of the host, for the stream of its default context */
     bool per_thread, nonblocking, legacy, destroyed;
     int connection, resumed, priority;
-    int users; /* calls that are in it */
+    int users; /* calls that use it */
     unsigned long long id;
     struct fake_work *first, **last;
     uint64_t enqueued, completed;
     uint64_t random;
     struct fake_capture *capture;
-    int captured; /* which of its streams */
+    int captured; /* its index in the capture */
     struct fake_order *order;
     char done; /* an address for ThreadSanitizer */
 };
@@ -114,11 +114,11 @@ struct CUevent_st {
     CUcontext context;
     unsigned int flags;
     int uses;  /* in streams */
-    int users; /* calls that are in it */
+    int users; /* calls that use it */
     bool destroyed, in_graph;
     uint64_t recorded, completed;
     int64_t completed_ns;
-    struct fake_capture *capture; /* that it was last recorded in */
+    struct fake_capture *capture; /* of its latest record */
     uint64_t seen[FAKE_CAPTURED];
     char record; /* an address for ThreadSanitizer */
 };
@@ -131,7 +131,7 @@ struct CUgraphExec_st {
     struct CUgraph_st graph;
 };
 
-/* A stream that is captured, and those that have joined it by events. */
+/* A captured stream, and those that have joined by events. */
 struct fake_capture {
     struct fake_capture *next;
     CUstreamCaptureMode mode;
@@ -140,8 +140,9 @@ struct fake_capture {
     CUgraph graph;
     int n;
     CUstream streams[FAKE_CAPTURED];
-    uint64_t pieces[FAKE_CAPTURED];              /* of work, of each */
-    uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* of the others', by each */
+    uint64_t pieces[FAKE_CAPTURED];              /* of work, in each */
+    uint64_t seen[FAKE_CAPTURED][FAKE_CAPTURED]; /* pieces of each stream seen
+                                                  * by each */
 };
 
 /* A kernel, and its functions in the contexts that use it. */
@@ -164,14 +165,14 @@ struct fake_settings {
     uint64_t seed;
 };
 
-/* One lock for all. */
+/* The state of the driver, with one lock. */
 struct fake_state {
     pthread_mutex_t lock;
-    bool changed; /* since threads that wait were last woken */
+    bool changed; /* since waiting threads were last woken */
     struct fake_waiter *waiters;
     struct fake_settings settings;
     bool read_environment, initialised;
-    pid_t pid; /* that has initialised it */
+    pid_t pid; /* that has initialised the driver */
     struct fake_device devices[FAKE_DEVICES];
     struct CUctx_st *contexts; /* that were created */
     struct CUmemPoolHandle_st *pools;
@@ -193,14 +194,16 @@ void fake_unlock(void);
 /* Locks, as fake_lock() does, in a call that uses a stream's handle, and an
  * event's or NULL. Applies the settings `reuse` and `linger`. */
 void fake_lock_handles(CUstream stream, CUevent event);
-/* Something is as others may wait for it; with the lock. */
+/* Announces a change for which others may wait. Called with the lock. */
 void fake_changed(void);
-/* Block until holds(arg) returns true; with the lock, which is released while the thread
- * sleeps.  Every thread that has changed something calls holds(), with the lock. */
+/* Blocks until holds(arg) returns true. Called with the lock, which is
+ * released while the thread sleeps. Every thread that has changed something
+ * calls holds(), with the lock. */
 void fake_wait_until(bool (*holds)(const void *arg), const void *arg);
 /* Block until a counter has reached a value. */
 void fake_wait_for_count(const uint64_t *count, uint64_t until);
-/* End the program: what a test does wrong that the real driver may not notice. */
+/* Ends the program: a mistake of the test that the real driver may not
+ * detect. */
 _Noreturn void fake_die(const char *what);
 /* Ends the process with a message about a handle, and the name of the current
  * call. */
@@ -208,7 +211,7 @@ _Noreturn void fake_die_of(const void *handle, const char *what);
 /* Handles the free of something that does not exist: returns the error with
  * the setting `reuse`, else ends the process. */
 CUresult fake_refuse_free(const void *at, CUresult error);
-/* Zeroed memory; there is enough of it. */
+/* Returns zeroed memory; never NULL. */
 void *fake_alloc(size_t nbytes);
 
 /* ---- calls ---- */
@@ -217,11 +220,11 @@ enum fake_needs {
     FAKE_NOTHING = 0,
     FAKE_INIT = 1,    /* cuInit() */
     FAKE_CONTEXT = 3, /* a current context that is not broken */
-    FAKE_UNSAFE = 4   /* may not be done beside a capture */
+    FAKE_UNSAFE = 4   /* not permitted during a capture */
 };
 
-/* At the beginning of every function: count, and whether it can be done.
- * function is __func__. */
+/* Called at the beginning of every function: counts the call, and returns
+ * whether it is possible. function is __func__. */
 CUresult fake_enter(const char *function, unsigned int needs);
 
 /* Returns whether a setting removes a function from the driver. */
@@ -256,16 +259,15 @@ bool fake_is_between(
     CUstream stream, const struct fake_work *work, int *device);
 void fake_order_between(CUstream stream, int device, bool before);
 
-/* Order a stream after all that another one has now. */
+/* Orders a stream after all current work of another one. */
 void fake_append_wait(CUstream stream, CUstream other);
-/* Until all streams of a context have done what they have now. */
+/* Blocks until all streams of a context have done their current work. */
 void fake_await_context(CUcontext context);
 /* Waits as fake_await_context() does in functions that free memory, with the
  * setting `waits`. */
 void fake_await_to_free(void);
 
-/* The pieces of work of a stream, of which *work is copied.  Into its capture if
- * it is captured. */
+/* Enqueues a copy of *work in a stream, or in its capture if it is captured. */
 CUresult fake_enqueue(CUstream handle, const struct fake_work *work);
 /* Enqueues work as fake_enqueue() does, if the stream is in the current
  * context. */
@@ -277,8 +279,8 @@ void fake_free_work(struct fake_work *work);
 CUstream fake_make_stream(CUcontext context, bool nonblocking, int priority);
 void fake_end_stream(CUstream stream);
 
-/* A piece of work is completed; and wait until others of a stream that is held back
- * may begin. */
+/* fake_note_done() records that a piece of work has completed;
+ * fake_await_quiet() blocks until a stream that is held back may begin. */
 void fake_note_done(const struct CUstream_st *stream);
 void fake_await_quiet(const struct CUstream_st *stream);
 
@@ -287,8 +289,8 @@ void fake_run(CUstream stream, struct fake_work *work);
 
 /* ---- captures, with the lock ---- */
 
-/* A capture that a thread of this mode may not disturb is ended; whether one
- * was. */
+/* Invalidates a capture that a thread of this mode may not disturb. Returns
+ * whether there was one. */
 bool fake_disturbs_capture(CUstreamCaptureMode mode);
 /* Return the error of a query of a captured stream or event; CUDA_SUCCESS: it
  * is not captured. */
@@ -299,13 +301,13 @@ CUresult fake_capture_record(CUstream stream, CUevent event);
 /* Captures a wait for an event. *captured is false, with CUDA_SUCCESS, if neither
  * the stream nor the event belongs to a capture. */
 CUresult fake_capture_wait(CUstream stream, CUevent event, bool *captured);
-/* The legacy stream is used: what that is beside a capture. */
+/* Checks the use of the legacy stream during a capture. */
 CUresult fake_use_legacy(CUcontext context);
 CUstreamCaptureMode *fake_capture_mode(void);
 
 /* ---- memory ---- */
 
-/* Room on a device, with the lock; false: none is left. */
+/* Take and return memory of a device, with the lock; false: none is left. */
 bool fake_take_memory(int device, size_t nbytes);
 void fake_return_memory(int device, size_t nbytes);
 
@@ -314,28 +316,29 @@ struct fake_range {
     struct fake_range *next;
     uintptr_t begin;
     size_t nbytes;
-    uintptr_t reserved; /* where its addresses begin; 0: where it does */
+    uintptr_t reserved; /* begin of the reserved addresses; 0: the same as
+                         * begin */
     size_t reserved_nbytes;
     CUmemorytype type;
     int device;
-    CUcontext context; /* that it was made in; NULL of what was mapped */
+    CUcontext context; /* in which it was created; NULL: mapped */
     bool managed, registered;
-    CUmemoryPool pool; /* that it is of; NULL: of none */
+    CUmemoryPool pool; /* of its allocation; NULL: none */
     int opened;        /* how often: memory of another process */
     pid_t owner;       /* of that */
     int owner_fd;
-    void *mapping; /* where the host's memory really begins */
+    void *mapping; /* begin of the host's mapping */
     size_t mapping_nbytes;
     int fd;
 };
 
 struct fake_range *fake_find_range(uintptr_t address);
-/* Memory of a device, and the same back, that was opened by IPC or not. */
+/* Allocate and free device memory; opened: by IPC. */
 CUresult fake_allocate(CUdeviceptr *address, size_t nbytes, int device);
 CUresult fake_deallocate(CUdeviceptr address, bool opened);
-/* Add a copy. */
+/* Adds a copy of the range. */
 void fake_add_range(const struct fake_range *range);
-/* Without its memory; false: none begins there. */
+/* Removes a range but keeps its memory; false: none begins there. */
 bool fake_remove_range(uintptr_t begin, struct fake_range *removed);
 
 #endif

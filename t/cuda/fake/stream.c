@@ -176,7 +176,8 @@ static CUresult enqueue_by(
     return result;
 }
 
-/* Into a stream of any context: copies, and functions of the host. */
+/* Enqueues work that may be in a stream of any context: copies and host
+ * functions. */
 static CUresult enqueue(
     const char *function, CUstream stream, const struct fake_work *work)
 {
@@ -200,7 +201,7 @@ FAKE_API CUresult cuMemcpyAsync(
     return enqueue(__func__, stream, &work);
 }
 
-/* One call, and a copy for each row. */
+/* One call, with a copy for each row. */
 FAKE_API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
     CUresult result = fake_enter(__func__, FAKE_CONTEXT);
