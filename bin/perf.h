@@ -297,6 +297,8 @@ static inline void perf_next_group(struct perf_rank *rank)
     rank->turn = rank->turn + 1 < rank->ngroups ? rank->turn + 1 : 0;
 }
 
+/* ---- perf_ranks.c ---- */
+
 /* Reports a failed call on standard error.  Returns PERF_FAILED. */
 int perf_report(
     const struct perf_rank *rank, const char *what, symmcoll_status_t status);
@@ -304,6 +306,15 @@ int perf_report(
 /* Replaces each of count values by the largest over all ranks. */
 symmcoll_status_t perf_largest(
     const struct perf_rank *rank, double *values, size_t count);
+
+/* Returns the monotonic clock in seconds. */
+double perf_now(void);
+
+/* Waits for all ranks. */
+symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank);
+
+/* Compares two times, for qsort(). */
+int perf_compare_times(const void *left, const void *right);
 
 /* ---- perf_groups.c ---- */
 
@@ -328,7 +339,7 @@ void perf_free_buffer(const struct perf_rank *rank, void *memory);
 /* Checks and times the operations of --fused.  Returns an enum perf_exit. */
 int perf_fused(struct perf_rank *rank);
 
-/* ---- perf_check.c ---- */
+/* ---- perf_case.c ---- */
 
 #define PERF_MARGIN 4096 /* bytes before and after each buffer */
 
@@ -343,6 +354,14 @@ size_t perf_case_elements(const struct perf_case *it, enum perf_extent extent);
 
 /* Rewrites this rank's input, as a producer of data would. */
 void perf_case_rewrite(const struct perf_case *it);
+
+/* Returns the offset in elements of this rank's block among all ranks' blocks. */
+size_t perf_case_own_offset(const struct perf_case *it);
+
+/* Returns whether inputs are rewritten before each sample. */
+bool perf_rewrites(const struct perf_case *it);
+
+/* ---- perf_check.c ---- */
 
 /*
  * Runs the case once and compares everything it should have written, and the
@@ -362,18 +381,6 @@ struct perf_figures {
     double barrier; /* 0 if it is not measured */
     double host;    /* median by the host's clock on a device; else 0 */
 };
-
-/* Returns the monotonic clock in seconds. */
-double perf_now(void);
-
-/* Waits for all ranks. */
-symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank);
-
-/* Compares two times, for qsort(). */
-int perf_compare_times(const void *left, const void *right);
-
-/* Returns whether inputs are rewritten before each sample. */
-bool perf_rewrites(const struct perf_case *it);
 
 /* Times a case.  All ranks get the same figures. */
 symmcoll_status_t perf_measure(

@@ -7,7 +7,6 @@
 #include "perf_device.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #define BATCH_S 20e-6      /* approximate time of a sample of short calls */
 #define MEASURABLE_S 50e-9 /* least believable estimate */
@@ -25,26 +24,6 @@ struct estimate {
     double barrier;
     double call;
 };
-
-double perf_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-symmcoll_status_t perf_wait_for_all(const struct perf_rank *rank)
-{
-    return symmcoll_barrier(rank->all, NULL, NULL);
-}
-
-symmcoll_status_t perf_largest(
-    const struct perf_rank *rank, double *values, size_t count)
-{
-    return symmcoll_all_reduce(rank->all, values, values, count,
-        SYMMCOLL_FLOAT64, SYMMCOLL_MAX, NULL, NULL);
-}
 
 symmcoll_status_t perf_probe(const struct perf_rank *rank, double *seconds)
 {
@@ -132,19 +111,6 @@ static int count_samples(
     if (samples > PERF_SAMPLES_MAX)
         return PERF_SAMPLES_MAX;
     return samples < MIN_SAMPLES ? MIN_SAMPLES : (int)samples;
-}
-
-int perf_compare_times(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
-bool perf_rewrites(const struct perf_case *it)
-{
-    return it->choice->dirty ||
-           (it->choice->in_place && it->nbytes >= PERF_DIRTY_MIN);
 }
 
 symmcoll_status_t perf_measure(

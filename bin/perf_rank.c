@@ -10,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int perf_report(
-    const struct perf_rank *rank, const char *what, symmcoll_status_t status)
-{
-    fprintf(stderr, "symmcoll-perf: rank %d of %d: %s: %s: %s\n", rank->rank,
-        rank->size, what, symmcoll_status_name(status), symmcoll_last_error());
-    return PERF_FAILED;
-}
-
 /* Allocates buffers for the largest size, or for one element per rank. */
 static int allocate_buffers(struct perf_rank *rank)
 {

@@ -12,23 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct perf_way perf_ways[WAYS] = {
-    {"packets", "16KiB", "inf", NULL, KIB, PACKETS_MOST, NULL, false},
-    {"one_shot", "0", "inf", NULL, KIB, 16 * MIB, NULL, false},
-    {"two_shot", "0", "0", NULL, 32 * KIB, 64 * MIB, NULL, false},
-    {"nccl", "0", "0", NULL, MIB, 64 * MIB, NULL, true},
-    {"8 blocks", "0", "0", "8", MIB, 64 * MIB, NULL, false},
-    {"16 blocks", "0", "0", "16", MIB, 64 * MIB, NULL, false},
-    {"24 blocks", "0", "0", "24", MIB, 64 * MIB, NULL, false},
-    {"32 blocks", "0", "0", "32", MIB, 64 * MIB, NULL, false},
-    {"switch_one", "0", "0", NULL, KIB, MIB, "inf", false},
-    {"switch_two", "0", "0", NULL, KIB, SWITCH_MOST, "0", false},
-    {"4 switch", "0", "0", "4", MIB / 4, SWITCH_MOST, "0", false},
-    {"8 switch", "0", "0", "8", MIB / 4, SWITCH_MOST, "0", false},
-    {"16 switch", "0", "0", "16", MIB / 4, SWITCH_MOST, "0", false},
-    {"32 switch", "0", "0", "32", MIB / 4, SWITCH_MOST, "0", false},
-};
-
 static double both_ways(int size)
 {
     return 2.0 * (size - 1) / size;

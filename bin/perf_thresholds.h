@@ -35,8 +35,6 @@ struct perf_way {
     bool by_nccl;
 };
 
-extern const struct perf_way perf_ways[WAYS];
-
 /* Groups of two ranks have their own limit. */
 enum number {
     OF_TWO,
@@ -54,6 +52,8 @@ struct perf_table {
 };
 
 /* ---- perf_limits.c ---- */
+
+extern const struct perf_way perf_ways[WAYS];
 
 /* Returns the figures of a size, or NULL if it was not measured. */
 const struct perf_figures *perf_find_figures(

@@ -50,10 +50,10 @@ arrows()
 }
 
 # "FILE MODULE CALLED-MODULE CALLED-FILE:SYMBOL" for every symbol that an object
-# of the library takes from another one.
+# of the library or a tool takes from another one.
 calls()
 {
-    find lib/*/ -name '*.c' | LC_ALL=C sort >"$scratch/sources"
+    find lib/*/ bin -name '*.c' | LC_ALL=C sort >"$scratch/sources"
     cd "$builddir" || exit 1
     while read -r source; do
         name=${source##*/}
@@ -67,7 +67,7 @@ calls()
     # shellcheck disable=SC2086
     cut -d ' ' -f 1 "$scratch/objects" | xargs $nm -gA | sed 's/:/ /' | awk '
         NR == FNR { source[$1] = $2; next }
-        $NF !~ /^(symc|symmcoll)_/ { next }
+        $NF !~ /^(symc|symmcoll|info|perf|run)_/ { next }
         { $1 = source[$1] }
         $2 == "U" { from[++n] = $1; wants[n] = $3; next }
         { home[$4] = $1 }
@@ -80,7 +80,7 @@ calls()
         }
         function module(path,    part) {
             split(path, part, "/")
-            return part[2]
+            return part[1] == "lib" ? part[2] : part[1]
         }' "$scratch/objects" -
     cd "$srcdir" || exit 1
 }
