@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-/* One call of every rank, in and out of place, against the reference. */
+/* Checks one call of every rank, in and out of place, against the reference. */
 static bool is_right(struct symmcoll_group *group, int rank,
     enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count, size_t shift)
 {
@@ -34,7 +34,7 @@ static bool is_right(struct symmcoll_group *group, int rank,
                      NULL, NULL) == SYMMCOLL_OK &&
                  data_is_same(what, out.at, expected.at, nbytes) &&
                  guarded_is_intact(&out);
-    /* The input is as it was: the result is the same again, in place. */
+    /* The input is unchanged: the result in place is the same. */
     right = right &&
             symmcoll_all_reduce(group, in.at, in.at, count, dtype, wanted, NULL,
                 NULL) == SYMMCOLL_OK &&
@@ -60,7 +60,8 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
             continue;
         data_counts(type->size, counts);
         for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
-            /* The long counts are for a few: they take long with many ranks. */
+            /* Only some types use the long counts, which take long with many
+             * ranks. */
             size_t last = (d + op) % 4 == 0 ? DATA_COUNTS : DATA_COUNTS - 2;
 
             for (size_t i = 0;
@@ -106,7 +107,7 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
                group, rank, SYMMCOLL_BFLOAT16, SYMMCOLL_SUM, STREAM_MIN / 2, 2);
 }
 
-/* The reference's numbers. */
+/* Adds the numbers of the PyTorch test. */
 static int numbers_are_added(struct symmcoll_group *group, int rank)
 {
     float x[9];
@@ -147,10 +148,11 @@ static int integers_are_reduced(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The sum of many halves is rounded once: 2048 ones and a hair. */
+/* Checks that a sum of many halves is rounded once: 2048 and several ones. */
 static int halves_are_rounded_once(struct symmcoll_group *group, int rank)
 {
-    /* 1 is below half a unit of 2048 in half precision, 3 times 1 is not. */
+    /* 1 is less than half a unit of 2048 in half precision, 3 times 1 is
+     * not. */
     const uint16_t in = rank == 0 ? 0x6800 : 0x3c00;
     uint16_t out = 0;
 
@@ -175,7 +177,7 @@ static int a_nan_wins(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Ranks come at very different moments; every call has its own data. */
+/* Ranks call at very different times; every call has its own data. */
 static int many_in_a_row_are_right(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);

@@ -72,7 +72,8 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
     return is_right(group, rank, SYMMCOLL_FLOAT32, STREAM_MIN / 4 + 1);
 }
 
-/* The reference's: row r of each is for rank r, and all of it is the rank. */
+/* Exchanges rows as the PyTorch test does: row r is for rank r, and all
+ * elements are the rank. */
 static int rows_are_exchanged(struct symmcoll_group *group, int rank)
 {
     int64_t send[4][2], out[4][2] = {{0}};

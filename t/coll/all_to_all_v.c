@@ -111,7 +111,8 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Around what one rank's area holds, and a piece of a chunk. */
+/* Uses sizes around the capacity of one rank's area, and of a piece of a
+ * chunk. */
 static int thresholds_are_right(struct symmcoll_group *group, int rank)
 {
     size_t size = (size_t)symmcoll_group_size(group);
@@ -135,7 +136,8 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
     return is_right(group, rank, SYMMCOLL_FLOAT32, 1, STREAM_MIN / 4 + 1);
 }
 
-/* Many, while one operation after another uses lines, areas and slots. */
+/* Runs many random splits, while consecutive operations reuse lines, areas and
+ * slots. */
 static int random_splits_are_right(struct symmcoll_group *group, int rank)
 {
     bool right = true;
@@ -148,7 +150,8 @@ static int random_splits_are_right(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The reference's: ones as splits, and none. */
+/* Exchanges rows as the PyTorch test does: with splits of equal size, and with
+ * none. */
 static int rows_are_exchanged(struct symmcoll_group *group, int rank)
 {
     static const size_t ones[4] = {2, 2, 2, 2};
@@ -169,7 +172,7 @@ static int rows_are_exchanged(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* All to one, which has nothing for them. */
+/* All ranks send to one, which sends nothing. */
 static int one_receives_all(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -219,7 +222,7 @@ static int works_end_in_order(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- ranks that do not agree ---- */
+/* ---- ranks that disagree ---- */
 
 static bool works(struct symmcoll_group *group, int rank)
 {
@@ -227,7 +230,7 @@ static bool works(struct symmcoll_group *group, int rank)
            symmcoll_group_error(group) == SYMMCOLL_OK;
 }
 
-/* Rank `to` expects one more of rank `from` than that passes. */
+/* Rank `to` expects one element more from rank `from` than it passes. */
 static bool is_told(
     struct symmcoll_group *group, int rank, int from, int to, size_t count)
 {

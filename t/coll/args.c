@@ -24,7 +24,7 @@ struct bench {
     float buf[64];
 };
 
-/* One refusal: the status, and a word of the detail. */
+/* Checks the status of one refused call, and a word of the detail. */
 static void refuses(struct bench *bench, const char *what,
     symmcoll_status_t found, symmcoll_status_t expected, const char *word)
 {
@@ -85,7 +85,7 @@ static void refuse_overlaps(struct bench *bench)
         symmcoll_all_reduce(g, b, b + 3, 4, F32, SUM, NULL, NULL), "overlap");
     INVALID(symmcoll_reduce(g, b + 1, b, 4, F32, SUM, bench->rank, NULL, NULL),
         "overlap");
-    /* In place, but at another rank's place. */
+    /* In place, but at the place of another rank. */
     INVALID(
         symmcoll_all_gather(g, b, b + 4 * ((mine + 1) % 3), 4, F32, NULL, NULL),
         "overlap");
@@ -290,7 +290,7 @@ static void refuse_undefined(struct bench *bench)
     }
 }
 
-/* After refusals: nothing has happened, and the group works. */
+/* Checks, after refusals, that nothing was written and that the group works. */
 static int goes_on(struct bench *bench)
 {
     float in = (float)bench->rank, out = 0;
@@ -316,7 +316,7 @@ static int run_refusals(
         .size = symmcoll_group_size(group),
         .right = true};
 
-    /* One rank alone: its errors must not shift its sequence. */
+    /* Only one rank fails: its errors must not shift its sequence. */
     if (rank == bench.size - 1)
         refusal(&bench);
     return goes_on(&bench);

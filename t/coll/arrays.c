@@ -96,7 +96,7 @@ static symmcoll_status_t reduce_scatter_coalesced(
         p->counts, 1, SYMMCOLL_FLOAT64, SYMMCOLL_SUM, NULL, work);
 }
 
-/* Element i of part r of what rank p sends. */
+/* Returns element i of part r sent by rank p. */
 static double element(int p, int r, size_t i)
 {
     return (double)(100 * p + 10 * r) + (double)(i % 7);

@@ -30,7 +30,7 @@ static int nobody_leaves_early(struct symmcoll_group *group, int rank)
     return right && symmcoll_group_sequence(group) == ROUNDS + 1;
 }
 
-/* A sum of nothing is a barrier as well, and has a number. */
+/* Checks that an empty sum is a barrier as well, and has a number. */
 static int an_empty_sum_synchronises(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);

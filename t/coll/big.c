@@ -15,7 +15,7 @@
 #define PATTERN ((size_t)1000003) /* a prime: no chunk begins like another */
 #define NEEDED_KIB (10ul * 1024 * 1024)
 
-/* The contribution of a rank: its pattern, over and over. */
+/* Returns the contribution of a rank: its pattern, repeated. */
 static unsigned char *make_pattern(int rank)
 {
     unsigned char *pattern = malloc(PATTERN);

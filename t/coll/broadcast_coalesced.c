@@ -29,7 +29,8 @@ static void add(struct set *set, enum symmcoll_dtype dtype, size_t count)
     set->at[i] = set->buffers[i].at;
 }
 
-/* Broadcast, and compare with what the root has; `operations` of them. */
+/* Broadcasts, compares with the root's buffers, and checks the number of
+ * operations. */
 static bool is_right(struct symmcoll_group *group, int rank, struct set *set,
     size_t buffer_nbytes, int root, uint64_t operations)
 {
@@ -68,7 +69,7 @@ static void close_set(struct set *set)
         guarded_close(&set->buffers[i]);
 }
 
-/* The reference's: five of twelve of each of three types, and again. */
+/* Broadcasts the mixed types of the PyTorch test, twice. */
 static int types_are_grouped(struct symmcoll_group *group, int rank)
 {
     static const enum symmcoll_dtype dtypes[] = {SYMMCOLL_FLOAT16,
@@ -103,7 +104,8 @@ static bool waits_for_two(const struct symc_trace_ring *ring, uint64_t i)
     return false;
 }
 
-/* Rank 1 begins when rank 0 has two in flight, and there are never three. */
+/* Rank 1 begins when rank 0 has two operations in flight; there are never
+ * three. */
 static int two_are_in_flight(struct symmcoll_group *group, int rank)
 {
     struct set set = {.n = 0};
@@ -160,7 +162,8 @@ static bool ends(
     return false;
 }
 
-/* One rank alone is wrong: nothing has begun, and the group works. */
+/* Only one rank passes invalid arguments: nothing has begun, and the group
+ * works. */
 static int wrong_arguments_are_refused(struct symmcoll_group *group, int rank)
 {
     float x[8] = {0};
@@ -194,7 +197,8 @@ static int wrong_arguments_are_refused(struct symmcoll_group *group, int rank)
            symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* The second broadcast differs: the first is there, what is in flight ends. */
+/* The second broadcast differs: the first one completes, and operations in
+ * flight end. */
 static int differences_are_named(struct symmcoll_group *group, int rank)
 {
     int32_t x[3] = {rank, rank, rank};

@@ -23,7 +23,7 @@ enum form {
     FORMS
 };
 
-/* The buffers of one call, and what an operation on each leaves. */
+/* The buffers of one call, and the results of an operation on each. */
 struct lists {
     enum form form;
     enum symmcoll_dtype dtype;
@@ -74,7 +74,8 @@ static symmcoll_status_t call_all(struct symmcoll_group *group,
         lists->counts, lists->n, lists->dtype, lists->op, call, work);
 }
 
-/* Fill the inputs; in place: where they are in the outputs, or the other way. */
+/* Fills the inputs. In place: the inputs are in the outputs, or the outputs in
+ * the inputs. */
 static void open_lists(
     struct lists *lists, int size, int rank, bool in_place, unsigned seed)
 {
@@ -151,8 +152,8 @@ static bool same_as_singles(struct symmcoll_group *group, struct lists *lists,
     return close_lists(lists) && right;
 }
 
-/* Lists of many kinds: one, some that are empty, many tiny ones, some that are
- * larger than a chunk. */
+/* Makes different kinds of lists: one buffer, some empty ones, many tiny ones,
+ * some larger than a chunk. */
 static void make_counts(struct lists *lists, int which)
 {
     static const size_t odd[] = {3, 0, 1, 17, 0, 5, 64, 2, 9};
@@ -182,7 +183,7 @@ static int has_the_same_bits(struct symmcoll_group *group, int rank)
     struct lists *lists = malloc(sizeof(*lists));
     bool right = lists != NULL;
 
-    /* ThreadSanitizer sees the same in each. */
+    /* ThreadSanitizer sees the same accesses for each type. */
     for (size_t t = 0; right && t < (THREADS_CHECKED ? 2 : LENGTH(types));
          t++) {
         symmcoll_op_t op = data_op(group, types[t].op, rank);
@@ -220,7 +221,7 @@ static int follow_each_other(struct symmcoll_group *group, int rank)
     for (int i = 0; i < CALLS; i++) {
         for (int b = 0; b < BUFFERS; b++) {
             x[i][b] = rank + i * b;
-            /* Now and then what the call before has left. */
+            /* Sometimes the input is the output of the previous call. */
             outs[i][b] = &x[i][b];
             ins[i][b] = i % 5 == 4 ? &x[i - 1][b] : &x[i][b];
         }
@@ -247,9 +248,9 @@ static int follow_each_other(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 starts a third operation when rank 0 has ended two, and it has ended
- * none: its own contribution to the first still lies where the third's is to
- * be. */
+/* Rank 1 starts a third operation after rank 0 has ended two, and has itself
+ * ended none: its own contribution to the first is still in the place of the
+ * third's. */
 static int own_parts_are_kept(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -294,7 +295,7 @@ static int own_parts_are_kept(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- ranks that do not agree ---- */
+/* ---- ranks that disagree ---- */
 
 static bool told(struct symmcoll_group *group, symmcoll_status_t status,
     symmcoll_status_t expected, const char *text)
@@ -327,7 +328,7 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
             0, 0},
         {20, 20, 19, 6, "digest of all counts differs: rank 1 passed 0x", 0, 0},
         {4, 4, 1, 0, "count of buffer 1 differs: rank 1 passed 0,", 0, 0},
-        /* As many elements in all. */
+        /* The same number of elements in total. */
         {4, 4, 2, 7, "count of buffer 2 differs: rank 1 passed 7", 3, 3},
     };
     struct lists *lists = malloc(sizeof(*lists));

@@ -20,7 +20,7 @@
 #define GUARD ((size_t)64)
 #define GUARD_BYTE 0xa5
 #define CLEAR_BYTE 0x5a
-#define PIECE ((size_t)512) /* elements that are worked out at once */
+#define PIECE ((size_t)512) /* elements that are computed at once */
 
 /* ---- guarded buffers ---- */
 
@@ -71,7 +71,7 @@ bool guarded_is_intact(const struct guarded *buffer)
 
 /* ---- contributions ---- */
 
-/* Well mixed bits of a place (the finisher of splitmix64). */
+/* Returns well mixed bits of an index (the finisher of splitmix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -79,8 +79,8 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A number for a float type: mostly of a few digits and very different sizes,
- * so that the order of a sum shows; rarely something special. */
+/* Returns a number for a float type: mostly of a few digits and very different
+ * magnitudes, so that the order of a sum matters; rarely a special value. */
 static double make_number(uint64_t bits)
 {
     double value = (double)((int64_t)(bits % 20001) - 10000) / 128;
@@ -108,7 +108,8 @@ union word {
     double twice;
 };
 
-/* Bytes of the number of a float type, half a complex one; 0 for others. */
+/* Returns the bytes of a number of a float type, half of a complex one; 0 for
+ * others. */
 static size_t number_nbytes(enum symmcoll_dtype dtype)
 {
     switch (dtype) {
@@ -126,7 +127,7 @@ static size_t number_nbytes(enum symmcoll_dtype dtype)
     }
 }
 
-/* The word number `index` of a contribution of numbers. */
+/* Returns word `index` of a contribution of numbers. */
 static union word make_numbers(
     enum symmcoll_dtype dtype, size_t number, uint64_t base, uint64_t index)
 {
@@ -162,9 +163,9 @@ static union word make_bits(
 }
 
 /*
- * A contribution is pieced together of blocks that are taken from a table of its
- * type at places well mixed: to work out each number anew took most of the time
- * that these tests need.
+ * A contribution consists of blocks taken from a table of its type at well
+ * mixed places: computing each number separately took most of the time of
+ * these tests.
  */
 #define TABLE ((size_t)32 * 1024)
 #define BLOCK ((size_t)64)
@@ -318,7 +319,7 @@ bool data_next_case(struct data_case *at, int size)
     return true;
 }
 
-/* ---- both kinds of ranks ---- */
+/* ---- ranks of both kinds ---- */
 
 void both_run(int n, rank_fn body, const char *sentence)
 {

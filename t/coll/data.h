@@ -16,7 +16,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Settings' defaults that divide the algorithms, in bytes. */
+/* Defaults of the settings that select the algorithm, in bytes. */
 #define SMALL_MAX ((size_t)8192)
 #define CHUNK ((size_t)256 * 1024)
 #define STREAM_MIN ((size_t)4 * 1024 * 1024)
@@ -46,11 +46,11 @@ bool guarded_is_intact(const struct guarded *buffer);
 void data_fill(void *to, enum symmcoll_dtype dtype, size_t first, size_t count,
     int rank, unsigned seed);
 
-/* The factor of a rank's PREMUL_SUM. */
+/* Returns the factor of a rank's PREMUL_SUM. */
 double data_factor(int rank);
 
-/* The reduction of elements [first, first + count) of size ranks, added in
- * blocks of `block`. */
+/* Computes the reduction of elements [first, first + count) of `size` ranks,
+ * added in blocks of `block`. */
 void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
     size_t first, size_t count, int size, int block, unsigned seed);
 
@@ -59,7 +59,7 @@ void data_reduce(void *to, enum symmcoll_dtype dtype, symmcoll_op_t op,
 bool data_is_same(
     const char *what, const void *found, const void *expected, size_t nbytes);
 
-/* The operation's number to pass: for PREMUL_SUM one made for this rank. */
+/* Returns the operation to pass; for PREMUL_SUM one created for this rank. */
 symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
 
 /*
@@ -69,28 +69,29 @@ symmcoll_op_t data_op(struct symmcoll_group *group, symmcoll_op_t op, int rank);
  */
 bool data_leaves_out(enum symmcoll_dtype dtype);
 
-/* Counts of elements of elem bytes at which something changes in the way small
- * messages travel: an array of DATA_COUNTS. */
+/* Fills in DATA_COUNTS counts of elements of elem bytes, at which the
+ * transport of small messages changes. */
 #define DATA_COUNTS 10
 void data_counts(size_t elem, size_t *counts);
 
-/* A call to be tried. */
+/* A case to test. */
 struct data_case {
-    bool every; /* count with each type; else every other one, in turn */
-    int next;   /* which one is the next, begins as 0 */
+    bool every; /* every count with each type; otherwise alternate ones */
+    int next;   /* the next one; initially 0 */
     enum symmcoll_dtype dtype;
     size_t count;
     int root;
 };
 
 /*
- * The next case for a group of size ranks, false after the last: each type that is
- * not left out with counts of data_counts(), and with those at which the parts of
- * all ranks together are no small message any more; each rank is the root in turn.
+ * Sets the next case for a group of `size` ranks; false after the last. Cases
+ * are each type that is not left out, with the counts of data_counts() and
+ * with those at which the parts of all ranks together stop being a small
+ * message; each rank is the root in turn.
  */
 bool data_next_case(struct data_case *at, int size);
 
-/* One point for ranks that are processes, one for threads. */
+/* Runs one point for ranks that are processes and one for threads. */
 void both_run(int n, rank_fn body, const char *sentence);
 
 #endif

@@ -22,7 +22,7 @@ static const size_t counts[] = {2, 33, 3000, 150000};
 static const symmcoll_op_t ops[] = {
     SYMMCOLL_SUM, SYMMCOLL_AVG, SYMMCOLL_PRODUCT};
 
-/* Bytes of float32: sums that are rounded, and sums that are subnormal. */
+/* Fills with float32: sums that are rounded, and sums that are subnormal. */
 static void fill_floats(float *to, size_t count, int rank)
 {
     for (size_t i = 0; i < count; i++) {
@@ -77,7 +77,7 @@ static bool is_same(const struct buffers *it, int i, uint64_t mode)
     return false;
 }
 
-/* One call that blocks after two works, in that mode. */
+/* Runs a blocking call after two works, in that mode. */
 static bool reduces(struct buffers *it, uint64_t mode)
 {
     struct symmcoll_work *works[WORKS] = {NULL};
@@ -115,7 +115,7 @@ static int modes_change_nothing(struct symmcoll_group *group, int rank)
             .op = ops[c / LENGTH(counts)]};
 
         right = open_buffers(&it, rank) && right;
-        /* All ranks in one mode, then each in another one. */
+        /* First all ranks use the same mode, then each another one. */
         for (size_t m = 0; right && m < 2 * FLOATING_MODES; m++)
             right = reduces(&it, floating_modes[(m / 2 + m % 2 * (size_t)rank) %
                                                 FLOATING_MODES]);
@@ -140,7 +140,7 @@ static void note_mode(symmcoll_status_t status, void *arg)
     sem_post(&noted->done);
 }
 
-/* The thread of callbacks is started by a call in another mode. */
+/* Starts the thread of callbacks by a call in another mode. */
 static int callbacks_have_the_default(struct symmcoll_group *group, int rank)
 {
     uint64_t before = symc_floating_get();

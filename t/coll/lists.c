@@ -96,7 +96,7 @@ static bool gathers_all(struct symmcoll_group *group, int rank,
 
     struct guarded in = guarded_open(counts[rank] * outs.elem, 3);
     memcpy(in.at, outs.at[rank], in.nbytes);
-    /* In place by turns; where all counts are alike they may be left out. */
+    /* In place in some cases; equal counts may be omitted. */
     right = symmcoll_all_gather_list(group, outs.at, seed == 0 ? NULL : counts,
                 most % 2 == 0 ? outs.at[rank] : in.at, counts[rank], dtype,
                 NULL, NULL) == SYMMCOLL_OK;
@@ -209,7 +209,8 @@ static bool scatters(struct symmcoll_group *group, int rank, int root,
         data_fill(ins.at[r], dtype, (size_t)r * count, count, rank, 1);
     out = guarded_open(count * ins.elem, 5);
     to = rank == root && count % 2 == 0 ? ins.at[rank] : out.at;
-    /* Some of the others call the form with one buffer, which they lack. */
+    /* Some of the other ranks call the form with one buffer, which they
+     * omit. */
     right = (rank != root && rank % 2 == 1
                     ? symmcoll_scatter(
                           group, to, NULL, count, dtype, root, NULL, NULL)
@@ -287,7 +288,7 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
            reduces_parts(group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, 3, count);
 }
 
-/* ---- the reference's numbers ---- */
+/* ---- the numbers of the PyTorch test ---- */
 
 static bool is_all(const float *at, float value)
 {
@@ -359,7 +360,7 @@ static int numbers_are_reduced(struct symmcoll_group *group, int rank)
            is_all(out, (float)rank);
 }
 
-/* ---- works, and ranks that do not agree ---- */
+/* ---- works, and ranks that disagree ---- */
 
 static int works_end(struct symmcoll_group *group, int rank)
 {

@@ -32,7 +32,7 @@ struct request {
     int root;
 };
 
-/* One disagreement: what most pass, what one passes, how each is named. */
+/* One disagreement: the usual request, the odd one, and the text for each. */
 struct difference {
     struct request usual;
     struct request odd;
@@ -204,7 +204,7 @@ static bool is_told(struct symmcoll_group *group, int rank,
            symmcoll_group_error(group) == SYMMCOLL_OK;
 }
 
-/* Each rank is the odd one in turn. */
+/* Each rank passes the odd request in turn. */
 static int all_are_told(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -217,7 +217,7 @@ static int all_are_told(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Counts that differ in several ways, and what is said of them. */
+/* Passes counts that differ in several ways, and checks the error. */
 static int passes(struct symmcoll_group *group, int rank, const size_t *counts,
     const char *label, const char *expected)
 {
@@ -263,7 +263,8 @@ static int a_label_is_said(struct symmcoll_group *group, int rank)
         group, rank, counts, "loss", "rank 0 passed 4, the other 3 passed 8");
 }
 
-/* All values do not fit: the sentence is cut, and still says that. */
+/* Passes too many different values for the error: the text is truncated, and
+ * still has the expected part. */
 static int many_values(struct symmcoll_group *group, int rank)
 {
     float buf[24] = {0};
@@ -281,7 +282,8 @@ static int many_values(struct symmcoll_group *group, int rank)
     return right && works(group, rank);
 }
 
-/* An asynchronous operation ends with it, and keeps the detail. */
+/* Checks that an asynchronous operation ends with the error, and keeps the
+ * detail. */
 static int a_work_keeps_the_detail(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BRIEF 0.3 /* seconds that the others wait, at first */
+#define BRIEF 0.3 /* initial timeout of the others in seconds */
 
 static double brief; /* what they wait */
 
@@ -53,8 +53,8 @@ static bool is_even(int rank)
     return rank % 2 == 0;
 }
 
-/* "ranks 1, 3 and 5", or however the library lists odd ranks; what it lists is
- * known from the numbers that it returns. */
+/* Checks the list of odd ranks in an error, in the library's form, and the
+ * numbers that it returns. */
 static bool lists_the_odd(int size, const int *missing, int count)
 {
     bool right = count == size / 2;
@@ -64,7 +64,7 @@ static bool lists_the_odd(int size, const int *missing, int count)
     return right;
 }
 
-/* ---- ranks that come ---- */
+/* ---- ranks that arrive ---- */
 
 static int nobody_is_missing(struct symmcoll_group *group, int rank)
 {
@@ -83,7 +83,7 @@ static int nobody_is_missing(struct symmcoll_group *group, int rank)
     return right && symmcoll_group_sequence(group) == 100;
 }
 
-/* ---- ranks that come late ---- */
+/* ---- ranks that arrive late ---- */
 
 /* Odd ranks arrive after the others have got the error. */
 static int late_ranks_are_named(struct symmcoll_group *group, int rank)
@@ -160,7 +160,7 @@ static bool come_late(double seconds, void *arg)
     return late->run(late->size, late->body);
 }
 
-/* All but the late ranks come before the timeout. */
+/* Runs with a timeout in which all but the late ranks arrive. */
 static void both_late(int size, rank_fn body, const char *sentence)
 {
     struct late late = {ranks_run, size, body};
@@ -249,8 +249,8 @@ static bool go_on_with(struct symmcoll_group *group, int rank, enum next next)
     }
 }
 
-/* Odd ranks go on with what comes after the barriers, when the others have given
- * these up. */
+/* Odd ranks continue with the operations after the barriers, when the others
+ * have given these up. */
 static int skipping_ranks_go_on(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(0.02);
@@ -333,8 +333,8 @@ static int bad_calls_are_refused(struct symmcoll_group *group, int rank)
     return right && works(group);
 }
 
-/* Rank 0 alone calls it once, which is a mismatch and does not count.  Then rank 2
- * dies, and the others name that one alone. */
+/* Only rank 0 calls it once, which is a mismatch and does not count. Then rank
+ * 2 dies, and the others name only that rank. */
 static int differ_before_a_death(struct faults_rank *self)
 {
     struct symmcoll_call call = faults_timeout(60);
@@ -381,7 +381,7 @@ static void check_mismatch_before_a_death(void)
 
 /* ---- ranks that are stopped or die ---- */
 
-#define SLOW 3 /* the last that comes after a death is known, and in time */
+#define SLOW 3 /* the last to arrive after a death is known, and in time */
 
 static symmcoll_status_t note_barrier(
     struct faults_rank *self, uint32_t flags, double seconds, int *count)

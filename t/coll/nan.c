@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define N 1000 /* elements of a buffer: vectors and a rest */
+#define N 1000 /* elements of a buffer: vectors and a remainder */
 
 /* Checks that a call was refused for these reasons. */
 static bool is_refused(
@@ -32,7 +32,7 @@ static bool is_refused(
     return right;
 }
 
-/* The second rank alone has a NaN; all others wait for its next call. */
+/* Only the second rank has a NaN; all others wait for its next call. */
 static int one_is_named(struct symmcoll_group *group, int rank)
 {
     float in[N], out[N];
@@ -60,8 +60,9 @@ static int one_is_named(struct symmcoll_group *group, int rank)
 
 struct pattern {
     enum symmcoll_dtype dtype;
-    uint64_t is[2];     /* NaN, in the second half of a complex one too */
-    uint64_t others[2]; /* the nearest to it: infinity, or the largest number */
+    uint64_t is[2];     /* NaN, also in the second half of a complex number */
+    uint64_t others[2]; /* its nearest values: infinity, or the largest
+                         * number */
 };
 
 static const struct pattern patterns[] = {
@@ -128,8 +129,8 @@ static int every_type_is_searched(struct symmcoll_group *group, int rank)
 #define F32 SYMMCOLL_FLOAT32
 #define SUM SYMMCOLL_SUM
 
-/* Every operation that sends what the rank of two has, refused by both: each
- * passes a NaN. */
+/* Runs every operation with an input on both ranks; both pass a NaN, and both
+ * are refused. */
 static int every_operation_is_searched(struct symmcoll_group *group, int rank)
 {
     float bad[8] = {0, 0, 0, 0, 0, NAN, 0, 0}, good[8] = {0}, out[16];

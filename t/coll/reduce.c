@@ -30,7 +30,7 @@ static bool is_right(struct symmcoll_group *group, int rank, int root,
     else
         right = right && guarded_is_clear(&out);
     right = right && data_is_same("in", in.at, again.at, nbytes);
-    /* Once more: in place at the root, without out elsewhere. */
+    /* Repeated in place at the root, without out on other ranks. */
     right = right && symmcoll_reduce(group, rank == root ? in.at : NULL, in.at,
                          count, dtype, wanted, root, NULL, NULL) == SYMMCOLL_OK;
     right = right &&

@@ -60,7 +60,7 @@ static int every_pair_is_right(struct symmcoll_group *group, int rank)
             continue;
         data_counts(type->size, counts);
         for (symmcoll_op_t op = 0; op < SYMMCOLL_OP_COUNT; op++) {
-            /* The limits are those of all parts together. */
+            /* The limits apply to all parts together. */
             for (int i = (d + op) % 3;
                  right && i < DATA_COUNTS && symc_dtype_reduces(type, op);
                  i += 3)
@@ -89,7 +89,8 @@ static int megabytes_are_right(struct symmcoll_group *group, int rank)
         group, rank, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, STREAM_MIN / 4 + 5);
 }
 
-/* The reference's: an input of two dimensions, one of them the ranks. */
+/* Scatters the input of the PyTorch test: two dimensions, one of them the
+ * ranks. */
 static int rows_are_scattered(struct symmcoll_group *group, int rank)
 {
     int64_t in[3][2] = {{0, 1}, {2, 3}, {4, 5}}, out[2] = {-1, -1};

@@ -29,7 +29,8 @@ static symmcoll_status_t sum(
         group, x, x, count, SYMMCOLL_INT32, SYMMCOLL_SUM, NULL, NULL);
 }
 
-/* Nothing runs before the end; then all has one number and one work. */
+/* Checks that nothing runs before the end of a region; then all calls have one
+ * number and one work. */
 static int runs_as_one(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -66,7 +67,7 @@ static int runs_as_one(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Two reduce_scatters of two ranks, as in the reference. */
+/* Runs two reduce_scatters of two ranks, as the PyTorch test does. */
 static int parts_are_scattered(struct symmcoll_group *group, int rank)
 {
     float in[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, out[2][2];
@@ -213,7 +214,7 @@ static int messages_are_not_kept(struct symmcoll_group *group, int rank)
            symmcoll_coalesce_end(group, NULL, NULL) == SYMMCOLL_OK && x == 1;
 }
 
-/* Keep sums of those in a region, and add them up at its end. */
+/* Keeps sums of these values in a region, and runs them at its end. */
 static bool keep(struct symmcoll_group *group, int32_t *x, int count)
 {
     bool right = symmcoll_coalesce_begin(group) == SYMMCOLL_OK;
@@ -223,8 +224,9 @@ static bool keep(struct symmcoll_group *group, int32_t *x, int count)
     return right;
 }
 
-/* Rank 1 comes when rank 0 has filled its second region, so the operation of the
- * first one runs on: what the second keeps does not go where it reads. */
+/* Rank 1 calls after rank 0 has filled its second region, so that the
+ * operation of the first one is still running: the second region must not
+ * overwrite what it reads. */
 static int one_follows_another(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[2] = {NULL, NULL};

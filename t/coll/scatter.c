@@ -51,7 +51,8 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The reference's: four ranks, nine elements, the receiver's number. */
+/* Scatters the numbers of the PyTorch test: four ranks, nine elements, the
+ * receiver's number. */
 static int ones_are_scattered(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);

@@ -58,7 +58,7 @@ static int each_call_takes_one(struct symmcoll_group *group, int rank)
     return right && is_at(group, 6);
 }
 
-/* On one rank only: the others' next call is still the same as this one's. */
+/* Fails on one rank only: its next call still matches that of the others. */
 static int refused_arguments_take_none(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -79,7 +79,8 @@ static int refused_arguments_take_none(struct symmcoll_group *group, int rank)
            is_at(group, 1) && value == symmcoll_group_size(group);
 }
 
-/* A call of all members that is no collective: each of them takes no number. */
+/* A call of all members that is not a collective: none of them takes a
+ * number. */
 typedef symmcoll_status_t (*bare_fn)(struct symmcoll_group *group);
 
 static symmcoll_status_t make_group(struct symmcoll_group *group)
@@ -118,7 +119,8 @@ static symmcoll_status_t join(struct symmcoll_group *group)
                : SYMMCOLL_ERR_INTERNAL;
 }
 
-/* Ends with a mismatch that says its number, which is the latest here. */
+/* Checks that a call ends with a mismatch that has its number, the latest
+ * here. */
 static int mismatches_at(const struct symmcoll_group *group,
     symmcoll_status_t status, const char *place, uint64_t seq)
 {
@@ -132,7 +134,7 @@ static int mismatches_at(const struct symmcoll_group *group,
     return is_at(group, seq);
 }
 
-/* One rank makes the call, the others sum; then all of them sum, as works. */
+/* One rank makes the call, the others sum; then all of them sum, with works. */
 static int takes_that_of_others(
     struct symmcoll_group *group, int rank, int odd, bare_fn call, uint64_t seq)
 {
@@ -172,7 +174,7 @@ static int calls_without_one_take_that_of_others(
     return right;
 }
 
-/* Each of these alone takes none, also where they are not the same. */
+/* Checks that such calls take no number, even if they differ. */
 static int calls_without_one_take_none_together(
     struct symmcoll_group *group, int rank)
 {
@@ -185,7 +187,8 @@ static int calls_without_one_take_none_together(
            sum(group, &value, 1, NULL) == SYMMCOLL_OK && is_at(group, 1);
 }
 
-/* As many on every rank, whatever number that is. */
+/* Checks that the library's own operations take as many numbers on every
+ * rank. */
 static int the_librarys_own_count_too(struct symmcoll_group *group, int rank)
 {
     double values[4] = {0}, seen;
@@ -269,7 +272,7 @@ static int started_work_has_its_number(struct symmcoll_group *group, int rank)
     return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK && right;
 }
 
-/* A call, and the number that it is to have stored at *found. */
+/* Checks the number that a call stores at *found. */
 static int is_stored(const char *what, symmcoll_status_t status,
     const uint64_t *found, uint64_t wanted)
 {
@@ -389,7 +392,7 @@ static int refused_calls_store_none(struct symmcoll_group *group, int rank)
            number == 77;
 }
 
-/* A program that was built before the number came to be. */
+/* Passes the struct of a program built before the number was added. */
 static int shorter_calls_are_left(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;

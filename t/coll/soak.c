@@ -22,7 +22,7 @@
 #define GROWTH_MAX ((long)2 * 1024 * 1024)
 #define GROWTH_EACH 10 /* bytes an operation, where that is less */
 
-/* One world of one rank, and the thread that drives it. */
+/* One rank of one world, and the thread that drives it. */
 struct driver {
     pthread_t thread;
     struct symmcoll_init_args args;
@@ -36,7 +36,7 @@ struct driver {
     bool good;
 };
 
-/* One operation, the same on all ranks but for the data. */
+/* One operation, the same on all ranks except for the data. */
 struct request {
     int kind;
     enum symmcoll_dtype dtype;
@@ -162,7 +162,8 @@ static bool is_right(const struct driver *driver, const struct request *request)
     return data_is_same("reduced", request->out, expected, nbytes);
 }
 
-/* Several at once, waited for in another order than they were issued in. */
+/* Has several operations in flight, and waits in another order than they were
+ * issued in. */
 static bool run_queued(struct driver *driver, long number)
 {
     struct request requests[IN_FLIGHT];
@@ -250,7 +251,7 @@ fail:
     return NULL;
 }
 
-/* Start the drivers and wait for them; whether all went well. */
+/* Starts the drivers and waits for them. Returns whether all succeeded. */
 static bool run_drivers(struct driver *drivers, int count, long operations)
 {
     bool good = true;
@@ -270,7 +271,7 @@ static bool run_drivers(struct driver *drivers, int count, long operations)
 
 static const char *const names[WORLDS] = {"soak-one", "soak-two"};
 
-/* A process that is one rank of both worlds. */
+/* Runs a process that is one rank of both worlds. */
 static int soak_process(int rank, int size, void *arg)
 {
     struct driver drivers[WORLDS] = {{.rank = rank}};

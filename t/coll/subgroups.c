@@ -5,7 +5,7 @@
 
 #define COUNT 10
 
-/* This rank's half of four ranks: 0 and 1, or 2 and 3. */
+/* Creates this rank's half of four ranks: 0 and 1, or 2 and 3. */
 static struct symmcoll_group *make_half(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *half = NULL;
@@ -30,7 +30,7 @@ static void fill(float *at, int value)
         at[i] = (float)value;
 }
 
-/* Ranks 0 and 2 gather. */
+/* Gathers at ranks 0 and 2. */
 static int each_half_gathers(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *half = make_half(all, rank);
@@ -49,7 +49,7 @@ static int each_half_gathers(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Ranks 1 and 3 scatter. */
+/* Scatters from ranks 1 and 3. */
 static int each_half_scatters(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *half = make_half(all, rank);
@@ -68,7 +68,7 @@ static int each_half_scatters(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Ranks 0 and 2 have the sums of their halves. */
+/* Reduces at ranks 0 and 2. */
 static int each_half_reduces(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *half = make_half(all, rank);
@@ -85,7 +85,7 @@ static int each_half_reduces(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Ranks 1 and 3 broadcast. */
+/* Broadcasts from ranks 1 and 3. */
 static int each_half_broadcasts(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *half = make_half(all, rank);
@@ -122,7 +122,8 @@ static int each_half_exchanges(struct symmcoll_group *all, int rank)
                     NULL) == SYMMCOLL_OK &&
                 out[0] == rank / 2 * 8 + rank % 2 &&
                 out[2 * count - 1] == rank / 2 * 8 + 4 + rank % 2;
-        /* Everybody has `count` for the first, half of that for the second. */
+        /* Every rank has `count` elements for the first member, half of that
+         * for the second. */
         right = right &&
                 symmcoll_all_to_all_v(half, out, 2 * uneven,
                     (size_t[2]){uneven, uneven}, in, count + count / 2, splits,

@@ -34,7 +34,7 @@ static int its_absence_is_told(void *unused)
            symc_cuda_reason(reason)[0] == '\0';
 }
 
-/* Build a libcuda.so.1 of some text; false without a compiler. */
+/* Builds a libcuda.so.1 from a source text; false without a compiler. */
 static bool build(const char *source, char *folder, char *path)
 {
     const char *compiler = getenv("T_CC"), *flags = getenv("T_CFLAGS");
@@ -72,7 +72,7 @@ static int is_refused(void *arg)
     return unlink(path) == 0 && rmdir(folder) == 0 && right;
 }
 
-/* ---- where it could be found ---- */
+/* ---- places where it could be found ---- */
 
 /* Runs in a program for which the loader would find the driver: looking up the
  * device of an address does not load the driver. */

@@ -24,12 +24,12 @@ struct task {
     int right;
 };
 
-static bool own;       /* contexts that the program has made */
-static bool elsewhere; /* that of another device is current */
+static bool own;       /* the contexts were created by the program */
+static bool elsewhere; /* a context of another device is current */
 
 /* ---- in the calling thread ---- */
 
-/* All floats of this rank's memory become one, and are that. */
+/* Fills this rank's memory with one value, or checks that it has that value. */
 static void fill_with(const struct task *task, float *at, float value)
 {
     float host[COUNT];
@@ -92,7 +92,7 @@ static int sums(struct task *task)
     return sums_on(task, NULL) && sums_on(task, task->stream);
 }
 
-/* The first half of the memory is what the second is reduced to. */
+/* Reduces the first half of the memory into the second. */
 static int functional_on(struct task *task, CUstream stream)
 {
     struct symmcoll_world *world = symmcoll_group_world(task->group);
@@ -228,7 +228,7 @@ static int in_thread(struct symmcoll_group *group, int rank,
     return task.right;
 }
 
-/* One world has buckets in two contexts of its device. */
+/* Runs hooks of one world on buckets in two contexts of its device. */
 static int of_hooks_in_two(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other = NULL;
@@ -278,7 +278,7 @@ static void test(const char *where)
 int main(void)
 {
     device_begin();
-    /* Contexts of the program's own first: there is no primary one yet. */
+    /* The program's own contexts come first, while no primary one exists. */
     own = true;
     test("a thread without a context, and memory in the program's own");
     elsewhere = true;

@@ -92,7 +92,7 @@ bool collective_receives(const struct collective *one, int rank)
     return symc_kind_receives(one->kind, rank == one->root);
 }
 
-/* The last one first, so that no list is a buffer. */
+/* Lists the parts with the last one first, so that no list is contiguous. */
 static void list_parts(void **list, const void *at, size_t part, int size)
 {
     for (int r = 0; r < size; r++)
@@ -155,8 +155,8 @@ static void cut(struct several *several, const struct collective *one)
     several->counts[0] = left;
 }
 
-/* One after the other, or the last one first.  In place the smaller one of a pair is
- * where this rank's part of the larger one is. */
+/* Places the buffers in order, or the last one first. In place, the smaller of
+ * a pair is at this rank's part of the larger one. */
 static void place_several(struct several *several, const struct collective *one,
     char *out, const char *in, int rank, int size)
 {
@@ -270,8 +270,8 @@ symmcoll_status_t collective_call(struct symmcoll_group *group,
 
 /* ---- the same bits as in host memory ---- */
 
-/* Buffers of one call: host memory, with guards beside the output, and the same
- * on the device. */
+/* The buffers of one call: in host memory, with guards beside the output, and
+ * the same on the device. */
 struct buffers {
     size_t in_nbytes, out_nbytes, nbytes;
     char *host, *read;
@@ -279,7 +279,8 @@ struct buffers {
     size_t out_at, in_at;
 };
 
-/* In place both are in the larger one, the smaller where this rank's part is. */
+/* Places the buffers. In place both are in the larger one, the smaller at this
+ * rank's part. */
 static void place(
     struct buffers *buffers, const struct collective *one, int rank, int size)
 {

@@ -188,7 +188,7 @@ static int what_cannot_be_entered_is_not(void *unused)
     return right && fake_pushed() == 0;
 }
 
-/* Ask for an event, as a thread of the library does. */
+/* Queries an event, as a thread of the library does. */
 static void *query(void *arg)
 {
     const struct symc_cuda_context *context = arg;

@@ -18,8 +18,8 @@ static int fine(symmcoll_status_t status, const char *what)
     return say(status == SYMMCOLL_OK, what);
 }
 
-/* Parts of lists are copied, between two barriers: the kernel of a rank that is
- * further on waits for one that is to copy. */
+/* Moves parts of lists, which are copied between two barriers: the kernel of a
+ * rank that is ahead waits for one that still has to copy. */
 static int lists_are_moved(struct symmcoll_group *group, int rank)
 {
     float *at, host[SIZE * COUNT];
@@ -52,7 +52,7 @@ static int lists_are_moved(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 0's device has a kernel that waits for what comes after rank 1's copy. */
+/* A kernel on rank 0's device waits for work that comes after rank 1's copy. */
 static int data_comes_before_its_signal(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

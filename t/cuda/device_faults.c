@@ -16,9 +16,10 @@
 #define VICTIM 1
 #define COUNT 300
 
-/* ---- what ranks do ---- */
+/* ---- bodies of ranks ---- */
 
-/* Wait for a work on the host, note how it ended; then the stream ends, too. */
+/* Waits for a work on the host and records its status; then the stream must
+ * end, too. */
 static void await(struct faults_rank *self, const struct sums *sums,
     struct symmcoll_work *work)
 {
@@ -126,8 +127,8 @@ static int abort_from_thread(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* The victim's device breaks, as it does when a kernel of the program reads where
- * nothing is. */
+/* Breaks the victim's device, as an illegal access by a kernel of the program
+ * does. */
 static int break_a_device(struct faults_rank *self)
 {
     struct symmcoll_group *other;
@@ -157,7 +158,7 @@ static int break_a_device(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* The driver refuses the victim something. */
+/* Makes a driver call of the victim fail. */
 static int refuse(struct faults_rank *self, const char *fault)
 {
     struct symmcoll_work *work = NULL;
@@ -177,13 +178,13 @@ static int refuse(struct faults_rank *self, const char *fault)
     return faults_finalize(self);
 }
 
-/* To start its kernel. */
+/* Makes the launch of its kernel fail. */
 static int refuse_a_launch(struct faults_rank *self)
 {
     return refuse(self, "fail=cuLaunchKernelEx:1:701");
 }
 
-/* To note how far the caller's stream is. */
+/* Makes the record of the caller's stream position fail. */
 static int refuse_a_mark(struct faults_rank *self)
 {
     return refuse(self, "fail=cuEventRecord:0:304");

@@ -28,7 +28,7 @@ static bool is_one_of(const char *const *names, size_t n, const char *name)
     return false;
 }
 
-/* Those members of the table that are not NULL. */
+/* Counts the members of the table that are not NULL. */
 static int count_functions(const struct symc_cuda *cuda)
 {
     const size_t first = offsetof(struct symc_cuda, init);
@@ -43,7 +43,7 @@ static int count_functions(const struct symc_cuda *cuda)
     return n;
 }
 
-/* Those that the library looks for. */
+/* Counts the functions that the library looks up. */
 static int count_entries(void)
 {
     int n = 0;

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAPH_COUNT 131 /* several pieces of a small staging, for some kinds */
+#define GRAPH_COUNT \
+    131 /* several chunks of a small staging area, for some
+                         * kinds */
 
 static CUgraphExec capture(struct symmcoll_group *group,
     const struct collective *one, void *out, const void *in, CUstream stream)
@@ -35,7 +37,7 @@ static CUgraphExec capture(struct symmcoll_group *group,
     return exec;
 }
 
-/* Start it with new input, and compare with the host. */
+/* Launches the graph with new input, and compares with the host. */
 static int start(struct symmcoll_group *group, int rank,
     const struct collective *one, CUgraphExec exec, char *device,
     CUstream stream, int round)

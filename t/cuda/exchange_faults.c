@@ -32,7 +32,7 @@ static symmcoll_status_t call(struct symmcoll_group *group,
     return unlike_call(group, &it->one, it->out, it->in, &call, work);
 }
 
-/* Join the world, take a device, and make one that ends. */
+/* Joins the world, selects a device, and runs an exchange that ends. */
 static bool begin(struct faults_rank *self, struct exchange *it)
 {
     if (!faults_init(self))
@@ -73,7 +73,7 @@ static bool start(struct faults_rank *self, const struct exchange *it,
     return true;
 }
 
-/* Note how the one that is left ends; then the streams end, too. */
+/* Records how the abandoned exchange ends; then the streams must end, too. */
 static int leave_one(struct faults_rank *self)
 {
     const double *seconds = self->arg;

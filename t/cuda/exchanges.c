@@ -13,10 +13,10 @@
 #define SIZE 3
 #define SLOT (4096 / SIZE / 16 * 16) /* bytes of a part, of a launch */
 
-/* ---- how many launches ---- */
+/* ---- number of launches ---- */
 
-/* As many on each rank, of processes, as the largest part of all takes, and none that
- * are not needed. */
+/* Checks that each rank makes as many launches as the largest part needs, and
+ * no more. Ranks are processes. */
 static int takes_pieces(struct symmcoll_group *group, int rank)
 {
     static const size_t most[] = {0, 1, SLOT, SLOT + 1, 3 * SLOT + 5};
@@ -40,10 +40,10 @@ static int takes_pieces(struct symmcoll_group *group, int rank)
     return 1;
 }
 
-/* ---- counts that differ ---- */
+/* ---- differing counts ---- */
 
-/* Rank 1 expects one more of rank 0 than that passes; no byte is touched, and the
- * group goes on. */
+/* Rank 1 expects one element more from rank 0 than rank 0 passes; no byte is
+ * touched, and the group remains usable. */
 static int counts_differ(struct symmcoll_group *group, int rank)
 {
     struct unlike one = {.shape = UNLIKE_MIXED, .dtype = F32, .most = 12};
@@ -129,7 +129,7 @@ static int reduces_in_place(struct symmcoll_group *group, int rank)
 
 /* ---- nothing ---- */
 
-/* After a first operation a rank without a part needs no buffer. */
+/* Checks that after a first operation a rank without parts needs no buffer. */
 static int has_no_buffer(struct symmcoll_group *group, int rank)
 {
     struct unlike one = {.shape = UNLIKE_LONELY, .dtype = F32, .most = 700};
@@ -155,7 +155,7 @@ static int has_no_buffer(struct symmcoll_group *group, int rank)
 
 /* ---- settings ---- */
 
-/* Exchanges are no copies, whatever moves what is alike. */
+/* Checks that exchanges never use copies, even if other moves do. */
 static int is_no_copy(struct symmcoll_group *group, int rank)
 {
     const struct unlike one = {

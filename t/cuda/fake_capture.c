@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 struct capture {
-    CUstream origin, other; /* neither waits for the default stream */
+    CUstream origin, other; /* neither is ordered with the default stream */
     CUevent event, back;
     CUdeviceptr words;
     CUgraph graph;
@@ -25,7 +25,7 @@ static int open_capture(struct capture *capture, CUstreamCaptureMode mode)
            good(cuStreamBeginCapture(capture->origin, mode));
 }
 
-/* The end of a capture is as expected. */
+/* Checks the result of the end of a capture. */
 static int ended(struct capture *capture, CUresult expected)
 {
     return returned(cuStreamEndCapture(capture->origin, &capture->graph),
@@ -111,7 +111,7 @@ static int a_kernel_is_launched(void *unused)
     return right && close_capture(&capture);
 }
 
-/* ---- what is captured ---- */
+/* ---- captured work ---- */
 
 static int a_graph_is_launched_again(void *unused)
 {
@@ -136,7 +136,8 @@ static int a_graph_is_launched_again(void *unused)
     return right && close_capture(&capture);
 }
 
-/* The other stream joins by an event, and works; whether it comes back. */
+/* The other stream joins the capture by an event and works; joined: it also
+ * returns to the origin. */
 static int fork_and_join(bool joined, CUresult expected)
 {
     struct capture capture;
@@ -163,9 +164,9 @@ static int streams_join_by_events(void *unused)
            fork_and_join(false, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 }
 
-/* ---- what ends a capture ---- */
+/* ---- calls that invalidate a capture ---- */
 
-/* A call of some thread is refused, and the capture is over. */
+/* A call of some thread that is refused, and invalidates the capture. */
 struct disturbance {
     CUstreamCaptureMode mode;
     CUresult (*call)(struct capture *capture);

@@ -65,7 +65,8 @@ static void *synchronise(void *stream)
                : NULL;
 }
 
-/* While a call of another thread waits for it, where it is wrong. */
+/* Destroys a stream, in the wrong case while a call of another thread waits
+ * for it. */
 static int destroys_a_stream(void *wrong)
 {
     CUstream stream = NULL;

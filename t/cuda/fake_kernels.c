@@ -12,8 +12,8 @@ struct args {
     uint32_t added;
 };
 
-/* Each thread adds to the word of the one after it in its block, and all wait for
- * each other in between. */
+/* Each thread adds to the word of its successor in the block, with barriers in
+ * between. */
 static void add(const void *args)
 {
     const struct args *of = args;
@@ -59,7 +59,8 @@ static int launch(CUfunction function, CUstream stream, CUdeviceptr words)
         function, BLOCKS, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
 }
 
-/* Two streams in turn; all is queued before the first may begin. */
+/* Launches into two streams alternately; all work is queued before the first
+ * may begin. */
 static int launches_are_in_order(void *unused)
 {
     CUstream streams[2] = {NULL, NULL};
@@ -150,7 +151,8 @@ static int launches_are_checked(void *unused)
     return right;
 }
 
-/* As long as another context than a stream's is current. */
+/* Checks that a launch is refused while another context than the stream's is
+ * current. */
 static int is_refused(CUfunction function, CUstream stream, CUdeviceptr words)
 {
     struct args args = {(uint32_t *)(uintptr_t)words, 1};
@@ -166,7 +168,7 @@ static int other_contexts_are_refused(void *unused)
     CUcontext other = NULL;
     CUstream stream = NULL;
     CUevent begin = NULL, end = NULL;
-    CUdeviceptr words = 0, spare; /* two, beside those of kernels */
+    CUdeviceptr words = 0, spare; /* two words besides those of kernels */
     CUfunction function = NULL, others = NULL;
     float ms = 0;
     int right =

@@ -151,11 +151,11 @@ static int handles_are_of_the_kind_that_was_asked_for(void *unused)
 struct shared {
     int fd;
     CUipcMemHandle ipc;
-    CUipcMemHandle *published; /* of memory that both have */
+    CUipcMemHandle *published; /* of memory that both processes have */
     _Atomic int *state;
 };
 
-/* The other process: writes 5 into what it was sent. */
+/* Runs in the other process: writes 5 to the memory that it received. */
 static int write_imported(void *arg)
 {
     const struct shared *shared = arg;
@@ -191,7 +191,8 @@ static int make_and_export(void *arg)
                 dup2(fd, shared->fd) == shared->fd && close(fd) == 0;
     pid_t pid = right ? fork() : -1;
 
-    /* The child of a process that has used CUDA has none: a new program has. */
+    /* The child of a process that has used CUDA may not use it, but a new
+     * program may. */
     if (pid == 0) {
         (void)execl("/proc/self/exe", "fake_memory", "import", (char *)NULL);
         _exit(1);
@@ -400,7 +401,7 @@ static int peers_are_reached_once(void *unused)
     return right && close_device(0);
 }
 
-/* Release the object, or the memory, that is bound: the program ends. */
+/* Releases the object, or the memory, while it is bound: the program ends. */
 static int release_bound(void *first)
 {
     CUmulticastObjectProp of = {.numDevices = 1,

@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 
 #define STREAMS 4
-#define ASKED 1000 /* times, in which what may begin does */
+#define ASKED 1000 /* attempts, in which all permitted work begins */
 
-/* Streams that do not wait for the default one, and words of 0. */
+/* Streams that are not ordered with the default one, and words with value 0. */
 struct streams {
     CUstream of[STREAMS];
     CUevent event;
@@ -141,7 +141,7 @@ static int a_wait_is_for_the_record_before_it(void *unused)
     int right = open_streams(&streams, "");
 
     (void)unused;
-    /* An event that was never recorded is complete. */
+    /* An event that was never recorded counts as complete. */
     right = right && good(cuEventQuery(streams.event)) &&
             good(cuEventSynchronize(streams.event)) &&
             good(cuStreamWaitEvent(streams.of[1], streams.event, 0)) &&
@@ -204,7 +204,7 @@ static int a_stream_waits_for_a_word(void *unused)
 {
     struct streams streams = {.event = NULL};
     int right = open_streams(&streams, "");
-    /* The values are compared cyclically: 2 is after 0xfffffffe. */
+    /* The values are compared cyclically: 2 follows 0xfffffffe. */
     const uint32_t old = 0xfffffffe;
 
     (void)unused;
@@ -274,7 +274,7 @@ static int is_kept_waiting(const char *settings, bool expected)
     nordered = 0;
     fake_stall(streams.of[0]);
     right = right && good(cuLaunchHostFunc(streams.of[1], note, &one));
-    if (!expected) /* it does not need the other one */
+    if (!expected) /* independent of the other stream */
         right = right && finished(&streams, 1);
     for (int i = 0; i < ASKED && expected && right; i++) {
         right = is_busy(&streams, 1);
@@ -295,7 +295,7 @@ static int streams_share_connections(void *unused)
            is_kept_waiting("connections=1", true);
 }
 
-/* ---- for tests that leave something out ---- */
+/* ---- skipped calls ---- */
 
 static int a_call_is_left_out(void *unused)
 {
@@ -309,7 +309,8 @@ static int a_call_is_left_out(void *unused)
             finished(&streams, 0) && word_at(streams.words, 0) == 1 &&
             put(&streams, 0, 0, 3) && finished(&streams, 0) &&
             word_at(streams.words, 0) == 3;
-    /* An event that is not recorded is not waited for, nor is one without a wait. */
+    /* Neither an event without a record nor one without a wait orders
+     * anything. */
     for (int i = 0; i < 2 && right; i++) {
         fake_stall(streams.of[0]);
         fake_skip(0, i == 0 ? "cuEventRecord" : "cuStreamWaitEvent", 1);
@@ -400,12 +401,12 @@ static int a_call_fails_as_often_as_a_test_wants(void *unused)
     return right && close_streams(&streams);
 }
 
-/* ---- what ThreadSanitizer sees ---- */
+/* ---- races that ThreadSanitizer detects ---- */
 
 #if defined(__SANITIZE_THREAD__)
 
-/* One stream writes a word and another one reads it: with an event between them,
- * or without. */
+/* One stream writes a word and another one reads it, with an event between
+ * them or without. */
 static int use_a_word(void *ordered)
 {
     struct streams streams = {.event = NULL};

@@ -29,7 +29,7 @@ static int load_module(struct finder *finder)
     return finder->finding != NULL;
 }
 
-/* With a context of a device current. */
+/* Loads the driver, and makes a device's context current. */
 static int load_driver(struct finder *finder, int device)
 {
     CUcontext context = NULL;
@@ -89,10 +89,10 @@ static int it_costs_nothing_until_something_is_loaded(void *unused)
 
     (void)unused;
     other = load_built(OTHER);
-    /* One question searches, and counts twice; the others count. */
+    /* One lookup searches, and counts twice; the others count. */
     right = right && other != NULL && costs(&finder, ASKED + 1, 1) &&
             costs(&finder, ASKED, 0) && dlclose(other) == 0;
-    /* Now the module is the last one again. */
+    /* The module is the last loaded object again. */
     return right && costs(&finder, 0, 0) && load_built(OTHER) != NULL &&
            costs(&finder, ASKED + 1, 1);
 }
@@ -159,12 +159,12 @@ static int a_broken_context_is_no_reason_to_read_it(void *unused)
     if (!right)
         return 0;
     finder.driver.break_context(1, CUDA_ERROR_ILLEGAL_ADDRESS);
-    /* Nobody says what they are; the host cannot read the one. */
+    /* Their kind is unknown, and the host cannot read one of them. */
     return is_devices(&finder, reserved + 12345, 1) &&
            is_hosts(&finder, host) && is_hosts(&finder, (char *)host + 3);
 }
 
-/* ---- the first byte and the last ---- */
+/* ---- the first and the last byte ---- */
 
 #define PAGE ((size_t)4096)
 
@@ -209,7 +209,7 @@ static int a_question_tells_of_the_last_byte(void *unused)
            is_whole(&finder, at, at + 255, false, 2);
 }
 
-/* Two pages of three that are reserved at once, each mapped by a call. */
+/* Maps, by separate calls, two pages of three that were reserved together. */
 static int what_is_reserved_need_not_be_mapped(void *unused)
 {
     const CUmemAllocationProp properties = {
@@ -243,7 +243,7 @@ struct asking {
     _Atomic bool ended;
 };
 
-/* Ask for host memory until there is a device's, then for that. */
+/* Looks up host memory until device memory exists, and then that. */
 static void *ask(void *arg)
 {
     struct asking *asking = arg;
@@ -283,7 +283,7 @@ static int threads_find_it(void *unused)
         right && pthread_create(&threads[n], NULL, load_others, &asking) == 0;
     if (!right)
         return 0;
-    /* The threads read this struct: what is loaded is kept beside it. */
+    /* The threads read this struct, so the late load uses a copy. */
     struct finder late = asking.finder;
 
     right =

@@ -7,7 +7,7 @@
 
 typedef int (*visit_fn)(struct dl_phdr_info *info, size_t nbytes, void *data);
 
-/* In place of the loader's, by --wrap. */
+/* Replace the loader's functions, by --wrap. */
 int __wrap_dl_iterate_phdr(visit_fn visit, void *data);
 void *__wrap_dlopen(const char *name, int flags);
 extern int __real_dl_iterate_phdr(visit_fn visit, void *data);

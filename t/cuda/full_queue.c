@@ -37,7 +37,7 @@ static void *enqueue(void *arg)
     return NULL;
 }
 
-/* Until no call has returned for a while. */
+/* Waits until no call has returned for a while. */
 static void await_standing(struct flood *flood)
 {
     for (int quiet = 0, calls = 0; quiet < 300; quiet++) {

@@ -15,7 +15,7 @@
 struct half {
     const char *fault;
     bool direct; /* the call has no work */
-    bool known;  /* when it has ended; else the group stays */
+    bool known;  /* when it has ended; otherwise the group stays */
 };
 
 static bool makes_a_sum(struct symmcoll_group *group, const struct sums *sums)
@@ -28,7 +28,7 @@ static bool makes_a_sum(struct symmcoll_group *group, const struct sums *sums)
     return true;
 }
 
-/* The other rank's call is not wrong: it learns from the group. */
+/* The other rank's call is valid: it gets the error from the group. */
 static symmcoll_status_t learn(struct symmcoll_group *group)
 {
     while (symmcoll_group_error(group) == SYMMCOLL_OK)
@@ -36,7 +36,7 @@ static symmcoll_status_t learn(struct symmcoll_group *group)
     return symmcoll_group_error(group);
 }
 
-/* Note how a call ends in a group that the driver does not let through. */
+/* Records how a call ends in a group that the driver blocks. */
 static void call(struct faults_rank *self, struct symmcoll_group *group,
     const struct sums *sums)
 {
@@ -55,8 +55,8 @@ static void call(struct faults_rank *self, struct symmcoll_group *group,
     symmcoll_work_free(work);
 }
 
-/* The victim's kernels begin when its group has been released, as far as that can
- * be, and before the world is. */
+/* The victim's kernels begin after the partial release of its group, and
+ * before that of the world. */
 static int release_before_the_end(struct faults_rank *self)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;

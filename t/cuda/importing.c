@@ -14,7 +14,7 @@
 #define NBYTES ((size_t)10000)
 #define VICTIM 1
 
-/* ---- what is right ---- */
+/* ---- memory that can be joined ---- */
 
 static int meets(struct symmcoll_group *group)
 {
@@ -33,7 +33,8 @@ static void *import(
     return memory;
 }
 
-/* Bytes beside it do not change; offset: of this rank's part. */
+/* Checks the joined memory, and that bytes beside it do not change. offset: of
+ * this rank's part. */
 static int is_joined(struct symmcoll_group *group, int rank, char *begin,
     size_t offset, size_t whole)
 {
@@ -103,13 +104,14 @@ static int joins_mapped(struct symmcoll_group *group, int rank)
     return joins_mapped_at(group, rank, 32, 0);
 }
 
-/* From another offset of each on, of allocations of other sizes. */
+/* Joins from a different offset on each rank, in allocations of different
+ * sizes. */
 static int joins_mapped_apart(struct symmcoll_group *group, int rank)
 {
     return joins_mapped_at(group, rank, 32 * (size_t)rank, (size_t)rank);
 }
 
-/* Unmapped by the program before the members have left it. */
+/* The program unmaps the memory before the members have left it. */
 static int outlives_its_mapping(struct symmcoll_group *group, int rank)
 {
     const struct symc_memory_ops *mem;
@@ -137,7 +139,7 @@ static int outlives_its_mapping(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what is not ---- */
+/* ---- memory that cannot be joined ---- */
 
 static int is_refused(const struct symmcoll_group *group,
     struct symc_memory_request request, void *data, symmcoll_status_t expected,
@@ -213,7 +215,7 @@ static int refuses_private_memory(struct symmcoll_group *group, int rank)
     return say(joined_objects() == before, "nothing is left") && right;
 }
 
-/* ---- memory of a pool ---- */
+/* ---- pool memory ---- */
 
 static void *pool_alloc(size_t nbytes)
 {
@@ -281,7 +283,7 @@ static int names_a_pool(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One member's, while the others' is as it should be. */
+/* One member's memory is invalid, those of the others are valid. */
 static int differs(struct symmcoll_group *group, int rank)
 {
     const struct symc_memory_ops *mem;

@@ -64,7 +64,7 @@ static int meet(struct symmcoll_group *group)
     return say(symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK, "barrier");
 }
 
-/* The bytes of a member as kernels find them. */
+/* Returns the bytes of a member as kernels address them. */
 static const unsigned char *for_kernels(
     const struct symc_joined *joined, int rank)
 {
@@ -89,7 +89,7 @@ static bool has_all(const void *at, size_t nbytes, unsigned char value)
     return true;
 }
 
-/* value: of rank 0. */
+/* Checks the bytes of all members. value: that of rank 0. */
 static int have_all(const struct symc_joined *joined, int value, int step)
 {
     bool right = true;

@@ -15,9 +15,10 @@
 #define VICTIM 1
 #define NBYTES ((size_t)10000)
 
-/* ---- what is right ---- */
+/* ---- valid memory ---- */
 
-/* In two groups, one after the other and both at once; freed before it is left. */
+/* Joins in two groups, one after the other and both at once; the memory is
+ * freed before it is left. */
 static int joins(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other;
@@ -76,7 +77,7 @@ static int outlives_its_group(struct symmcoll_group *all, int rank)
     return say(joined_objects() == before, "nothing is left") && right;
 }
 
-/* ---- what is not ---- */
+/* ---- invalid memory ---- */
 
 /* Checks that all members get the same error from a join, that no resource
  * remains, and that most of them can then join the same memory. */
@@ -211,7 +212,7 @@ static int a_thread_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* As many descriptors as this process has. */
+/* Returns the number of descriptors of this process. */
 static rlim_t count_descriptors(void)
 {
     int fd = dup(0);

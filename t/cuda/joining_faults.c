@@ -18,9 +18,9 @@
 
 /* The failure of the victim. */
 struct plan {
-    const char
-        *call;      /* of the driver, in which it dies; NULL: it never comes */
-    double seconds; /* for how long the others wait */
+    const char *call; /* the driver call in which it dies; NULL: it does not
+                     * arrive */
+    double seconds;   /* timeout of the others */
 };
 
 static symmcoll_status_t join(struct symmcoll_group *group, void *memory,

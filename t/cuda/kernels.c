@@ -13,7 +13,7 @@
 
 #define KERNELS 128
 
-/* Those that were registered. */
+/* The registered kernels. */
 static struct {
     const char *name;
     fake_kernel_fn kernel;

@@ -13,8 +13,9 @@
 #define COUNT 37
 #define ROW 6
 
-/* Operations in a row on what the one before has left, on the caller's stream and
- * on the group's in turn, of which the host waits for none. */
+/* Runs consecutive operations, each on the result of the one before,
+ * alternating between the caller's stream and the group's, without a wait of
+ * the host. */
 static int a_row(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;

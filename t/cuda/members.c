@@ -35,8 +35,8 @@ static size_t words_of(size_t nbytes)
     return nbytes / sizeof(uint32_t) + 1;
 }
 
-/* Memory that was freed, and is given out again: cuMemFree() waits for all that runs on
- * the device, where a kernel of another rank may wait for this one. */
+/* Freed memory, which is reused: cuMemFree() waits for all work of the device,
+ * where a kernel of another rank may wait for this one. */
 static struct {
     pthread_mutex_t lock;
     int count;
@@ -87,7 +87,7 @@ static bool keeps(int what)
     return (kept_things & what) != 0;
 }
 
-/* Nothing on it waits for another rank, so one does for all. */
+/* One stream for all ranks, since none of its work waits for another rank. */
 static CUstream copying;
 
 static void make_copying(void)
@@ -197,9 +197,9 @@ void device_read(void *to, const void *from, size_t nbytes)
     copy(to, from, nbytes);
 }
 
-/* Streams that have ended, and are given out again: a device has few queues for
- * streams, the next one for each that is made, and of two in one queue the second
- * waits for what the first one waits for. */
+/* Ended streams, which are reused: a device has few queues for streams, each
+ * new stream takes the next one, and of two streams in one queue the second is
+ * blocked while the first one waits. */
 static struct {
     pthread_mutex_t lock;
     int count;
@@ -210,7 +210,7 @@ static struct {
     } all[256];
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock; NULL: there is none. */
+/* Takes an unused stream; NULL: none. Called with the lock. */
 static CUstream take_stream(CUdevice device)
 {
     CUstream stream = NULL;
@@ -226,7 +226,7 @@ static CUstream take_stream(CUdevice device)
     return stream;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static CUstream make_stream(CUdevice device)
 {
     CUstream stream = NULL;
@@ -264,7 +264,7 @@ void device_wait(CUstream stream)
 
 void device_end_stream(CUstream stream)
 {
-    if (stream == NULL) /* the default one, which stays */
+    if (stream == NULL) /* the default stream, which is kept */
         return;
     if (!keeps(STREAMS)) {
         check(cuStreamDestroy(stream), "cuStreamDestroy");
@@ -277,7 +277,7 @@ void device_end_stream(CUstream stream)
     pthread_mutex_unlock(&streams.lock);
 }
 
-/* ---- saying what is not as expected ---- */
+/* ---- reporting differences ---- */
 
 int say(int right, const char *what)
 {

@@ -107,8 +107,7 @@ int same_as_host(
 
 int say(int right, const char *what);
 
-/* Checks that no device's primary context is in use, which would take
- * memory. */
+/* Checks that a device's primary context, which takes memory, is not in use. */
 static inline int is_primary_unused(int device)
 {
     unsigned int flags;

@@ -13,7 +13,7 @@
 
 #define COUNT 100
 #define ROUNDS 8
-#define LARGE 20000 /* bytes; more than an object's first message */
+#define LARGE 20000 /* bytes; more than fit into an object's first message */
 
 static const enum symc_kind kinds[] = {SYMC_ALL_REDUCE, SYMC_ALL_GATHER,
     SYMC_REDUCE_SCATTER, SYMC_BROADCAST, SYMC_ALL_TO_ALL, SYMC_GATHER,
@@ -27,7 +27,7 @@ static int works_on_devices(struct symmcoll_group *group, int rank)
     return same_as_host(group, rank, &one);
 }
 
-/* ---- ranks that differ ---- */
+/* ---- differing ranks ---- */
 
 /* Checks the error on every rank: it names the rank that passed the odd kind
  * of memory, and both kinds. */
@@ -103,7 +103,7 @@ static int differing(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- both in one group ---- */
+/* ---- both kinds in one group ---- */
 
 struct both {
     struct symmcoll_group *group;
@@ -134,7 +134,7 @@ static int end(struct both *both, int right)
     return right;
 }
 
-/* The sum of all ranks' numbers, added up in one memory. */
+/* Sums all ranks' numbers in one kind of memory. */
 static symmcoll_status_t add(struct both *both, int on_device, bool with_work)
 {
     return symmcoll_all_reduce(both->group,
@@ -153,7 +153,7 @@ static int is_sum(const struct both *both)
     return found == expected && both->host[1] == expected;
 }
 
-/* One rank is slow to wait, another waits in the other order. */
+/* One rank waits late, another waits in the other order. */
 static int wait_for_both(struct both *both, int first)
 {
     int right = 1;
@@ -311,8 +311,8 @@ static symmcoll_status_t barrier_on(struct symmcoll_group *group, int device)
     return symmcoll_barrier_devices(group, &device, 1, NULL, NULL);
 }
 
-/* Before anything else says where the group is; what is wrong is so on one rank
- * alone, which enters the barrier later. */
+/* Names devices before any other call has placed the group. An invalid name is
+ * passed on one rank only, which enters the barrier later. */
 static int names_devices(struct symmcoll_group *group, int rank)
 {
     static const int two[] = {0, 1};
@@ -341,7 +341,8 @@ static int names_devices(struct symmcoll_group *group, int rank)
            right;
 }
 
-/* Memory of another device than was named is refused, on this rank alone. */
+/* Checks that memory of another device than the named one is refused, on this
+ * rank only. */
 static int keeps_to_devices(struct symmcoll_group *group, int rank)
 {
     struct both both;
@@ -365,8 +366,9 @@ static int keeps_to_devices(struct symmcoll_group *group, int rank)
     return end(&both, right);
 }
 
-/* On devices a barrier comes after what the stream had, and its wait is the
- * host's (W11), which without a timeout would order the stream alone. */
+/* Checks that a barrier on devices follows earlier work of the stream, and
+ * that its wait blocks the host (W11); without a timeout it would only order
+ * the stream. */
 static int waits_for_devices(struct symmcoll_group *group, int rank)
 {
     CUstream stream;

@@ -112,14 +112,14 @@ symmcoll_status_t message_recv(struct symmcoll_group *group,
     return message_start_recv(group, message, nbytes, peer, tag, NULL);
 }
 
-/* Few bytes, parts of a chunk, and more chunks than there are at once. */
+/* Few bytes, parts of a chunk, and more chunks than are in flight at once. */
 static const size_t sizes[] = {0, 1, 3, 4096, MESSAGE_CHUNK - 1, MESSAGE_CHUNK,
     MESSAGE_CHUNK + 1, 3 * MESSAGE_CHUNK, 9 * MESSAGE_CHUNK + 5};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 /* ---- bytes ---- */
 
-/* Rank 0 sends to all others in turn, which send back what they have. */
+/* Rank 0 sends to all others in turn, which send back the message. */
 int message_has_its_bytes(struct symmcoll_group *group, int rank)
 {
     const int size = symmcoll_group_size(group);
@@ -259,7 +259,9 @@ int message_comes_from_any(struct symmcoll_group *group, int rank)
 /* ---- streams ---- */
 
 #define SETS 40
-#define SET_NBYTES ((size_t)16 * 1024 * 1024) /* that a device is busy with */
+#define SET_NBYTES \
+    ((size_t)16 * 1024 * 1024) /* of a set that keeps a device
+                                               * busy */
 
 /* Checks that a send sees the latest contents, which its stream sets after
  * much other work. */
@@ -333,7 +335,7 @@ int message_goes_round(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* All but the last rank pass on; that one sends to itself. */
+/* All ranks except the last pass a message on; the last one sends to itself. */
 int message_is_permuted(struct symmcoll_group *group, int rank)
 {
     const int size = symmcoll_group_size(group);

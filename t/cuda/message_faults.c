@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define SIZE 3 /* where others go on; else two */
+#define SIZE 3 /* if others continue; otherwise two */
 #define VICTIM 1
 #define NBYTES (9 * MESSAGE_CHUNK)
 
@@ -24,7 +24,7 @@ static bool begin(struct faults_rank *self, struct message *message)
     return true;
 }
 
-/* The victim sends to the others, or receives of them. */
+/* The victim sends to the others, or receives from them. */
 struct plan {
     bool receives;     /* the victim does */
     bool stalls;       /* its stream is blocked */
@@ -32,7 +32,8 @@ struct plan {
     double timeout;
 };
 
-/* Start it on all ranks; the victim has one of each of the others. */
+/* Starts the message on all ranks; the victim has one with each of the
+ * others. */
 static symmcoll_status_t start(const struct faults_rank *self,
     const struct message *message, const struct plan *plan,
     struct symmcoll_work *works[2])
@@ -66,7 +67,7 @@ static void await(struct faults_rank *self, struct symmcoll_work *works[2])
     }
 }
 
-/* A message between the others, in a group of their own. */
+/* Sends a message between the other ranks, in their own group. */
 static bool others_go_on(
     struct symmcoll_group *other, int rank, const struct message *message)
 {
@@ -169,7 +170,7 @@ static bool is_late(double seconds, void *arg)
     return faults_finish(&job, 0) && told;
 }
 
-/* The victim alone has a deadline, so what it says is about its own stream. */
+/* Only the victim has a timeout, so its error is about its own stream. */
 static int stand_still(struct faults_rank *self)
 {
     const struct plan *given = self->arg;
@@ -304,8 +305,8 @@ static void test_refusal(
     ok(faults_finish(&job, 0) && told, "%s", what);
 }
 
-/* A device that has no memory for messages: its rank's error, before the message has a
- * number, and later there is. */
+/* Checks that a device without memory for messages is an error of its rank,
+ * before the message has a number, and that a later send succeeds. */
 static int is_short_of_memory(struct symmcoll_group *group, int rank)
 {
     struct message message;

@@ -27,11 +27,11 @@ static int is_after_its_stream(struct symmcoll_group *group, int rank)
     message_fill(&message, 3 * MESSAGE_CHUNK, 40 + rank);
     message_fill(&before, 3 * MESSAGE_CHUNK, 50);
     fake_stall(message.stream);
-    if (rank == 0) /* the bytes to be sent come late */
+    if (rank == 0) /* the bytes to be sent are written late */
         cuMemcpyAsync((CUdeviceptr)(uintptr_t)message.at,
             (CUdeviceptr)(uintptr_t)before.at, 3 * MESSAGE_CHUNK,
             message.stream);
-    else /* the bytes that were there are read late */
+    else /* the previous bytes are read late */
         cuMemcpyAsync((CUdeviceptr)(uintptr_t)before.at,
             (CUdeviceptr)(uintptr_t)message.at, 3 * MESSAGE_CHUNK,
             message.stream);
@@ -51,7 +51,7 @@ static int is_after_its_stream(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The group's stream is that of a call that has none. */
+/* Checks that the group's stream is used by a call without a stream. */
 static int takes_the_groups_stream(struct symmcoll_group *group, int rank)
 {
     struct message message;
@@ -76,10 +76,11 @@ static int takes_the_groups_stream(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what is beside it ---- */
+/* ---- concurrent messages ---- */
 
-/* A message that waits for the stream of one side lets others of the same ranks pass:
- * a large one of host memory, and one on another stream. */
+/* Checks that a message which waits for one side's stream does not delay
+ * others between the same ranks: a large one of host memory, and one on
+ * another stream. */
 static int lets_others_pass(struct symmcoll_group *group, int rank, int stalled)
 {
     const size_t nbytes = 3 * MESSAGE_CHUNK;
@@ -137,7 +138,8 @@ static int a_receiver_lets_others_pass(struct symmcoll_group *group, int rank)
     return lets_others_pass(group, rank, 1);
 }
 
-/* Messages of both kinds of memory, by turns and both ways, in two groups. */
+/* Sends messages of both kinds of memory alternately, in both directions, in
+ * two groups. */
 static int are_mixed(struct symmcoll_group *all, int rank)
 {
     const size_t nbytes = 5 * MESSAGE_CHUNK;
@@ -207,7 +209,7 @@ static int waits_for_its_own_stream(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ---- */
 
 /* Both sides get the error, and the group remains usable. */
 static int is_refused_alike(struct symmcoll_group *group, int rank)
@@ -218,7 +220,7 @@ static int is_refused_alike(struct symmcoll_group *group, int rank)
 
     message_begin(&message, rank, 64);
     message_fill(&message, 64, 28 + rank);
-    /* A device's message into host memory. */
+    /* A message of device memory into host memory. */
     right = ended(rank == 0 ? message_send(group, &message, 64, 1, 7)
                             : symmcoll_recv(group, host, 64, SYMMCOLL_UINT8, 0,
                                   7, NULL, NULL, NULL),
@@ -228,7 +230,7 @@ static int is_refused_alike(struct symmcoll_group *group, int rank)
               "this rank sent 64 of uint8 in device memory"
             : "memory differs: rank 0 sent 64 of uint8 in device memory, "
               "this rank receives 64 of uint8 in host memory");
-    /* Host memory's into a device's; its sender has gone on. */
+    /* A message of host memory into device memory; its sender has continued. */
     right = (rank == 0 ? message_fine(symmcoll_send(
                              group, host, 64, SYMMCOLL_UINT8, 1, 8, NULL, NULL))
                        : ended(message_recv(group, &message, 64, 0, 8),
@@ -236,7 +238,7 @@ static int is_refused_alike(struct symmcoll_group *group, int rank)
                              "memory differs: rank 0 sent 64 of uint8 in host "
                              "memory")) &&
             right;
-    /* Counts. */
+    /* Differing counts. */
     right = ended(rank == 0 ? message_send(group, &message, 64, 1, 9)
                             : message_recv(group, &message, 63, 0, 9),
                 SYMMCOLL_ERR_MISMATCH,
@@ -252,7 +254,7 @@ static int is_refused_alike(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* This rank's own mistakes, of which the other one learns nothing. */
+/* Checks this rank's own errors, which the other rank does not see. */
 static int is_refused_here(struct symmcoll_group *group, int rank)
 {
     static const int itself[] = {0, 1};
@@ -406,7 +408,7 @@ int main(void)
     ok(ranks_run(2, is_not_searched),
         "errors.nan_check does not search messages of devices, and says so");
     unsetenv("SYMMCOLL_ERRORS_NAN_CHECK");
-    /* Ranks that share a device. */
+    /* Ranks share a device. */
     setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     fake_configure("devices=1");
     on_both(3, message_has_its_bytes, "the same of ranks that share a device");

@@ -18,7 +18,7 @@
  * opened. */
 static const char *of_victim;
 
-/* Join memory: whether all have such an address, or none. */
+/* Joins memory, and checks that all ranks have a multicast address, or none. */
 static int joins(struct symmcoll_group *group, int rank, void *memory, bool has)
 {
     struct symc_joined *joined = NULL;

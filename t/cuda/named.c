@@ -15,8 +15,8 @@
 
 struct call {
     const char *name;
-    const char *text; /* that follows in the detail */
-    int which;        /* of those of an operation, the one that fails */
+    const char *text; /* that follows in the error */
+    int which;        /* the call of an operation that fails */
 };
 
 /* Calls of a group's first operation, and those of later ones. */
@@ -47,7 +47,8 @@ static const struct call running[] = {{"cuCtxPushCurrent", " on device 0", 2},
     {"cuLaunchKernelEx", " of symc_", 1}, {"cuEventRecord", " on stream 0x", 2},
     {"cuEventQuery", " of what has out 0x", 1}};
 
-/* The driver has an event of each kind that is not in use after an operation. */
+/* The first operations, after which the driver has unused events of each
+ * kind. */
 static const struct call first[] = {{"cuEventCreate", " for stream 0x", 1},
     {"cuEventRecord", " for stream 0x", 1}};
 
@@ -61,7 +62,7 @@ static struct symmcoll_group *make_group(struct symmcoll_group *all)
     return group;
 }
 
-/* With a work, so that there is all of it: two streams, and events of both. */
+/* Sums with a work, which uses everything: two streams, and events of both. */
 static symmcoll_status_t sum(
     struct symmcoll_group *group, void *at, CUstream stream)
 {
@@ -179,7 +180,7 @@ static int of_a_copy(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* A process that has nothing on devices goes on without them. */
+/* Checks that a process without device memory continues without devices. */
 static int of_the_hosts_memory(struct symmcoll_group *all, int rank)
 {
     float one = 1, sum = 0;
@@ -192,7 +193,7 @@ static int of_the_hosts_memory(struct symmcoll_group *all, int rank)
            say(sum == 1, "the sum");
 }
 
-/* ---- what cannot be released ---- */
+/* ---- resources that cannot be released ---- */
 
 static const char warning[] = "memory of a device stays in use: ";
 
@@ -228,7 +229,7 @@ static int is_told_once(FILE *file, int saved, const char *call)
     return 0;
 }
 
-/* Make a call of the driver fail and free something. */
+/* Makes a driver call fail during a release. */
 static int is_told_when(void (*release)(void *of), void *of, const char *call)
 {
     char setting[80];

@@ -44,7 +44,7 @@ static int warns(struct symmcoll_group *all, int rank)
     return searched_end(&it, right);
 }
 
-/* All run before any of them ends. */
+/* Starts all operations before any of them ends. */
 static int has_room_for_many(struct symmcoll_group *all, int rank)
 {
     static struct symmcoll_work *works[MANY];

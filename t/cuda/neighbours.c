@@ -13,11 +13,11 @@
 #define ALLOCATIONS 64
 #define COUNT ((int)(PAGE / sizeof(float)))
 
-/* ---- allocations side by side ---- */
+/* ---- adjacent allocations ---- */
 
 struct neighbours {
     char *all[ALLOCATIONS];
-    char *first; /* one that has another one after it; NULL: none has */
+    char *first; /* an allocation with an adjacent one after it; NULL: none */
 };
 
 static bool is_one_of(const struct neighbours *of, const char *at)
@@ -179,7 +179,7 @@ static int are_odd(struct symmcoll_group *group, int rank)
 
 /* ---- memory in pieces ---- */
 
-/* Addresses of two pages, each of which is mapped on its own. */
+/* Addresses of two pages, each mapped separately. */
 struct pieces {
     CUdeviceptr at;
     CUmemGenericAllocationHandle handles[2];

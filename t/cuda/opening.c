@@ -25,7 +25,7 @@ static symmcoll_status_t sum_at(
         group, out, in, COUNT, F32, SUM, stream != NULL ? &call : NULL, NULL);
 }
 
-/* In host memory. */
+/* Runs an operation on host memory. */
 static int works(struct symmcoll_group *group)
 {
     float one[COUNT], all[COUNT];
@@ -39,7 +39,7 @@ static int works(struct symmcoll_group *group)
     return say(right, "in host memory");
 }
 
-/* On devices. */
+/* Runs an operation on devices. */
 static int works_on_devices(struct symmcoll_group *group, int rank)
 {
     struct collective one = {
@@ -95,7 +95,7 @@ static int shares_the_default_stream(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && right;
 }
 
-static _Atomic bool resumed; /* the stream that both have */
+static _Atomic bool resumed; /* the shared stream */
 
 static symmcoll_status_t wait_for(struct symmcoll_work *work, int rank)
 {
@@ -110,8 +110,8 @@ static symmcoll_status_t wait_for(struct symmcoll_work *work, int rank)
     return resumed ? status : SYMMCOLL_IN_PROGRESS;
 }
 
-/* Were one rank's wait on that stream, the other's start would come after it in the
- * first operation, which only its start orders. */
+/* If one rank's wait was on that stream, the other rank's start would come
+ * after it in the first operation, which only orders the start. */
 static int waits_on_the_default_stream(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -122,7 +122,7 @@ static int waits_on_the_default_stream(struct symmcoll_group *group, int rank)
     device_use(0);
     at = device_alloc(COUNT * sizeof(float));
     call.stream = CU_STREAM_LEGACY;
-    right = works(group); /* what allocates does not wait for that stream */
+    right = works(group); /* allocations do not wait for that stream */
     if (rank == 0)
         fake_stall(NULL);
     for (int i = 0; i < 2 && right; i++) {
@@ -139,7 +139,8 @@ static int waits_on_the_default_stream(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The first operation on devices is not checked before it has begun. */
+/* Passes it in the first operation on devices, which is checked only after it
+ * has begun. */
 static int begins_on_the_default_stream(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other = NULL;
@@ -234,7 +235,7 @@ static int any_call_fails(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && right;
 }
 
-/* ---- what an operation passes ---- */
+/* ---- arguments of an operation ---- */
 
 /* One rank mixes host and device memory. It gets the error before it has taken
  * part. */
@@ -307,7 +308,8 @@ static int passes_another_stream(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && right;
 }
 
-/* A kernel that used it would break the context. */
+/* Passes memory that does not exist, which would break the context if a kernel
+ * used it. */
 static int passes_what_is_not_there(struct symmcoll_group *group, int rank)
 {
     CUstream stream;
@@ -331,7 +333,8 @@ static int passes_what_is_not_there(struct symmcoll_group *group, int rank)
     return works_on_devices(group, rank) && right;
 }
 
-/* The first operation on devices is not checked before it has begun. */
+/* Passes it in the first operation on devices, which is checked only after it
+ * has begun. */
 static int begins_with_what_is_not_there(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other = NULL;

@@ -18,8 +18,8 @@
 #define VICTIM 1
 #define NBYTES (9 * MESSAGE_CHUNK)
 
-/* Milliseconds of a call: longer than a message is waited for, its copies, and the
- * thread. */
+/* Milliseconds of a call: longer than the waits for a message, its copies, and
+ * the thread. */
 #define STANDS (SANITIZED ? "40000" : "15000")
 
 static bool begin(struct faults_rank *self, struct message *message)
@@ -31,11 +31,11 @@ static bool begin(struct faults_rank *self, struct message *message)
     return true;
 }
 
-/* The victim sends to rank 0, or receives of it. */
+/* The victim sends to rank 0, or receives from it. */
 struct plan {
     bool receives;    /* the victim does */
-    const char *call; /* of its driver, that does not return; NULL: none */
-    bool late;        /* its device ends its copy late, and else none */
+    const char *call; /* of its driver, blocked; NULL: none */
+    bool late;        /* its device ends the copy late; otherwise never */
     double timeout;
 };
 
@@ -63,7 +63,7 @@ static bool exchange(struct faults_rank *self, const struct message *message,
     return true;
 }
 
-/* ---- what does not return ---- */
+/* ---- calls that do not return ---- */
 
 /* Returns whether this process has a copier thread. */
 static bool has_copier(void)
@@ -89,8 +89,8 @@ static bool has_copier(void)
     return found;
 }
 
-/* The victim's driver returns long after its finalize(), and then its thread finds nothing
- * of the world.  1: both have finalized. */
+/* The victim's driver call returns long after its finalize(), and its thread
+ * then finds nothing of the world. Step 1: both have finalized. */
 static int outlive_a_call(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -141,15 +141,16 @@ static void test_outlived(bool receives, const char *call, const char *what)
     ok(faults_finish(&job, 0) && told, "%s", what);
 }
 
-/* ---- what does not end ---- */
+/* ---- copies that do not end ---- */
 
-#define GREATEST (-5)   /* the priority of streams that the copier's has */
+#define GREATEST (-5)   /* the priority of the copier's streams */
 #define NEVER_MS 600000 /* longer than any test */
 #define LATE_MS \
-    600 /* after the message's time; less than a copy is waited for */
+    600 /* after the message's timeout; less than the wait for a copy */
 
-/* The victim's device ends no copy, or ends it late.  Its message is given up after a
- * while, and finalize releases nothing that the copy uses, and waits for it no more. */
+/* The victim's device never ends a copy, or ends it late. Its message is
+ * abandoned after a while; finalize releases nothing that the copy uses, and
+ * no longer waits for it. */
 static int hold_a_copy(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -207,8 +208,9 @@ static bool is_held(double seconds, void *arg)
 
 /* ---- a peer that leaves late ---- */
 
-/* Rank 0 finalizes while its peer may still read its staging, which remains; its own of the
- * peer's it has left, so the peer frees that, and does not wait.  1: rank 0 has. */
+/* Rank 0 finalizes while its peer may still read its staging memory, which
+ * remains. It has already left the peer's staging memory, so the peer frees
+ * that without waiting. Step 1: rank 0 has finalized. */
 static int leave_one_by_one(struct faults_rank *self)
 {
     struct message message;

@@ -9,7 +9,8 @@
 
 #define COUNT 100
 
-/* Not current in the thread that calls, as in threads of the library it is not. */
+/* Runs in a context that is not current in the calling thread, as in threads
+ * of the library. */
 static int in_own_context(struct symmcoll_group *group, int rank, bool streamed)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -46,8 +47,8 @@ static int in_its_memory(struct symmcoll_group *group, int rank)
     return in_own_context(group, rank, false);
 }
 
-/* A group in the primary context, and memory of another one, which its kernels do not
- * reach; it goes on. */
+/* Joins a group in the primary context with memory of another context, which
+ * its kernels cannot reach; the group remains usable. */
 static int joins_none(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -107,7 +108,8 @@ static int is_refused(
         SYMMCOLL_ERR_INVALID, text);
 }
 
-/* The group goes on; and what is of a pool is of all contexts. */
+/* Checks that the group remains usable, and that pool memory belongs to all
+ * contexts. */
 static int refuses_others(struct symmcoll_group *group, int rank)
 {
     CUcontext own = NULL, popped;
@@ -143,8 +145,8 @@ static int refuses_others(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A rendezvous is a group's first use of its device, by a thread in which another context is
- * current, and its memory is of the program's own. */
+/* A rendezvous is the group's first use of its device, from a thread in which
+ * another context is current, with memory of the program. */
 static int follows_joined_memory(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -182,7 +184,7 @@ static int follows_joined_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Operations on symmetric memory with a buffer of another context. */
+/* Passes a buffer of another context to operations on symmetric memory. */
 static int refuses_beside_symmetric(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -227,7 +229,8 @@ static int refuses_beside_symmetric(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Messages of it, which fail alone: neither has a number, and the group goes on. */
+/* Sends and receives memory of another context, which fail alone: neither
+ * takes a number, and the group remains usable. */
 static int refuses_messages(struct symmcoll_group *group, int rank)
 {
     const int peer = !rank;

@@ -13,7 +13,7 @@
 
 #define SIZE 2
 #define STANDING 1 /* the rank with the blocked stream */
-#define MANY 40    /* groups, with more words than are allocated at once */
+#define MANY 40    /* groups, with more words than one allocation has */
 
 static symmcoll_status_t sum(
     struct symmcoll_group *group, float *at, CUstream stream)
@@ -35,10 +35,10 @@ static struct symmcoll_group *open_other(
     return other;
 }
 
-static atomic_int called; /* of SIZE ranks, those that have */
+static atomic_int called; /* number of ranks that have called */
 
-/* The kernel of rank 0 waits for that of the other one, which is not there before it
- * has released a group. */
+/* The kernel of rank 0 waits for that of the other rank, which begins only
+ * after that rank has released a group. */
 static int while_a_kernel_waits(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other;
@@ -70,7 +70,7 @@ static int while_a_kernel_waits(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* All at once, and none is the other's. */
+/* Has many groups at once, with separate words. */
 static int many_at_once(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *others[MANY];
@@ -105,7 +105,7 @@ static int many_at_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- memory of one rank ---- */
+/* ---- memory of one rank only ---- */
 
 /* Checks that memory freed on a blocked stream does not block another
  * stream. */

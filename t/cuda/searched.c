@@ -29,8 +29,8 @@ void searched_begin(struct searched *it, struct symmcoll_group *all, int rank)
     device_write(it->in, ones, sizeof(ones));
 }
 
-/* An operation that was given up is on a stream of the library's, and may still use
- * its buffers. */
+/* Ends the test. An abandoned operation is on a stream of the library, and may
+ * still use its buffers. */
 int searched_end(struct searched *it, int right)
 {
     device_wait(it->call.stream);
@@ -149,7 +149,7 @@ int searched_names_the_buffer(struct symmcoll_group *all, int rank)
         outs[i] = it.out + (ptrdiff_t)i * SEARCHED_COUNT;
         ins[i] = it.in + (ptrdiff_t)i * SEARCHED_COUNT;
     }
-    /* In its part for the other rank. */
+    /* The NaN is in its part for the other rank. */
     if (rank == VICTIM)
         searched_put_nan(&it, 3 * SEARCHED_COUNT + 9);
     status = symmcoll_reduce_scatter_coalesced(

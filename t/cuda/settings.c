@@ -112,14 +112,14 @@ static void test_copies(void)
     unsetenv("SYMMCOLL_CUDA_COPY_ENGINE");
 }
 
-/* ---- groups at once on a device that ranks share ---- */
+/* ---- concurrent groups on a device that ranks share ---- */
 
 #define MANY 8192 /* floats: 4 blocks of a kernel */
 #define SMS 8     /* multiprocessors */
 
 static pthread_barrier_t both_ranks;
 
-/* Sum some on a stream, in a group. */
+/* Enqueues a sum on a stream, in a group. */
 static int enqueue(
     struct symmcoll_group *group, void *at, size_t count, CUstream stream)
 {
@@ -131,7 +131,7 @@ static int enqueue(
         SYMMCOLL_OK, "");
 }
 
-/* Open the groups one after the other; no more than two blocks run at once. */
+/* Opens the groups one after the other; at most two blocks run at once. */
 static int open_all(
     struct symmcoll_group *const *groups, void *const *at, CUstream stream)
 {

@@ -19,7 +19,7 @@
 
 static const size_t counts[N] = {40, 0, 3};
 
-/* Buffers of a rank, of the device. */
+/* The buffers of a rank on its device. */
 struct several {
     struct symmcoll_group *group;
     int rank, size;
@@ -65,7 +65,7 @@ static symmcoll_status_t sum(struct several *it, struct symmcoll_work **work)
         it->group, it->outs, it->ins, counts, N, F32, SUM, &it->call, work);
 }
 
-/* A buffer in a region. */
+/* Adds a buffer in a region. */
 static symmcoll_status_t add(const struct several *it, int i)
 {
     return symmcoll_all_reduce(
@@ -121,7 +121,8 @@ static int is_one(struct symmcoll_group *group, int rank)
     return finish(&it, right && are_sums(&it, true));
 }
 
-/* The entry of its number: with the sizes of all buffers, and that it has ended. */
+/* Checks the entry of the operation: it has the sizes of all buffers, and has
+ * ended. */
 static int is_recorded(struct symmcoll_group *group, int rank)
 {
     const struct symc_trace_ring *ring = group->world->trace.ring;
@@ -188,7 +189,8 @@ static int is_ordered(struct symmcoll_group *group, int rank)
     return finish(&it, right);
 }
 
-/* A region's arrays are the library's: it has others while its work runs. */
+/* Starts regions in a row: the arrays of a region belong to the library, which
+ * has others while its work runs. */
 static int regions_follow(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[8] = {NULL};
@@ -214,7 +216,7 @@ static int regions_follow(struct symmcoll_group *group, int rank)
     return finish(&it, right && are_sums(&it, true));
 }
 
-/* ---- what ranks pass ---- */
+/* ---- arguments that differ between ranks ---- */
 
 static int counts_differ(struct symmcoll_group *group, int rank)
 {
@@ -264,7 +266,7 @@ static int memories_differ(struct symmcoll_group *group, int rank)
     return finish(&it, right);
 }
 
-/* ---- what one rank passes ---- */
+/* ---- invalid arguments of one rank ---- */
 
 static int mixed_memories(struct symmcoll_group *group, int rank)
 {
@@ -349,7 +351,8 @@ static int region_mistakes(struct symmcoll_group *group, int rank)
     right = right && fine(add(&it, 1)) && fine(add(&it, 2)) &&
             fine(symmcoll_coalesce_end(group, &it.call, NULL)) &&
             are_sums(&it, true);
-    /* A first buffer of no byte is nowhere: the next one says where they are. */
+    /* An empty first buffer has no place: the next one determines the
+     * device. */
     right =
         right && fine(symmcoll_coalesce_begin(group)) && fine(add(&it, 1)) &&
         fine(add(&it, 0)) &&

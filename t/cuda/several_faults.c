@@ -58,7 +58,7 @@ static symmcoll_status_t call(struct symmcoll_group *group,
         (const void *const *)it->at, counts, N, F32, SUM, &call, work);
 }
 
-/* Join the world, take a device, and make one that ends. */
+/* Joins the world, selects a device, and runs an operation that ends. */
 static bool begin(struct faults_rank *self, struct several *it)
 {
     const struct manner *manner = self->arg;
@@ -87,8 +87,8 @@ static bool fails_again(struct faults_rank *self, const struct several *it)
            (!it->region || self->group->regions->next != NULL);
 }
 
-/* Note how the one that is left ends, and the one after it; then the streams end,
- * too. */
+/* Records how the abandoned operation ends, and the one after it; then the
+ * streams must end, too. */
 static int leave_one(struct faults_rank *self)
 {
     const struct manner *manner = self->arg;

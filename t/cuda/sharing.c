@@ -12,10 +12,10 @@
 #define VICTIM 1
 #define NBYTES ((size_t)10000)
 
-static const char *of_victim; /* settings of the fake driver, of that process */
+static const char *of_victim; /* settings of the victim's fake driver */
 static bool by_fabric;
-static bool rdma; /* memory can be, and is to be, read by network adapters */
-static unsigned int types; /* of handles that memory is made with */
+static bool rdma;          /* memory is to be accessible to network adapters */
+static unsigned int types; /* of handles with which memory is created */
 
 #define DESCRIPTOR ((unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 #define FABRIC ((unsigned int)CU_MEM_HANDLE_TYPE_FABRIC)
@@ -40,7 +40,8 @@ static int has_types(void *at)
     return 0;
 }
 
-/* An import of a rank's own handle more than of the others' only fabric has. */
+/* Counts imports: only with fabric handles a rank imports its own handle,
+ * too. */
 static int joins(struct symmcoll_group *group, int rank)
 {
     struct symc_joined *joined = NULL;
@@ -73,7 +74,7 @@ static int joins(struct symmcoll_group *group, int rank)
     return say(joined_objects() == live, "nothing is left") && right;
 }
 
-/* The first operation says why. */
+/* Checks that the first operation reports the reason. */
 static int is_refused(struct symmcoll_group *group, int rank)
 {
     float *at;
@@ -114,7 +115,8 @@ static int names_the_call(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* wanted: the types of handles, of memory of those that the settings leave alone */
+/* Runs a body with a setting. wanted: the types of handles that memory is
+ * created with. */
 static int with(rank_fn body, const char *value, const char *settings,
     bool fabric, unsigned int wanted)
 {

@@ -26,8 +26,7 @@ struct arrays {
 /* A sum to run in both memories; the seed reproduces it. */
 struct point {
     enum symmcoll_dtype dtype;
-    size_t count,
-        at[3]; /* bytes that each array is away from a multiple of 64 */
+    size_t count, at[3]; /* bytes by which each array is misaligned from 64 */
     int n;
     int place; /* out is the first source, the second one, or neither (2) */
     double factor;
@@ -190,8 +189,8 @@ static int conversions_of_both_memories(struct symmcoll_group *group, int rank)
 
 /* ---- gaps ---- */
 
-/* Elements of a matrix with gaps between rows and columns are packed, and go back
- * to another one; what lies between them stays. */
+/* Packs elements of a matrix with gaps between rows and columns, and unpacks
+ * them into another one; the bytes in between are unchanged. */
 static int elements_go_back(struct symmcoll_group *group, int rank)
 {
     static const int64_t shape[] = {3, 4, 5},
@@ -240,7 +239,7 @@ static int elements_go_back(struct symmcoll_group *group, int rank)
 #define PIECES 300
 #define PIECES_ROOM 65536
 
-/* A buffer and tensors beside it, ROOM bytes each, in one memory. */
+/* A buffer and tensors beside it, ROOM bytes each, in one kind of memory. */
 struct pieces {
     struct symc_local_piece pieces[PIECES];
     struct symc_local_pieces all;
@@ -351,7 +350,8 @@ static int pieces_without_kernels(struct symmcoll_group *group, int rank)
     return move_pieces(group, rank, false);
 }
 
-/* The second launch, and the copy that one piece is; no context stays current. */
+/* Makes the second launch fail, and the copy of a single piece; no context
+ * stays current. */
 static int pieces_that_fail(struct symmcoll_group *group, int rank)
 {
     struct pieces *both = calloc(2, sizeof(*both));
@@ -384,7 +384,8 @@ static int pieces_that_fail(struct symmcoll_group *group, int rank)
 
 /* ---- streams ---- */
 
-/* A site that goes to another stream goes on after what the first one has. */
+/* Checks that a site which changes its stream follows the work of the first
+ * one. */
 static int streams_follow(struct symmcoll_group *group, int rank)
 {
     struct symc_site *site = NULL;

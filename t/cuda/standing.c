@@ -19,7 +19,7 @@
 #define COUNT 300
 #define CALLS 12
 #define TIMEOUT 2
-#define SOON 20 /* seconds: less than anything here waits without a bound */
+#define SOON 20 /* seconds: less than any unbounded wait here */
 
 /* A call that another thread of the victim makes at the same time. */
 typedef symmcoll_status_t (*call_fn)(struct symmcoll_group *group);
@@ -108,7 +108,7 @@ static void *enqueue(void *arg)
     return NULL;
 }
 
-/* Until no call has returned for a while. */
+/* Waits until no call has returned for a while. */
 static void await_standing(struct flood *flood)
 {
     for (int quiet = 0, calls = 0; quiet < 300; quiet++) {

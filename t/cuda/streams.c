@@ -86,9 +86,9 @@ static int is_sum(const struct run *run, const float *found, float more)
     return 1;
 }
 
-/* ---- the order of one operation ---- */
+/* ---- order of one operation ---- */
 
-/* Open the group's backend, so that what follows is as it is in the long run. */
+/* Opens the group's backend, so that later operations are typical. */
 static int open_backend(struct run *run)
 {
     enqueue_write(run);
@@ -170,9 +170,10 @@ static int host_does_not_wait(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 2));
 }
 
-/* ---- a stream that is captured ---- */
+/* ---- captured streams ---- */
 
-/* The wait is refused, and nothing but the wait: it can be made afterwards. */
+/* Checks that a captured stream refuses the wait, which can be made
+ * afterwards. */
 static int waits_when_captured(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -198,8 +199,8 @@ static int waits_when_captured(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* The last rank comes when the others' streams are captured: what they called before
- * that is started then, and not in the graph. */
+/* The last rank calls while the other streams are captured: operations called
+ * before are started then, and are not in the graph. */
 static int starts_beside_a_capture(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *other = NULL;
@@ -241,7 +242,7 @@ static int starts_beside_a_capture(struct symmcoll_group *group, int rank)
     return finish(&run, right && is_sum(&run, found, 0));
 }
 
-/* ---- a handle that is used again ---- */
+/* ---- reused handles ---- */
 
 /* Returns how many waits for events an operation adds to its stream. */
 static int waits(struct run *run, int *right)
@@ -253,7 +254,7 @@ static int waits(struct run *run, int *right)
     return (int)(fake_calls("cuStreamWaitEvent") - before);
 }
 
-/* The next stream has the handle of one that was destroyed. */
+/* The next stream has the handle of a destroyed one. */
 static int tells_streams_apart(struct symmcoll_group *group, int rank)
 {
     struct run run;
@@ -273,7 +274,7 @@ static int tells_streams_apart(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* A driver that does not say which stream it is. */
+/* Uses a driver that does not report ids of streams. */
 static int waits_always(struct symmcoll_group *group, int rank)
 {
     struct run run;
@@ -333,7 +334,7 @@ static int many_are_under_way(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* Operations in host memory in between. */
+/* Runs operations in host memory in between. */
 static int memories_mix(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[2 * MANY] = {NULL};

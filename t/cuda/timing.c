@@ -17,7 +17,7 @@
 #define CALLS 20
 #define ELAPSED_NS 1000 /* shorter than any operation */
 
-/* Operations of a rank, and its memory. */
+/* The operations of a rank, and its memory. */
 struct run {
     struct symmcoll_group *group;
     CUstream stream;
@@ -49,7 +49,8 @@ static symmcoll_status_t sum(struct run *run, struct symmcoll_work **work)
         run->group, run->at, run->at, COUNT, F32, SUM, &run->call, work);
 }
 
-/* Some with works and some without, until all have ended. */
+/* Runs some operations with works and some without, and waits until all have
+ * ended. */
 static int call_some(struct run *run, int n)
 {
     int right = 1;

@@ -42,7 +42,8 @@ void unlike_plan(struct unlike *one, int rank, int size)
 
 /* ---- calls ---- */
 
-/* The part of the last rank first, so that no list is a buffer. */
+/* Lists the parts with that of the last rank first, so that no list is
+ * contiguous. */
 static void list_parts(
     void **list, const void *at, const size_t *counts, size_t elem, int size)
 {
@@ -111,7 +112,7 @@ static void begin(struct buffers *buffers, const struct unlike *one)
     buffers->device = device_alloc(buffers->nbytes);
 }
 
-/* Other elements for each number. */
+/* Writes different elements for each number. */
 static void write(
     const struct buffers *buffers, const struct unlike *one, int number)
 {
@@ -121,7 +122,7 @@ static void write(
     device_write(buffers->device, buffers->host, buffers->nbytes);
 }
 
-/* After the operation on the device: made in host memory, too. */
+/* Compares the output on the device with the same exchange in host memory. */
 static int is_same(struct symmcoll_group *group, const struct buffers *buffers,
     const struct unlike *one)
 {
@@ -171,7 +172,7 @@ int unlike_same_as_host(
 
 /* ---- all of them ---- */
 
-/* Types of one byte and of more, for parts that begin anywhere. */
+/* Types of one byte and of more, for parts that begin at any address. */
 static const enum symmcoll_dtype types[] = {
     SYMMCOLL_UINT8, SYMMCOLL_INT16, SYMMCOLL_FLOAT64};
 

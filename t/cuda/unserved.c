@@ -10,7 +10,7 @@
 
 static const char *reason;
 
-/* A call on device memory that has ended. */
+/* Checks the error of a call on device memory. */
 static int refused(symmcoll_status_t status, const char *name, const void *at)
 {
     char place[96];

@@ -28,8 +28,8 @@ static const struct collective every[] = {{.kind = SYMC_ALL_REDUCE},
     {.kind = SYMC_GATHER, .root = 1}, {.kind = SYMC_ALL_TO_ALL},
     {.kind = SYMC_ALL_TO_ALL, .listed = true}};
 
-/* One call: what the host has passed and what it is to receive, and the memory of
- * the device. */
+/* One call: the host's input and expected output, and the memory of the
+ * device. */
 struct run {
     struct symmcoll_group *group;
     struct collective one;
@@ -137,9 +137,10 @@ static int every_collective(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- works in a row ---- */
+/* ---- consecutive works ---- */
 
-/* Each on the result of the one before it, with a wait between them or none. */
+/* Runs each on the result of the one before it, with a wait between them or
+ * none. */
 static int in_a_row(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[4] = {NULL};
@@ -176,7 +177,7 @@ static int in_a_row(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- waits beside tests ---- */
+/* ---- concurrent waits and tests ---- */
 
 #define ROUNDS 20
 
@@ -190,7 +191,7 @@ static void *test_both(void *arg)
     struct tested *tested = arg;
     symmcoll_status_t status;
 
-    do /* an end of the time is none of the work */
+    do /* a timeout is not an error of the work */
         status = symmcoll_work_wait(tested->works[1], 0.001);
     while ((status == SYMMCOLL_OK || status == SYMMCOLL_ERR_TIMEOUT) &&
            (symmcoll_work_test(tested->works[0]) == SYMMCOLL_IN_PROGRESS ||
@@ -255,8 +256,8 @@ static symmcoll_status_t add(struct symmcoll_group *group, void *at,
                : symmcoll_all_reduce(group, at, at, 1, F32, SUM, NULL, work);
 }
 
-/* Rank 0 comes when the other's wait has expired: the group has failed on both, and
- * later calls say why (W8). */
+/* Rank 0 calls after the other rank's wait has timed out: the group has failed
+ * on both, and later calls return the cause (W8). */
 static int expires(
     struct symmcoll_group *group, void *at, int rank, bool barrier)
 {
@@ -279,7 +280,7 @@ static int expires(
            symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT && right;
 }
 
-/* arg: whether it is a barrier. */
+/* arg: whether the operation is a barrier. */
 static int fails_the_group(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -310,7 +311,7 @@ static int both_fail(void *arg)
            statuses[1] == 0;
 }
 
-/* ---- a kernel that is giving up ---- */
+/* ---- a kernel that is timing out ---- */
 
 /* A concurrent kernel of this rank has claimed the failure record but not
  * filled it in, so the rank's own operation may have waited for no peer. */
@@ -326,7 +327,7 @@ static int is_half_told(struct symmcoll_group *group, float *at)
         &failure->reason, (uint32_t)SYMC_DEVICE_TIMEOUT, __ATOMIC_RELEASE);
     right = say(add(group, at, false, &work) == SYMMCOLL_OK, "the second call");
     while (right && fake_calls("cuLaunchKernelEx") == launches)
-        usleep(1000); /* when both have called */
+        usleep(1000); /* until both have called */
     right = right && cuCtxSynchronize() == CUDA_SUCCESS;
     for (int i = 0; i < 100 && right; i++)
         right = say(symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS,

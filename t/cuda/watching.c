@@ -17,8 +17,8 @@
 
 /* ---- a driver whose queue is full ---- */
 
-/* The victim's kernels do not begin; rank 0 has more of them than its driver takes
- * before the first one ends. */
+/* The victim's kernels do not begin; rank 0 enqueues more of them than its
+ * driver accepts before the first one ends. */
 static int stand_in_the_driver(struct faults_rank *self)
 {
     struct sums sums;
@@ -69,11 +69,11 @@ static void test_full_queue(void)
         "an abort ends kernels while a thread stands in the driver");
 }
 
-/* ---- what waits for the victim ---- */
+/* ---- calls that wait for the victim ---- */
 
 #define NBYTES 1024
-#define KEPT 1024 /* calls that are captured, of which each is kept */
-#define LATE 600  /* seconds, after which a test has given up */
+#define KEPT 1024 /* calls captured, each of which is kept */
+#define LATE 600  /* seconds; longer than any test waits */
 
 enum call {
     SUMS,
@@ -87,7 +87,7 @@ enum call {
 struct wait {
     enum call call;
     bool captured;
-    bool finalizes; /* the victim; else it releases the group */
+    bool finalizes; /* the victim; otherwise it releases the group */
     double timeout;
     const char *text;
 };
@@ -149,10 +149,10 @@ static bool leave(
            OK(symmcoll_group_free(group));
 }
 
-/* ---- a deadline in a graph ---- */
+/* ---- a timeout in a graph ---- */
 
-/* Nothing of the group runs when the graph is started, and the victim does not
- * start it. */
+/* The group has no other work when the graph is launched, and the victim does
+ * not launch it. */
 static int wait_in_a_graph(struct faults_rank *self)
 {
     const struct wait *wait = self->arg;

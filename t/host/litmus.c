@@ -15,7 +15,8 @@
 #define MOST_RANKS 5
 #define WORDS_MAX ((size_t)20000)
 
-/* A generator that is the same on all ranks for the same state. */
+/* A generator that produces the same numbers on all ranks for the same
+ * state. */
 static uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -29,7 +30,7 @@ static uint64_t stamp(uint64_t number, int rank, size_t i)
     return number << 32 | (uint64_t)rank << 24 | (uint64_t)i;
 }
 
-/* Come a little late now and then, each rank in its own way. */
+/* Delays the rank now and then, differently on each rank. */
 static void dawdle(uint64_t *own)
 {
     uint64_t bits = next_random(own);
@@ -137,7 +138,7 @@ static int mix_operations(struct symmcoll_group *group, int rank,
 
 static uint64_t operations; /* of the running point */
 
-/* In the header line: 40 bytes. */
+/* Uses payloads in the header line: 40 bytes. */
 static int lines_are_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t words[] = {1, 2, 4, 5};
@@ -145,7 +146,7 @@ static int lines_are_whole(struct symmcoll_group *group, int rank)
     return mix_operations(group, rank, operations, words, LENGTH(words));
 }
 
-/* In it, beside it, and both by turns. */
+/* Uses payloads in the header line and outside of it, alternately. */
 static int payloads_are_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t words[] = {1, 5, 6, 17, 200, 1024};
@@ -153,7 +154,7 @@ static int payloads_are_whole(struct symmcoll_group *group, int rank)
     return mix_operations(group, rank, operations / 4, words, LENGTH(words));
 }
 
-/* Through slots that are used again after four rounds, and all ways mixed. */
+/* Uses slots that are reused after four rounds, and all transports mixed. */
 static int slots_are_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t words[] = {1, 6, 300, 1025, 2048, 5000, WORDS_MAX};
@@ -181,7 +182,7 @@ int main(void)
     setenv("SYMMCOLL_HOST_DIRECT", "on", 1);
     ok(threads_run(MOST_RANKS, slots_are_whole),
         "what threads read from each other's buffers is seen whole");
-    /* Sleep in every wait: the doorbells are part of it. */
+    /* Sleeps in every wait, so that doorbells are tested, too. */
     setenv("SYMMCOLL_HOST_SPIN", "0", 1);
     setenv("SYMMCOLL_HOST_POLLS", "0", 1);
     setenv("SYMMCOLL_HOST_YIELD", "0", 1);

@@ -51,7 +51,7 @@ static int sums_have_the_order(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One setting, and how many ranks are added in a row. */
+/* A setting, and the number of ranks that are added in a row. */
 static const struct {
     const char *name;
     const char *value;

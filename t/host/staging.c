@@ -19,7 +19,7 @@
 #define SIZE 3
 #define COUNT 300000
 
-/* Budgets of the ranks, NULL: none is set; and the staging that results. */
+/* The budgets of the ranks, NULL: not set; and the resulting staging size. */
 struct budget {
     const char *of[SIZE];
     size_t nbytes;

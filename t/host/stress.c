@@ -236,7 +236,7 @@ static int keeps_every_byte(struct symmcoll_group *group, int rank)
     open_memory(&memory[0], group);
     open_memory(&memory[1], some);
     for (unsigned i = 0; right && i < (unsigned)cases; i++) {
-        /* A draw of all ranks that does not depend on what some draw. */
+        /* A draw common to all ranks, independent of their own draws. */
         struct stress_random drawn = {stress_draw(&common, UINT32_MAX)};
         bool in_some = stress_draw(&drawn, 3) == 0;
 

@@ -20,7 +20,7 @@ struct stress_random {
     uint64_t state;
 };
 
-/* A number below n. */
+/* Returns a random number below n. */
 uint32_t stress_draw(struct stress_random *random, uint32_t n);
 
 /* The memory of one rank in one group. */
@@ -31,10 +31,11 @@ struct stress_memory {
     struct symmetric made[STRESS_PRIVATE];
     unsigned char *at[STRESS_PRIVATE + 1]; /* the last is its own */
     unsigned char *expected[STRESS_PRIVATE + 1];
-    size_t used[STRESS_PRIVATE + 1]; /* bytes, by the case under way */
+    size_t used[STRESS_PRIVATE + 1]; /* bytes, used by the current case */
 };
 
-/* A collective; all ranks draw the same, but for the places of buffers. */
+/* A collective; all ranks draw the same one, except for the places of
+ * buffers. */
 struct stress_case {
     unsigned seed;
     struct stress_random *mine;
@@ -53,12 +54,12 @@ struct stress_case {
 
 /* ---- stress.c ---- */
 
-/* Room for count elements in a region. */
+/* Reserves space for count elements in a region. */
 void *stress_place(struct stress_memory *memory, struct stress_case *it,
     int region, size_t count);
 
-/* This rank's data, which is to stay; and what is to be there instead: data of a
- * rank, a sum. */
+/* stress_fill() writes this rank's data, which must stay; stress_expect()
+ * declares the data expected there instead: that of a rank, or a sum. */
 void stress_fill(const struct stress_memory *memory,
     const struct stress_case *it, void *at, size_t first, size_t count);
 void stress_expect(const struct stress_memory *memory,

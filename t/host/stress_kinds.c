@@ -8,7 +8,7 @@
 #define APART 60000 /* elements from one part's data to the next one's */
 #define SEVERAL 5   /* buffers of one collective, at most */
 
-/* The region of one of several buffers. */
+/* Returns the region of one of several buffers. */
 static int region_of(const struct stress_case *it, int region, int index)
 {
     return it->spread && region < STRESS_PRIVATE
@@ -16,7 +16,8 @@ static int region_of(const struct stress_case *it, int region, int index)
                : region;
 }
 
-/* Elements that a rank has for another, where these differ. */
+/* Returns the number of elements that a rank has for another, if these
+ * differ. */
 static size_t uneven(const struct stress_case *it, int from, int to)
 {
     unsigned drawn = (unsigned)(from * 7 + to * 13) + it->seed;
@@ -24,8 +25,8 @@ static size_t uneven(const struct stress_case *it, int from, int to)
     return drawn % 5 == 0 ? 0 : it->count / ((size_t)(from + 2 * to) % 3 + 1);
 }
 
-/* Lists are the library's until the operation has ended, and they end with these
- * functions. */
+/* Waits for the operation if there is a work: its lists must stay valid until
+ * then, and are local to these functions. */
 static symmcoll_status_t finish(
     symmcoll_status_t status, struct symmcoll_work **work)
 {
@@ -114,7 +115,7 @@ static symmcoll_status_t run_reduce_scatter_list(struct stress_memory *memory,
 
 /* ---- moves ---- */
 
-/* Each rank's part of a result that has all. */
+/* Expects each rank's part in a result that has all. */
 static void expect_all(
     const struct stress_memory *memory, const struct stress_case *it, char *out)
 {

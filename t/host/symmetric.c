@@ -27,10 +27,10 @@ static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32, SYMMCOLL_BFLOAT16,
 
 /* The placement of a rank's buffers. */
 enum where {
-    BOTH,    /* in and out in symmetric memory, each in an allocation */
+    BOTH,    /* in and out in symmetric memory, each in its own allocation */
     ONE,     /* both in one allocation */
     SHIFTED, /* both, at other offsets on each rank */
-    SWAPPED, /* the allocations of in and out change places on rank 1 */
+    SWAPPED, /* the allocations of in and out are swapped on rank 1 */
     IN_ALONE,
     OUT_ALONE,
     PRIVATE_RANK, /* all but those of rank 1 */
@@ -208,8 +208,8 @@ static bool sum_is_right(struct hands *hands, symmcoll_op_t op)
 
 /* ---- moves ---- */
 
-/* The parts that rank `from` has for rank `to`, one after another from every
- * rank (from -1) or the first part of every rank (to -1). */
+/* Expects the parts that each rank has for rank `to`, one after another, or
+ * the first part of every rank (to -1). */
 static void expect_parts(const struct hands *hands, int to)
 {
     size_t part = hands->count * hands->elem;
@@ -338,7 +338,7 @@ static int any_place_is_right(struct symmcoll_group *group, int rank)
     return are_right_where(group, rank, wheres, LENGTH(wheres), LARGE, true);
 }
 
-/* All ranks name both allocations, for in or for out. */
+/* All ranks use both allocations, for in or for out. */
 static int swapped_is_right(struct symmcoll_group *group, int rank)
 {
     struct hands hands;

@@ -33,7 +33,7 @@ static inline struct symmetric symmetric_open(
     return made;
 }
 
-/* Without the others. */
+/* Frees the buffer, without the other ranks. */
 static inline void symmetric_close(struct symmetric *made)
 {
     if (symmcoll_symm_free(made->world, made->at) != SYMMCOLL_OK)

@@ -94,11 +94,11 @@ static bool holds_byte(const unsigned char *at, int byte)
     return true;
 }
 
-/* The victim comes when the others have given up, and have filled their buffers
- * with something else: nothing of it changes. */
+/* The victim calls after the others have timed out and overwritten their
+ * buffers, which must not change. */
 static int come_late(struct faults_rank *self)
 {
-    const double *seconds = self->arg; /* that the others wait */
+    const double *seconds = self->arg; /* timeout of the others */
     struct symmetric out;
     symmcoll_status_t status;
     bool intact;
@@ -170,7 +170,8 @@ static bool holds_floats(const float *at, size_t count, float value)
     return true;
 }
 
-/* Each rank releases at once, and the others go on with what they have. */
+/* Each rank releases its buffer at once, and the others continue with
+ * theirs. */
 static int freed_at_once(struct symmcoll_group *group, int rank)
 {
     const size_t count = 20000;
@@ -192,8 +193,8 @@ static int freed_at_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A rank has released its own and passes private memory: the others still have
- * theirs. */
+/* One rank has released its buffer and passes private memory: the others still
+ * have theirs. */
 static int freed_by_one(struct symmcoll_group *group, int rank)
 {
     const size_t count = 20000;
@@ -218,7 +219,7 @@ static int freed_by_one(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Several under way, large and small. */
+/* Has several operations in flight, large and small. */
 static int overlapping_ones(struct symmcoll_group *group, int rank)
 {
     enum {

@@ -38,7 +38,7 @@ struct hands {
     struct symmcoll_group *group;
     int rank;
     int size;
-    bool empty; /* some parts are, and all that the last rank has to send */
+    bool empty; /* some parts are, and all that the last rank sends */
     struct symmetric memory[SHARED];
     unsigned char *private[SHARED];
     unsigned char *result; /* of one operation, one part after another */
@@ -72,7 +72,7 @@ static void close_hands(struct hands *hands)
     free(hands->result);
 }
 
-/* Elements that a rank has for another. */
+/* Returns the number of elements that a rank has for another. */
 static size_t count_of(const struct hands *hands, int from, int to)
 {
     if (hands->empty && ((from + to) % 3 == 0 || from == hands->size - 1))
@@ -112,7 +112,7 @@ static void place(
     hands->nbytes = 0;
 }
 
-/* A part of the result. */
+/* Appends a part to the result. */
 static void take(struct hands *hands, const void *from, size_t count)
 {
     memcpy(hands->result + hands->nbytes, from, count * sizeof(float));
@@ -233,7 +233,7 @@ static void place_buffers(struct hands *hands, enum where where, size_t parts)
     place(hands, where, BUFFERS, parts * PART / 2 * sizeof(float));
 }
 
-/* Counts that leave room for a part of each rank. */
+/* Fills in counts that leave space for a part of each rank. */
 static const size_t *counts_of_parts(const struct hands *hands, size_t *counts)
 {
     (void)hands;
@@ -285,7 +285,7 @@ static bool reduce_scatter_coalesced(struct hands *hands, enum where where)
 static const struct form {
     const char *name;
     bool (*run)(struct hands *hands, enum where where);
-    bool ins, outs; /* which have to be symmetric; either where both are set */
+    bool ins, outs; /* must be symmetric; if both are set, either */
     bool alike;     /* at the same places on all ranks */
 } forms[] = {
     {"all_to_all_list", all_to_all_list, true, true, false},
@@ -311,7 +311,8 @@ static bool is_still(const struct form *form, enum where where, int size)
 
 /* ---- bodies ---- */
 
-/* One operation from each place; then from private memory, which may stage. */
+/* Runs one operation from each placement, and then from private memory, which
+ * may use staging. */
 static bool form_is_right(struct hands *hands, const struct form *form,
     const enum where *wheres, size_t nwheres)
 {
