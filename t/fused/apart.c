@@ -8,8 +8,8 @@
 
 #define REFUSED(call, detail) made_says(call, SYMMCOLL_ERR_INVALID, detail)
 
-/* Memory of which tensors are parts: of 4 x 4 floats for all of two ranks, but
- * what is of one rank, which is half of that. */
+/* The memory of all tensors: 4 x 4 floats for those of both ranks together,
+ * half of that for those of one rank. */
 struct memory {
     float floats[5][16];
     struct symmcoll_tensor shard, b[2], a, out[2];
@@ -116,7 +116,7 @@ static int of_scatter(struct symmcoll_group *group, int rank)
     return OK(scatter(group, &it)) && good;
 }
 
-/* In place, or where it is not. */
+/* Checks chunks in place, and at places that are not. */
 static int of_chunks(struct symmcoll_group *group, int rank)
 {
     int all[8];
@@ -126,7 +126,7 @@ static int of_chunks(struct symmcoll_group *group, int rank)
     good = OK(symmcoll_all_gather_and_consume(
                group, &all[rank], sizeof(int), NULL, NULL, NULL, all)) &&
            all[0] == 5 && all[1] == 6;
-    /* Directly after the shard, directly before it, and nowhere. */
+    /* Directly after the shard, directly before it, and at another address. */
     all[3] = rank + 7;
     good = OK(symmcoll_all_gather_and_consume(
                group, &all[3], sizeof(int), NULL, NULL, NULL, &all[4])) &&
@@ -145,8 +145,8 @@ static int of_chunks(struct symmcoll_group *group, int rank)
            good;
 }
 
-/* A product of rows that arrive, with everything in one symmetric memory: a from
- * byte 0 on, b from 64, out from 128, the signals from 256. */
+/* Multiplies rows that arrive, with everything in one symmetric memory: a at
+ * byte 0, b at 64, out at out_at, the signals at 256. */
 static symmcoll_status_t multiply(
     struct symmcoll_symm *handle, char *data, size_t out_at)
 {

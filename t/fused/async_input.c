@@ -23,7 +23,7 @@ struct buffers {
     int rank, size;
 };
 
-/* Small integers: sums are exact. */
+/* Returns an element: a small integer, so that sums are exact. */
 static float element(int round, int row, int column)
 {
     return (float)((round * 5 + row * 3 + column * 7) % 11 - 5);
@@ -58,7 +58,7 @@ static bool release_all(struct buffers *it)
     return OK(symmcoll_symm_free(world, it->data));
 }
 
-/* Write the rows of a chunk to a rank, and its signal. */
+/* Writes the rows of a chunk to a rank, and its signal. */
 static bool send(struct buffers *it, int round, int to, int chunks, int chunk)
 {
     int rows = ROWS / chunks, first = chunk * rows;
@@ -90,7 +90,7 @@ static bool is_product(const float *found, int round)
     return true;
 }
 
-/* Each rank sends its chunks to all, in another order each time. */
+/* Each rank sends its chunks to all, in a different order each time. */
 static int rows_arrive(struct symmcoll_group *group, int rank)
 {
     static const int of_chunks[] = {1, 2, 6, 24};
@@ -109,7 +109,7 @@ static int rows_arrive(struct symmcoll_group *group, int rank)
             int to = (rank + i) % it.size;
             int chunk = (i / it.size * 5 + round) % chunks;
 
-            /* 5 is prime to all numbers of chunks. */
+            /* 5 is coprime to all numbers of chunks. */
             if (chunk * it.size / chunks == rank)
                 good = send(&it, round, to, chunks, chunk);
         }
@@ -124,7 +124,7 @@ static int rows_arrive(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* The first one that is missing, from the pivot on. */
+/* Checks that the error names the first missing chunk from the pivot on. */
 static int pivot_is_first(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;
@@ -176,7 +176,8 @@ static int arguments_are_checked(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* The error is about the handle, which is there until it is released. */
+/* Checks that the error is about the handle, which exists until it is
+ * released. */
 static int a_group_is_released(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out = SYMMCOLL_TENSOR_INIT;

@@ -23,7 +23,7 @@ struct product {
     struct symmcoll_tensor a, b, out;
 };
 
-/* Small integers: sums are exact, in each type. */
+/* Returns an element: a small integer, so that sums are exact in each type. */
 static float element(int round, int row, int column)
 {
     return (float)((round * 5 + row * 3 + column * 7) % 11 - 5);
@@ -34,7 +34,7 @@ static float column_element(int row, int column)
     return (float)((row * COLUMNS + column) % 7 - 3);
 }
 
-/* An element as the type has it, and a number of one. */
+/* Stores an element in the format of a type. */
 static void put(enum symmcoll_dtype dtype, void *at, float value)
 {
     double as_double = value;
@@ -179,9 +179,9 @@ static void release_result(struct product *it)
     device_wait(it->stream);
 }
 
-/* ---- rows that arrive ---- */
+/* ---- arriving rows ---- */
 
-/* To a rank: rows of a chunk, or none, and its signal. */
+/* Sends the rows of a chunk, if `rows`, and its signal to a rank. */
 static bool send(struct product *it, int to, int chunks, int chunk, bool rows)
 {
     struct joined *joined = &it->joined;
@@ -193,14 +193,14 @@ static bool send(struct product *it, int to, int chunks, int chunk, bool rows)
                joined->handle, to, signal_at(chunk), 1));
 }
 
-/* All that this rank is to send. */
+/* Sends all chunks of this rank. */
 static bool send_all(struct product *it, int round, int chunks, bool rows)
 {
     int size = it->joined.size;
     bool right = true;
 
     for (int i = 0; i < chunks * size && right; i++) {
-        /* 5 is prime to all numbers of chunks. */
+        /* 5 is coprime to all numbers of chunks. */
         int chunk = (i / size * 5 + round) % chunks;
 
         if (chunk * size / chunks == it->joined.rank)
@@ -216,8 +216,8 @@ static bool round_is_right(struct product *it, int round, int chunks)
 
     rows.data = it->rows;
     write_matrix(&rows, A_NBYTES, round, true);
-    /* In the first one they are there: what a driver loads when a product is used
-     * first may wait for those of other ranks. */
+    /* In the first round the rows are already there: code that a driver loads
+     * at the first product may wait for that of other ranks. */
     right = set_signals(it, round == 0, chunks);
     if (round == 0)
         write_matrix(&it->a, A_NBYTES, round, true);
@@ -313,7 +313,8 @@ int async_orders(struct symmcoll_group *group, int rank)
 
 /* ---- captured ---- */
 
-/* The result is the caller's, and signals are set back before each start. */
+/* Launches the graph. The result is the caller's, and signals are reset before
+ * each launch. */
 static bool replay(struct product *it, CUgraphExec graph, int round)
 {
     bool right;
@@ -337,7 +338,8 @@ int async_captured(struct symmcoll_group *group, int rank)
     symmcoll_status_t status = SYMMCOLL_ERR_DEVICE;
     bool right = begin(&it, group, rank);
 
-    /* Once beside it, as the first product may load something. */
+    /* Runs outside of the graph once, because the first product may load
+     * code. */
     right = right && round_is_right(&it, 0, CHUNKS);
     it.out = matrix_of(device_alloc(C_NBYTES), F32, ROWS, COLUMNS);
     if (cuStreamBeginCapture(it.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) ==

@@ -6,14 +6,15 @@
 
 #include <symmcoll.h>
 
-/* Each rank sends chunks to all, in another order each time, after all have enqueued
- * their products. */
+/* Each rank sends chunks to all, in a different order each time, after all
+ * have enqueued their products. */
 int async_rows_arrive(struct symmcoll_group *group, int rank);
 
-/* Operands of all orders of strides, of several types; without depth and rows. */
+/* Runs operands with all orders of strides, of several types; without depth
+ * and without rows. */
 int async_orders(struct symmcoll_group *group, int rank);
 
-/* In a graph, which is started twice. */
+/* Runs in a graph, which is launched twice. */
 int async_captured(struct symmcoll_group *group, int rank);
 
 #endif

@@ -22,13 +22,14 @@ struct test {
     bool spread;  /* scales of A have a stride */
 };
 
-/* The exponent of a block's scale, from -5 to 5. */
+/* Returns the exponent of a block's scale, from -5 to 5. */
 static int exponent_of(int seed, int rank, int64_t row, int64_t block)
 {
     return (int)((row * 7 + block * 3 + rank * 2 + seed) % 11) - 5;
 }
 
-/* Scales of a matrix as they are passed, tile by tile; free(data). */
+/* Returns the scales of a matrix in the layout of the call, tile by tile;
+ * free(data). */
 static struct symmcoll_tensor make_scales(
     int seed, int rank, int64_t rows, int64_t depth, int64_t stride)
 {
@@ -174,7 +175,7 @@ static int gathers(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Shard by shard, and in the plain sequence. */
+/* Multiplies shard by shard, and in the plain sequence. */
 static int scales_come_with_rows(struct symmcoll_group *group, int rank)
 {
     const struct test many = {.ndim = 2, .shape = {640, 33, 0}, .step = 997};
@@ -186,9 +187,9 @@ static int scales_come_with_rows(struct symmcoll_group *group, int rank)
     return OK(symmcoll_fused_set_plain(group, 0)) && good;
 }
 
-/* ---- what is refused ---- */
+/* ---- refused arguments ---- */
 
-/* A call that is in order: a [128, 2, 33] by [33, 6]. */
+/* A valid call: a [128, 2, 33] by [33, 6]. */
 struct call {
     struct symmcoll_tensor a, b, a_scale, b_scale, rows, out;
     struct symmcoll_scaled_matrix matrix;
@@ -284,7 +285,7 @@ static int both_operands_have_them(struct symmcoll_group *group, int rank)
                "expected b_scale of float32, found float8_e8m0fnu");
 }
 
-/* On one rank A has scales of blocks, on the others of rows. */
+/* On one rank A has scales of blocks, on the others scales of rows. */
 static int others_are_told(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor one =

@@ -100,7 +100,7 @@ static int gather_slowly(struct symmcoll_group *group, uint32_t value,
         group, mine, sizeof(mine), look_slowly, slow, &call, NULL);
 }
 
-/* A call that is refused has published nothing, and changes nothing. */
+/* Checks that a refused call has published nothing and changes nothing. */
 static int not_overwritten(struct symmcoll_group *group, int rank)
 {
     struct slow slow = {.rank = rank, .good = 1};
@@ -155,7 +155,7 @@ static int produced(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* One rank cannot make its chunks: none waits for them. */
+/* One rank cannot produce its chunks: no other rank waits for them. */
 static int not_produced(struct symmcoll_group *group, int rank)
 {
     static const int own[] = {SYMMCOLL_ERR_NO_MEMORY, 1, 65536, -9999};
@@ -271,7 +271,7 @@ static int refused_in_callback(struct symmcoll_group *group, int rank)
     return good && within.good;
 }
 
-/* ---- in a function of such a call ---- */
+/* ---- calls in a function of such a call ---- */
 
 static symmcoll_status_t call_from_function(
     void *context, int rank, const void *shard)
@@ -294,7 +294,7 @@ static symmcoll_status_t call_from_function(
     return SYMMCOLL_OK;
 }
 
-/* The release would wait for the call that it is in. */
+/* A release in a function would wait for the call that runs the function. */
 static symmcoll_status_t free_from_function(
     void *context, int rank, const void *shard)
 {
@@ -376,7 +376,7 @@ enum difference {
     COLUMNS,
     SCATTER_DIM,
     OPERATION,
-    NAME, /* alone: the bytes of a chunk are equal */
+    NAME, /* only that: the bytes of a chunk are equal */
     DIFFERENCES
 };
 

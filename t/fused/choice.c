@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OPENBLAS 4 /* elements of products by the fakes */
+#define OPENBLAS 4 /* elements of the fakes' products */
 #define BLIS 5
 
-/* Returns an element of a product of this group, of which all have to be the same on all
+/* Returns the element that all elements of a product of this group have on all
  * ranks; 0: an error. */
 static float multiply(struct symmcoll_group *group)
 {
@@ -44,7 +44,7 @@ static float multiply(struct symmcoll_group *group)
     return all[0] == all[1] ? mine : 0;
 }
 
-/* Each rank finds another library the faster one. */
+/* Makes each rank measure another library as the faster one. */
 static int one_choice(struct symmcoll_group *group, int rank)
 {
     float number;
@@ -92,7 +92,8 @@ static int takes_named_kernels(struct symmcoll_group *group, int rank)
     return multiply(group) == OPENBLAS;
 }
 
-/* Libraries are looked for where LD_LIBRARY_PATH said when the program began. */
+/* Restarts the program, because libraries are searched in the LD_LIBRARY_PATH
+ * of its start. */
 static void start_among_fakes(char **argv)
 {
     const char *folder = getenv("T_BUILDDIR"),

@@ -68,7 +68,7 @@ static int end(struct part *it, struct symmcoll_group *all, int right)
     return (freed == SYMMCOLL_OK || freed == SYMMCOLL_ERR_DEVICE) && right;
 }
 
-/* ---- what is refused ---- */
+/* ---- refused arguments ---- */
 
 static symmcoll_status_t multiply(struct part *it, size_t signals,
     const struct symmcoll_tensor *a, const struct symmcoll_tensor *b)
@@ -120,7 +120,7 @@ static int captures(struct part *it, symmcoll_status_t *status)
     return right;
 }
 
-/* Memory for a result is not made in a graph, which says so and is none. */
+/* Checks that a result without memory is refused in a graph, and not set. */
 static int a_result_is_captured(struct symmcoll_group *all, int rank)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -134,7 +134,7 @@ static int a_result_is_captured(struct symmcoll_group *all, int rank)
 
 /* ---- memory of a call ---- */
 
-/* Signals that are there. */
+/* Sets the signals in advance. */
 static int has_signals(struct part *it, int rank)
 {
     int right = OK(symmcoll_symm_memset32(it->handle, rank, SIGNALS_AT, 1, 2));
@@ -151,7 +151,8 @@ static int count_kept(void)
                  fake_calls("cuMemFreeAsync"));
 }
 
-/* With what b needs to be packed, and cuBLASLt to work in. */
+/* Multiplies with a b that has to be packed, and with a workspace for
+ * cuBLASLt. */
 static int releases_memory(struct part *it)
 {
     struct symmcoll_tensor out = it->a;
@@ -199,9 +200,9 @@ static int works_in_memory(struct symmcoll_group *all, int rank)
     return end(&it, all, right);
 }
 
-/* ---- a signal that does not come ---- */
+/* ---- a missing signal ---- */
 
-/* Rank 1 is to store the second one. */
+/* Rank 1 does not store the second signal. */
 static int waits_in_vain(struct symmcoll_group *all, int rank)
 {
     struct part it;

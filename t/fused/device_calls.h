@@ -33,13 +33,13 @@ void fused_call_begin_there(
 symmcoll_status_t fused_call_gather(struct fused_call *it);
 symmcoll_status_t fused_call_scatter(struct fused_call *it);
 
-/* Release the result. */
+/* Releases the result. */
 void fused_call_drop(struct fused_call *it);
 
-/* Release all, without a call. */
+/* Releases everything, without a call. */
 void fused_call_free(struct fused_call *it);
 
-/* Release all; whether both operations work before that, if right. */
+/* Releases everything. If right, first checks that both operations work. */
 int fused_call_end(struct fused_call *it, int right);
 
 /* Checks that both calls end with the status, and with these texts on the

@@ -23,13 +23,13 @@
 #define ROUNDS (SANITIZED ? 2 : 4)
 #define RESULTS FUSED_CALL_ROWS *SIZE *SIZE *FUSED_CALL_COLUMNS
 
-/* A rank's, for all rounds. */
+/* The state of a rank for all rounds. */
 struct side {
-    struct fused_call it; /* its call's stream is that of one operation */
+    struct fused_call it; /* its stream is used for one operation */
     int rank;
     CUevent event;
-    float *at;               /* COUNT of the device */
-    float first[2][RESULTS]; /* what fused operations made first */
+    float *at;               /* COUNT elements on the device */
+    float first[2][RESULTS]; /* the first results of fused operations */
     bool has_first[2];
     struct symmcoll_tensor place;
 };
@@ -69,7 +69,8 @@ static CUstream open_stream(struct side *side)
     return stream;
 }
 
-/* Note what it has, and destroy it at once; what it has ends later. */
+/* Records the stream's work and destroys the stream at once; the work ends
+ * later. */
 static int destroy(struct side *side)
 {
     CUstream stream = side->it.call.stream;
@@ -121,7 +122,7 @@ static int sums_without_work(struct side *side)
     return OK(sum(side, NULL)) && destroy(side) && await(side) && is_sum(side);
 }
 
-/* The stream waits, or the host. */
+/* Waits for the sum in the stream, or on the host. */
 static int sums_with_work(struct side *side, double timeout)
 {
     struct symmcoll_work *work = NULL;
@@ -161,7 +162,8 @@ static int sums_in_graph(struct side *side)
 
 /* ---- fused products ---- */
 
-/* Sums of ranks are added up in another order where all is one product. */
+/* Compares results. Sums over ranks are added in another order if all is one
+ * product. */
 static bool is_near(const float *found, const float *first, size_t count)
 {
     size_t i = 0;
@@ -223,10 +225,10 @@ static int succeed(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what the library's threads begin when the stream is gone ---- */
+/* ---- work that the library's threads begin when the stream no longer exists ---- */
 
-/* Rank 0 is the first to call, and destroys its stream before the others come: what it
- * had has been marked. */
+/* Rank 0 calls first, and destroys its stream before the others call: the work
+ * of the stream has been marked. */
 static int begins_later(struct symmcoll_group *group, int rank)
 {
     static struct side sides[SIZE];

@@ -29,7 +29,7 @@ static int count(struct fused_call *it, const char *name)
     return right ? counted : -1;
 }
 
-/* The results are where those of the first call are. */
+/* Runs calls first, so that results are at the addresses of the first call. */
 static int has_begun(
     struct fused_call *it, struct symmcoll_group *group, int rank)
 {
@@ -47,7 +47,8 @@ static int counted(
     return found == expected;
 }
 
-/* a, b and the results: where each is, and of which context. */
+/* Checks the queries for a, b and the results: the place and the context of
+ * each. */
 static int asks_for_its_tensors(struct symmcoll_group *group, int rank)
 {
     const char *name = "cuPointerGetAttributes";
@@ -124,7 +125,8 @@ static int is_freed(struct symmcoll_world *world, struct symmcoll_tensor *out,
     return left == before - 1 || (diag("memory is left"), 0);
 }
 
-/* The group has been released, and then all uses of the device but theirs. */
+/* Frees results after their group was released, and then all uses of the
+ * device except theirs. */
 static int are_freed(struct symmcoll_world *world, struct symmcoll_tensor *outs,
     CUstream *streams)
 {
@@ -176,7 +178,7 @@ static void on_each(rank_fn body, const char *what)
     }
 }
 
-/* ---- products that are tried, by threads ---- */
+/* ---- trial products, with threads ---- */
 
 /* Checks how many products all ranks have enqueued. Synchronises through host
  * memory, because the devices have pending work. */
@@ -244,7 +246,7 @@ static int a_try_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Without memory for it one is left to the next call. */
+/* Checks that without memory for it a trial is left to the next call. */
 static int has_no_memory(struct symmcoll_group *group, int rank)
 {
     int expected = SIZE * (plans_of_parts() + SIZE), right;

@@ -15,7 +15,7 @@
 /* The operation, and the driver call that fails in it. */
 struct failing {
     bool gathers;
-    const char *call, *named; /* how messages have it */
+    const char *call, *named; /* the names in messages */
 };
 
 static struct failing failing;
@@ -114,7 +114,8 @@ static int each_fails(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The stream cannot wait at the end for what a gather has enqueued beside it. */
+/* Makes the wait fail by which the stream waits at the end for the second
+ * stream of a gather. */
 static int join_fails(struct symmcoll_group *group, int rank)
 {
     int count = count_calls(group, rank), right = count > 0, before, left;

@@ -50,8 +50,8 @@ static int arguments(struct symmcoll_group *group, int rank)
 
 /* ---- addresses ---- */
 
-/* Memory of the host, of another device, that which ends too early, elements at odd
- * addresses, and what two tensors say of theirs. */
+/* Invalid memory: of the host, of another device, too short, at odd addresses,
+ * and tensors with inconsistent attributes. */
 enum wrong {
     HOST,
     OTHER,
@@ -155,7 +155,7 @@ static int addresses(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One rank passes matrices of the host. */
+/* Passes matrices in host memory on one rank. */
 static int of_the_host(struct symmcoll_group *group, int rank)
 {
     struct fused_call it;
@@ -264,7 +264,7 @@ static int names_the_call(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- ranks that are lost ---- */
+/* ---- lost ranks ---- */
 
 /* Checks the error of the call after a failed one: the cause, or that the
  * group has failed before with that cause. */

@@ -36,7 +36,7 @@ static int every_order(struct symmcoll_group *group, int rank)
     return made_each_order(group, rank, run_case);
 }
 
-/* Lengths of 1 and 0, no matrix, and A not wanted. */
+/* Uses lengths of 1 and 0, no matrix, and no result for A. */
 static int small_and_empty(struct symmcoll_group *group, int rank)
 {
     static const int64_t shapes[][3] = {

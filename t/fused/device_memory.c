@@ -12,9 +12,9 @@
 #define SIZE 3
 #define LIMITED 1 /* the rank with limited memory */
 #define SMALL 64
-#define LARGE 8192 /* rows of a shard, of which each needs more memory */
+#define LARGE 8192 /* rows of a shard; each size needs more memory */
 #define LARGER 16384
-#define PLANS 80 /* more than are kept */
+#define PLANS 80 /* more plans than are kept */
 
 /* Rows of one element, multiplied by 2. */
 struct rows {
@@ -100,7 +100,7 @@ static int is_right(const struct rows *it, int seed, int size)
     return right;
 }
 
-/* Allocations of this rank's devices; of ranks that are processes. */
+/* Returns the allocations on this rank's devices; ranks are processes. */
 static int count_allocations(void)
 {
     return fake_live(FAKE_PHYSICAL);
@@ -135,7 +135,7 @@ static int grows_while_one_runs(struct symmcoll_group *group, int rank)
     device_wait(stream);
     right = right && is_right(&small, 0, size) && is_right(&large, 0, size) &&
             is_right(&larger, 0, size);
-    /* The next call has all that is not used any more released. */
+    /* The next call releases all unused memory. */
     right = right && gather(group, &small, stream);
     device_wait(stream);
     right = right && has(count_allocations(), before, "after growing twice");
@@ -172,7 +172,8 @@ static int launch(struct symmcoll_group *group, struct rows *it, int rank,
     return right && is_right(it, seed, symmcoll_group_size(group));
 }
 
-/* A graph of the first memory is started when there are a second and a third. */
+/* Launches a graph that uses the first memory after a second and a third were
+ * allocated. */
 static int graphs_keep_theirs(
     struct symmcoll_group *group, int rank, struct rows rows[3])
 {
@@ -227,8 +228,8 @@ static int release_with_the_group(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* More memory is needed while the stream is captured, and a graph of it is started
- * when there is other memory. */
+/* Memory grows while the stream is captured, and a graph of the capture is
+ * launched after further growth. */
 static int grows_in_a_capture(struct symmcoll_group *group, int rank)
 {
     struct rows rows[3];
@@ -296,8 +297,8 @@ static int plans_are_forgotten(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* As much as the small shards need is there, and serves both operations in turn; it is as
- * much as can be. */
+/* Limits the memory to that of the small shards, which serves both operations
+ * in turn. */
 static int has_a_limit(struct symmcoll_group *group, int rank)
 {
     const struct symmcoll_call call = SYMMCOLL_CALL_INIT;

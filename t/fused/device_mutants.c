@@ -19,17 +19,18 @@
 
 #define SIZE 4
 #define ROW 3     /* operations */
-#define WITHOUT 1 /* the one that lacks a call */
+#define WITHOUT 1 /* the operation without a call */
 #define ROWS 4    /* of a part */
 #define DEPTH 3
 #define COLUMNS 2
-#define MOST_MS 128 /* that a stream is late */
+#define MOST_MS 128 /* largest delay of a stream */
 
 static const char *const calls[] = {"cuStreamWaitEvent", "cuEventRecord",
     "cuMemcpyAsync", "cuLaunchKernelEx", "cuLaunchHostFunc"};
-#define BARRIERS "cuLaunchKernelEx" /* are left out by all ranks alike */
+#define BARRIERS "cuLaunchKernelEx" /* skipped on all ranks */
 
-/* The caller's two streams, and the one beside products. */
+/* The priorities of the caller's two streams, and of the one beside
+ * products. */
 static const int priorities[] = {0, -1, -5};
 
 /* The streams that are late. */
@@ -41,8 +42,8 @@ static const struct turn {
 struct kind {
     const char *what;
     bool gathers, wants_a, packed;
-    bool plain; /* all are done at once */
-    int count;  /* of the calls that it consists of */
+    bool plain; /* as one product */
+    int count;  /* of its calls */
 };
 
 static const struct kind *kind;
@@ -50,8 +51,8 @@ static const struct kind *kind;
 /* The tensors of a rank for each operation of a row. */
 struct one {
     struct symmcoll_tensor a, b, out, gathered;
-    float *a_data; /* of the host, copied on the operation's stream */
-    float *out_read, *a_read; /* of the device, likewise */
+    float *a_data; /* on the host, copied on the operation's stream */
+    float *out_read, *a_read; /* on the device, copied likewise */
 };
 
 struct rank {
@@ -60,7 +61,7 @@ struct rank {
     CUstream streams[2];
     struct one row[ROW];
     int rounds; /* run before, no two with the same elements */
-    int turn;   /* which streams were when a call was missed latest */
+    int turn;   /* the late streams when a missing call was last detected */
 };
 
 /* ---- elements ---- */
@@ -157,7 +158,7 @@ static int call_one(struct rank *it, int index)
                      &one->b, SYMMCOLL_SUM, 0, &call, &one->out));
 }
 
-/* All of the rank's, over what was there before. */
+/* Fills all of the rank's operands, and overwrites previous results. */
 static void fill_row(struct rank *it)
 {
     float poison[ROWS * SIZE * (DEPTH + COLUMNS)];
@@ -273,10 +274,11 @@ static bool is_beside(void)
 }
 
 /*
- * Without an order two barriers of a rank may run at once, and then none may end: not
- * left out are the order of operations that have no stream beside the caller's, which
- * is made as that of the others, and what has the end of the operation after that
- * stream, where nothing is there but a barrier: with all of A there is more.
+ * Returns whether a call is skipped. Without an order two barriers of a rank
+ * may run at once, and then none may end. Two orders are therefore kept: that
+ * of operations without a stream beside the caller's, and that of the end of
+ * an operation after that stream if only a barrier is on it; with a result for
+ * A there is more.
  */
 static bool is_left_out(const char *call, int n)
 {
@@ -287,7 +289,8 @@ static bool is_left_out(const char *call, int n)
         return true;
     if (!is_beside())
         return false;
-    /* One for each rank; before these waits there is that for the operation before. */
+    /* One call for each rank; they follow the wait for the previous
+     * operation. */
     return kind->wants_a || n != SIZE + 1 + waits;
 }
 
@@ -372,7 +375,7 @@ static int body(struct symmcoll_group *group, int rank)
     int right = 1;
 
     make(&it, group, rank);
-    for (int i = 0; i < ROW && right; i++) /* results have a place then */
+    for (int i = 0; i < ROW && right; i++) /* the results have addresses then */
         right = call_one(&it, i);
     for (int i = 0; i < TURNS && right; i++)
         right = say(results_are_right(&it, NULL, 0, &turns[i], 2, &came),

@@ -18,14 +18,15 @@
 #define COLUMNS 2
 #define RANKS_MOST 8
 
-/* One call: a is a shard, or for a scatter what all parts are made of. */
+/* One call: a is a shard, or for a scatter the input of all parts. */
 struct one {
     struct symmcoll_tensor a, b, out;
     float *data;
     size_t nbytes;
 };
 
-/* Small integers, so that sums are exact; rank 0's are least. */
+/* Returns an element: a small integer, so that sums are exact; those of rank 0
+ * are the smallest. */
 static float value_of(int call, int rank, int64_t row, int64_t k)
 {
     return (float)((call * 5 + rank * 3 + (int)row * 2 + (int)k) % 17);
@@ -60,7 +61,7 @@ static void drop(struct one *it, struct symmcoll_world *world)
     free(it->data);
 }
 
-/* Element of the product of a row. */
+/* Returns an element of the product of a row. */
 static float product_of(int call, int rank, int64_t row, int column)
 {
     float sum = 0;
@@ -104,7 +105,7 @@ static int sums_are_right(
     return 1;
 }
 
-/* ---- many in a row ---- */
+/* ---- many consecutive operations ---- */
 
 /* Returns whether call i gathers; otherwise it scatters. */
 static bool (*gathers)(int i);
@@ -126,7 +127,7 @@ static bool in_turn(int i)
     return i % 3 != 0;
 }
 
-/* All enqueued before one has ended. */
+/* Enqueues all operations before one has ended. */
 static int in_a_row(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -158,7 +159,7 @@ static int in_a_row(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- which comes first ---- */
+/* ---- order of the parts ---- */
 
 /* Checks that the own part is multiplied first. Each process has its own
  * stand-in, which records the places of results. */
@@ -220,9 +221,9 @@ static int own_part_last(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- while others are late ---- */
+/* ---- late ranks ---- */
 
-static _Atomic int seen; /* ranks that have their own product; of threads */
+static _Atomic int seen; /* ranks with their own product; of threads */
 
 static bool has_own_product(const struct one *one, int rank)
 {
@@ -340,7 +341,7 @@ static int in_a_graph(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* An element of 11 bits after the point, which TF32 has not. */
+/* Multiplies an element with 11 bits after the point, which TF32 rounds. */
 static int is_rounded(struct symmcoll_group *group, int rank)
 {
     int device = device_use(rank), right;
@@ -390,7 +391,7 @@ int main(void)
             "the own part is multiplied while others are late");
     else
         skip(1, "a look at memory that a device writes is a race");
-    /* Streams, and so ranks, are late by turns. */
+    /* Delays streams, and thereby ranks, in turn. */
     fake_configure("delay=800 seed=5");
     gathers = always;
     on_both(3, in_a_row, "many gathered in a row have what each was passed");

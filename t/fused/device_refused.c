@@ -79,7 +79,7 @@ static symmcoll_status_t call(struct operands *it, bool gathers)
                      &it->call, &it->out);
 }
 
-/* ---- what is wrong ---- */
+/* ---- invalid operands ---- */
 
 static void odd_depth(struct operands *it)
 {
@@ -96,7 +96,8 @@ static void odd_parts(struct operands *it)
     it->dim = 1;
 }
 
-/* The others multiply such an A by another type. */
+/* Makes an invalid product of two types on one rank; the other ranks multiply
+ * such an A by another type. */
 static void a_e5m2(struct operands *it)
 {
     it->a.dtype = SYMMCOLL_FLOAT8_E5M2;
@@ -171,8 +172,8 @@ static void odd_result(struct operands *it)
 static const struct refusal {
     const char *what;
     void (*spoil)(struct operands *it);
-    bool all;  /* ranks pass it, which would differ else */
-    bool told; /* all that do have the text */
+    bool all;  /* all ranks pass it, since it would differ otherwise */
+    bool told; /* all ranks that pass it have the text */
     symmcoll_status_t status;
     const char *text;
     enum {
@@ -357,7 +358,8 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
     return SYMMCOLL_OK;
 }
 
-/* The host copies what these two have, so that a device's memory would end the rank. */
+/* Checks the building blocks, the data of which the host copies, so that
+ * device memory would crash the rank. */
 static int building_blocks(struct symmcoll_group *group, int rank)
 {
     struct operands it;

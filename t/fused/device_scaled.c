@@ -38,7 +38,8 @@ static struct eighths make_test(int shape, int type)
 
 /* ---- bodies ---- */
 
-/* Scales of rows and of columns, or not; orders of operands by turns. */
+/* Uses scales of rows and of columns, or neither; the orders of operands
+ * alternate. */
 static int gathers(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -58,7 +59,7 @@ static int gathers(struct symmcoll_group *group, int rank)
     return right;
 }
 
-static bool rounded; /* what goes from rank to rank, to 11 bits or 8 */
+static bool rounded; /* data sent between ranks is rounded, to 11 bits or 8 */
 
 static int scatters(struct symmcoll_group *group, int rank)
 {
@@ -101,7 +102,7 @@ static int both_ways(struct symmcoll_group *group, int rank)
     return OK(symmcoll_fused_set_plain(group, 0)) && right;
 }
 
-/* Operands that begin a byte after a line, and scales four. */
+/* Uses operands that begin a byte after an aligned address, and scales four. */
 static int unaligned(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -120,7 +121,7 @@ static int unaligned(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Results in the caller's memory, of each type. */
+/* Uses results in the caller's memory, of each type. */
 static int unaligned_results(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -155,7 +156,7 @@ static int empty(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A and results are written where scales are, which were read before. */
+/* Writes A and results to the memory of the scales, which are read before. */
 static int over_scales(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -172,7 +173,7 @@ static int over_scales(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* In memory that was full of NaN. */
+/* Repeats operations in memory that was full of NaN. */
 static int repeated(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -300,7 +301,7 @@ static int start(struct started *it, CUgraph graph)
     return right;
 }
 
-/* Scales are those that are there when a graph is started. */
+/* Checks that a graph uses the scales present at its launch. */
 static int captured(struct symmcoll_group *group, int rank)
 {
     int right = 1;

@@ -12,7 +12,7 @@
 
 /* ---- bodies ---- */
 
-static bool rounded; /* what goes from rank to rank */
+static bool rounded; /* data sent between ranks is rounded */
 
 /* Returns the relative error of a rounded sum: one rounding for each rank, to
  * 11 bits or to 8. */
@@ -90,8 +90,8 @@ static int both_ways(struct symmcoll_group *group, int rank)
     return OK(symmcoll_fused_set_plain(group, 0)) && right;
 }
 
-/* 256 of rank 0, 1 of each other rank, which bfloat16 would lose one by one where it is
- * rounded on each. */
+/* Sums 256 of rank 0 and 1 of each other rank, which bfloat16 would lose one
+ * by one if each partial sum was rounded. */
 static int sum_of_ones(
     struct symmcoll_group *group, int rank, double wanted_of_last)
 {
@@ -137,7 +137,7 @@ static int rounded_on_each(struct symmcoll_group *group, int rank)
     return sum_of_ones(group, rank, 256);
 }
 
-/* One rank sends sums that the others do not expect. */
+/* Makes one rank send sums of another size than the others expect. */
 static int unlike_parts(struct symmcoll_group *group, int rank)
 {
     struct scattered test = {

@@ -10,10 +10,12 @@
 
 #define SIZE 3
 
-/* Later calls, too, are made with such a stream; so the group has been used. */
+/* Whether the first call of a group has such a stream; later calls follow
+ * valid ones. */
 static bool is_first;
 
-/* Memory of the caller's for a result: nothing is allocated on the stream then. */
+/* Returns caller's memory for a result, so that nothing is allocated on the
+ * stream. */
 static struct symmcoll_tensor make_place(const struct fused_call *it, int rows)
 {
     struct symmcoll_tensor place =
@@ -135,7 +137,8 @@ static int common(struct symmcoll_group *group, int rank)
     return fused_call_end(&it, right);
 }
 
-/* Streams of some ranks are captured, those of others are not: from all sides. */
+/* Captures the streams of some ranks, while those of others are not
+ * captured. */
 static int captured_by_some(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor place;

@@ -19,26 +19,29 @@ enum eighths_mode {
 struct eighths {
     enum symmcoll_dtype a_dtype, b_dtype;
     int ndim;
-    int64_t shape[4]; /* of a shard; of this rank's part where it scatters */
+    int64_t shape[4]; /* of a shard; for a scatter of this rank's part */
     int dim;
     enum made_order order;
     enum eighths_mode mode;
     int kind; /* bits: scales of columns, bias, factor of results */
     int n;
     symmcoll_op_t op;
-    int64_t columns, step; /* of what is scattered; of checks; 0: few, all */
+    int64_t columns, step; /* of the scattered product; of checks; 0: few,
+                            * all */
 
-    /* As devices multiply: lengths of lines are multiples of 16, there are no biases,
-     * factors or results of 8 bits; and matrices are by columns, or in `order`. */
+    /* As devices require: lengths of lines are multiples of 16, and there are
+     * no biases, factors or results of 8 bits. Matrices are by columns, or in
+     * `order`. */
     bool of_devices, b_in_order;
     bool no_a;
-    int shift;        /* bytes from a line to where operands begin */
+    int shift;        /* bytes from an aligned address to the operands */
     int repeated;     /* see eighths_on_device.h, and then: */
-    bool over_scales; /* A is gathered where scales are; one matrix */
+    bool over_scales; /* A is gathered into the memory of the scales; one
+                       * matrix */
     double inexact;   /* see struct made_sum */
 };
 
-/* The i-th matrix of a call and what belongs to it. */
+/* The i-th matrix of a call, with its scales and bias. */
 struct eighths_matrix {
     struct symmcoll_tensor b, columns, bias, result;
     struct symmcoll_scaled_matrix scaled;
@@ -67,7 +70,7 @@ void eighths_scattered(const struct eighths *test, int size, int rank,
 int eighths_are_scattered(const struct eighths *test, int size, int rank,
     const struct eighths_matrix *matrix, const struct symmcoll_tensor *out);
 
-/* Say what it was that is wrong. */
+/* Prints a failing case. */
 void eighths_say(const struct eighths *test, int rank);
 
 #endif

@@ -32,7 +32,7 @@ static struct moved move(
     return made;
 }
 
-/* A matrix and its scales; those are of 4 bytes each. */
+/* A matrix and its scales; the latter have 4 bytes each. */
 struct moved_matrix {
     struct moved b, columns;
     struct symmcoll_scaled_matrix scaled;
@@ -61,10 +61,11 @@ static size_t nbytes_of(const struct symmcoll_tensor *tensor)
     return (size_t)made_count(tensor) * symmcoll_dtype_size(tensor->dtype);
 }
 
-/* In memory of the caller: all bits are 1, which is NaN of every type. */
+/* Fills memory of the caller with ones, which are NaN in every type. */
 static void fill_with_nan(const struct symmcoll_tensor *tensor, CUstream stream)
 {
-    size_t words = (nbytes_of(tensor) + 3) / 4; /* what is allocated has */
+    size_t words = (nbytes_of(tensor) + 3) / 4; /* allocations are multiples of
+                                                 * that */
 
     if (words > 0 && cuMemsetD32Async((CUdeviceptr)(uintptr_t)tensor->data,
                          UINT32_MAX, words, stream) != CUDA_SUCCESS)
@@ -81,7 +82,7 @@ static void place(struct symmcoll_tensor *tensor, enum symmcoll_dtype dtype,
     free(made.data);
 }
 
-/* Compare with what the first one made, which is kept. */
+/* Compares with the first result, which is kept. */
 static int is_the_same(
     const struct symmcoll_tensor *found, struct symmcoll_tensor *first)
 {
@@ -108,7 +109,7 @@ struct gathering {
     struct eighths_matrix matrices[EIGHTHS_MATRICES];
     struct moved_matrix moved[EIGHTHS_MATRICES];
     struct symmcoll_scaled_matrix bs[EIGHTHS_MATRICES];
-    struct symmcoll_tensor outs[EIGHTHS_MATRICES + 1]; /* A is the last */
+    struct symmcoll_tensor outs[EIGHTHS_MATRICES + 1]; /* A is the last one */
     struct symmcoll_tensor first[EIGHTHS_MATRICES + 1];
 };
 
@@ -162,7 +163,7 @@ static void end_gathering(struct gathering *it)
     device_end_stream(it->call.stream);
 }
 
-/* Scales that are where results will be. */
+/* Puts the scales where results will be written. */
 static void put_scales(struct gathering *it)
 {
     struct moved *const moved[] = {&it->scale, &it->moved[0].columns};
@@ -237,7 +238,7 @@ int eighths_scatter_on_device(
     struct eighths_matrix matrix;
     struct moved_matrix moved;
     struct moved moved_a, moved_scale;
-    char *memory = NULL; /* of a result that begins after a line */
+    char *memory = NULL; /* of a result at an unaligned address */
     int64_t shape[4];
 
     call.stream = device_stream();

@@ -5,9 +5,9 @@
 
 #include "t/fused/eighths.h"
 
-/* One operation, on the rank's device: whether results are right, which are in memory
- * of the library; or where it is repeated in the caller's, over NaN, each time with
- * the same bits. */
+/* Runs one operation on the rank's device, and checks its results in memory of
+ * the library; if repeated, in memory of the caller that is filled with NaN,
+ * each time with the same bits. */
 int eighths_gather_on_device(
     struct symmcoll_group *group, int rank, const struct eighths *test);
 int eighths_scatter_on_device(

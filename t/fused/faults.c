@@ -11,7 +11,7 @@
 #define SIZE 3
 #define VICTIM 1
 #define ROWS 600   /* of a shard */
-#define MANY 17000 /* that are multiplied in blocks */
+#define MANY 17000 /* rows that are multiplied in blocks */
 #define SIDE 64
 
 enum operation {
@@ -137,8 +137,8 @@ static int operate_for_ever(struct faults_rank *self)
     return exit_status;
 }
 
-/* arg: the timeout in seconds of a rank that waits for a signal of the victim,
- * which never sends it. */
+/* arg: the timeout in seconds of a rank that waits for a signal that the
+ * victim never sends. */
 static int wait_for_signal(struct faults_rank *self)
 {
     const double *timeout = self->arg;

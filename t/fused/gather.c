@@ -78,7 +78,7 @@ static int every_order(struct symmcoll_group *group, int rank)
     return made_each_order(group, rank, run_case);
 }
 
-/* Sizes of 1 and 0, no matrix, and none of A. */
+/* Uses sizes of 1 and 0, no matrix, and no result for A. */
 static int small_and_empty(struct symmcoll_group *group, int rank)
 {
     static const int64_t shapes[][3] = {
@@ -99,7 +99,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Rows enough for products of one shard each. */
+/* Uses enough rows for separate products of each shard. */
 static int many_rows(struct symmcoll_group *group, int rank)
 {
     struct gathered test = {
@@ -157,7 +157,7 @@ static int great_depth(struct symmcoll_group *group, int rank)
     return OK(symmcoll_fused_set_plain(group, 0)) && good;
 }
 
-/* Memory of the caller: the same results, in there. */
+/* Puts the same results into memory of the caller. */
 static int places_of_caller(struct symmcoll_group *group, int rank)
 {
     const int64_t shape[3] = {2, 3, 4}, b_shape[2] = {4, 5};

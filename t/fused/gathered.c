@@ -49,7 +49,7 @@ static int a_is_right(
     return 1;
 }
 
-/* whole: of A's shape, and not read. */
+/* Checks a product. whole: has A's shape; its data is not read. */
 static int product_is_right(const struct gathered *test,
     const struct symmcoll_tensor *whole, const struct symmcoll_tensor *b,
     const struct symmcoll_tensor *out)

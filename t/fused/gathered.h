@@ -22,7 +22,7 @@ struct gathered {
     double inexact; /* see struct made_sum */
 };
 
-/* The shard of a rank, and its matrices; to be freed: data. */
+/* Return the shard of a rank, and its matrices; the caller frees their data. */
 struct symmcoll_tensor gathered_shard(const struct gathered *test, int rank);
 void gathered_matrices(const struct gathered *test, int rank, int size,
     struct symmcoll_tensor bs[GATHERED_MATRICES]);

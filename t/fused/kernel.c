@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thread does all of this, of which ThreadSanitizer need not see each. */
+/* The step through the cases. All run in one thread, so ThreadSanitizer does
+ * not need each. */
 #define CASES_STEP (THREADS_CHECKED ? 7 : 1)
 
 static struct symc_matrix matrix(const struct symmcoll_tensor *tensor)
@@ -22,7 +23,7 @@ static struct symc_matrix matrix(const struct symmcoll_tensor *tensor)
         tensor->shape[1], tensor->strides[0], tensor->strides[1]};
 }
 
-/* c, or c + 1 where `add` is set. */
+/* Checks that c is the product, or that plus 1 if `add`. */
 static int is_product(const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *b, const struct symmcoll_tensor *c, bool add)
 {
@@ -78,7 +79,8 @@ static int multiplies(struct symc_matmul *matmul, const struct test *test)
     return good;
 }
 
-/* Every type, order and some sizes; the sum type, and rounded. */
+/* Multiplies with every type, every order and some sizes; into the type of
+ * sums, and rounded. */
 static int all_multiply(const char *library)
 {
     static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,
@@ -153,8 +155,9 @@ static int eighths_are_read(void)
 static const enum symmcoll_dtype signed_eighths[] = {SYMMCOLL_FLOAT8_E4M3FN,
     SYMMCOLL_FLOAT8_E5M2, SYMMCOLL_FLOAT8_E4M3FNUZ, SYMMCOLL_FLOAT8_E5M2FNUZ};
 
-/* Each number as itself; between two neighbours, the nearer one, or the even one
- * in the middle; beyond, the largest. */
+/* Checks the rounding: each number to itself; between two neighbours to the
+ * nearer one, or to the even one in the middle; beyond the range to the
+ * largest. */
 static int eighths_are_rounded(enum symmcoll_dtype dtype)
 {
     int good = isnan(
@@ -258,8 +261,8 @@ static int scales(struct symc_matmul *matmul, const struct test *test, int kind)
     return good;
 }
 
-/* Factors of each row and column or of all, with bias and a factor of results or
- * without, of every type of results. */
+/* Scales by factors of each row and column or of all, with and without bias
+ * and a factor of results, for every type of results. */
 static int all_scale(const char *library)
 {
     static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,
@@ -286,8 +289,8 @@ static int all_scale(const char *library)
     return good;
 }
 
-/* Rows of one element that is repeated: a panel of them would need more bytes than
- * a size_t counts. */
+/* Repeats one element in long rows: a panel of them would exceed a size_t in
+ * bytes. */
 static int none_is_too_long(void)
 {
     uint16_t one = 0, sum[1] = {0};

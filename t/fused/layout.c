@@ -72,7 +72,8 @@ static int shapes_alone(struct symmcoll_group *group, int rank)
            symmcoll_group_sequence(group) == before;
 }
 
-/* A caller's pointer in such a tensor is not in the result, which f_free() would free. */
+/* Checks that a caller's pointer in such a tensor is not copied to the result,
+ * since f_free() would free it. */
 static int results_have_no_memory(restride_fn restride)
 {
     float data[6] = {0};

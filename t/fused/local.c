@@ -120,7 +120,8 @@ static int memory(struct symmcoll_group *group, int rank)
            out.data == NULL && OK(run_function(group, GATHER, false));
 }
 
-/* Sums of more elements than can be counted, in places that are not there. */
+/* Passes sums of more elements than can be counted, at addresses that do not
+ * exist. */
 static int counted(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -151,11 +152,11 @@ static int counted(struct symmcoll_group *group, int rank)
            OK(run_function(group, GATHER, false));
 }
 
-/* ---- chunks, where one rank wants the plain sequence ---- */
+/* ---- chunks when one rank requests the plain sequence ---- */
 
 struct maker {
     int rank, calls;
-    int fails; /* for which rank's chunk; -1: none */
+    int fails; /* the rank with the failing chunk; -1: none */
 };
 
 static symmcoll_status_t make(void *context, int rank, void *chunk)
@@ -188,7 +189,7 @@ static int mixed(struct symmcoll_group *group, int rank)
     good = made_says(symmcoll_fused_set_plain(group, 2), SYMMCOLL_ERR_INVALID,
                "expected 0 or 1, found 2") &&
            good;
-    /* From here on there is memory in which chunks are made at once. */
+    /* From here on there is memory in which chunks are produced. */
     good = OK(run_function(group, PRODUCE, false)) && good;
     for (int i = 0; i < 3; i++) {
         struct maker maker = {.rank = rank, .fails = -1};
@@ -223,7 +224,7 @@ static void run_all(int (*run)(int n, rank_fn body), const char *kind)
 {
     ok(run(2, arguments) && run(4, arguments),
         "%s: an argument that one rank is refused ends the calls of all", kind);
-    /* An allocator of a sanitizer ends the program. */
+    /* A sanitizer's allocator would end the program. */
     if (SANITIZED)
         skip(1, "%s: an allocation of more than there is", kind);
     else

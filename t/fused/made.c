@@ -54,7 +54,7 @@ static double read_element(enum symmcoll_dtype dtype, const void *at)
     }
 }
 
-/* Numbers that look random, the same for the same arguments. */
+/* Returns well mixed bits, the same for the same arguments. */
 static uint64_t mix(int seed, int rank, int64_t index)
 {
     uint64_t x = (uint64_t)index * UINT64_C(0x9e3779b97f4a7c15) +
@@ -132,7 +132,8 @@ double made_at(const struct symmcoll_tensor *tensor, int64_t index)
                                (int64_t)symmcoll_dtype_size(tensor->dtype));
 }
 
-/* Strides by the order in memory, the last of `dims` moving fastest. */
+/* Returns a stride by the order in memory; the last dimension of the order is
+ * contiguous. */
 static int64_t stride(
     struct symmcoll_tensor *tensor, enum made_order order, int dim)
 {
@@ -231,7 +232,7 @@ int made_each_order(struct symmcoll_group *group, int rank, made_case_fn body)
     return good;
 }
 
-/* ---- what is expected ---- */
+/* ---- expected values ---- */
 
 int made_is_near(enum symmcoll_dtype dtype, double found, struct made_sum sum)
 {

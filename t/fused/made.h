@@ -21,16 +21,16 @@ int made_succeeds(symmcoll_status_t status, const char *call);
 int made_says(
     symmcoll_status_t status, symmcoll_status_t wanted, const char *detail);
 
-/* The element of that index in row-major order of a rank's tensor: from -1 to 1,
- * as the type has it. */
+/* Returns the element at an index, in row-major order, of a rank's tensor:
+ * from -1 to 1, rounded to the type. */
 double made_value(enum symmcoll_dtype dtype, int seed, int rank, int64_t index);
 
 /* The order of a tensor's dimensions in memory. */
 enum made_order {
     MADE_CONTIGUOUS,
     MADE_FIRST,    /* one dimension first */
-    MADE_REVERSED, /* the first one moves fastest */
-    MADE_SPREAD    /* contiguous, with room after each row */
+    MADE_REVERSED, /* the first one is contiguous */
+    MADE_SPREAD    /* contiguous, with a gap after each row */
 };
 
 /* Returns a tensor of a shape with a rank's values, in new memory: free(data).
@@ -38,7 +38,7 @@ enum made_order {
 struct symmcoll_tensor made_tensor(enum symmcoll_dtype dtype, int ndim,
     const int64_t *shape, enum made_order order, int dim, int seed, int rank);
 
-/* An element, by its index in row-major order. */
+/* Returns an element by its index in row-major order. */
 double made_at(const struct symmcoll_tensor *tensor, int64_t index);
 
 int64_t made_count(const struct symmcoll_tensor *tensor);
@@ -61,21 +61,23 @@ struct made_case {
     enum made_order order, b_order;
 };
 
-/* Call a function with a case until it returns 0. */
+/* Runs one case; the iteration stops when it returns 0. */
 typedef int (*made_case_fn)(
     struct symmcoll_group *group, int rank, const struct made_case *given);
 
-/* Every dimension of tensors of 2 to 4, of every type that is multiplied
- * unscaled; and every order of both operands along every dimension of three. */
+/* Run a body with every dimension of tensors of 2 to 4 dimensions, for every
+ * type that is multiplied unscaled; and with every order of both operands
+ * along every dimension of three. */
 int made_each_dimension(
     struct symmcoll_group *group, int rank, made_case_fn body);
 int made_each_order(struct symmcoll_group *group, int rank, made_case_fn body);
 
-/* A sum of products and that of their absolute values. */
+/* A sum of products, and the sum of their absolute values. */
 struct made_sum {
     double value, magnitude;
     int64_t terms;
-    double inexact; /* error of each term, of its value, beside that of sums */
+    double inexact; /* relative error of each term, in addition to that of
+                     * sums */
 };
 
 /* Returns whether an element is as close to a sum as one that is added in

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FAILED 1 /* the rank that has it */
+#define FAILED 1 /* the rank with the NaN */
 #define SIDE 4   /* of a matrix, and rows of each rank */
 
 struct operands {
@@ -57,7 +57,7 @@ static int shards(struct symmcoll_group *group, int rank)
     struct operands it = {{0}, {0}};
     int good = OK(gather(group, &it, false));
 
-    /* A NaN of B is sent nowhere. */
+    /* A NaN in B is not sent. */
     it.b[3] = NAN;
     good = OK(gather(group, &it, true)) && good;
     if (rank == FAILED)

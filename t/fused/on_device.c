@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes from the first element to the end of the last, or 1. */
+/* Returns the bytes from the first element to the end of the last, or 1. */
 static size_t span_of(const struct symmcoll_tensor *tensor)
 {
     struct symc_tensor_span span = symc_tensor_span(tensor);
@@ -47,11 +47,11 @@ void on_device_free(struct symmcoll_tensor *tensor)
 /* The results of a repeated operation. */
 struct results {
     struct symmcoll_tensor *at[GATHERED_MATRICES + 1];
-    char *first[GATHERED_MATRICES + 1]; /* what the first one made */
+    char *first[GATHERED_MATRICES + 1]; /* the first results */
     int n;
 };
 
-/* With the strides that the result of an operation has. */
+/* Places a result with the strides of an operation's result. */
 static void place(struct results *it, struct symmcoll_tensor *tensor,
     enum symmcoll_dtype dtype, int ndim, const int64_t *shape, int first,
     int device)
@@ -65,7 +65,7 @@ static void place(struct results *it, struct symmcoll_tensor *tensor,
     it->at[it->n++] = tensor;
 }
 
-/* All bits are 1: of every type that is NaN. */
+/* Sets all bits, which is NaN in every type. */
 static void poison(const struct results *it, CUstream stream)
 {
     for (int i = 0; i < it->n; i++)
@@ -102,7 +102,7 @@ static void drop(struct results *it)
 
 /* ---- operations ---- */
 
-/* Results of the device, in host memory. */
+/* Copies the results to host memory and checks them. */
 static int are_right(const struct gathered *test, int size,
     const struct symmcoll_tensor *bs, const struct symmcoll_tensor *a,
     const struct symmcoll_tensor *outs)

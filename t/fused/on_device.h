@@ -19,16 +19,16 @@ void on_device_begin(const char *rows);
 /* Returns the counters of the stand-in; NULL before a product has loaded it. */
 struct fake_cublaslt *on_device_cublaslt(void);
 
-/* A tensor on a device, of the same strides, with the elements of one of the host;
- * and the opposite: to be freed by on_device_free(), and free(data). */
+/* Copy a tensor to a device, with the same strides, and back. The copies are
+ * freed by on_device_free(), and free(data). */
 struct symmcoll_tensor on_device(
     const struct symmcoll_tensor *host, int device);
 struct symmcoll_tensor on_host(const struct symmcoll_tensor *device);
 void on_device_free(struct symmcoll_tensor *tensor);
 
-/* One operation, on the rank's device: whether the results are right, which are in
- * memory of the library; or where it is repeated in the caller's, over NaN, each time
- * with the same bits. */
+/* Run one operation on the rank's device, and check its results in memory of
+ * the library; if repeated, in memory of the caller that is filled with NaN,
+ * each time with the same bits. */
 int gathered_on_device(
     struct symmcoll_group *group, int rank, const struct gathered *test);
 int scattered_on_device(

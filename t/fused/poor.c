@@ -83,7 +83,8 @@ static symmcoll_status_t scatter(struct symmcoll_group *group, size_t nbytes)
     return status;
 }
 
-/* The first memory of a group, and memory that grows. */
+/* Checks the error for the first memory of a group, and for memory that
+ * grows. */
 static bool is_told(struct symmcoll_group *group, int rank,
     symmcoll_status_t (*operate)(struct symmcoll_group *group, size_t nbytes))
 {

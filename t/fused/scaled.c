@@ -40,7 +40,7 @@ static int run_gather(
     return good;
 }
 
-/* Every mode, dimension and kind, in 2 to 4 dimensions. */
+/* Runs every mode, dimension and kind, in 2 to 4 dimensions. */
 static int gathers(struct symmcoll_group *group, int rank)
 {
     static const int64_t shapes[][4] = {
@@ -65,7 +65,8 @@ static int gathers(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* A scale of one element is that of the only row, and each rank's its own. */
+/* Checks that a scale of one element belongs to the only row, different on
+ * each rank. */
 static int one_row(struct symmcoll_group *group, int rank)
 {
     struct eighths test = {.a_dtype = SYMMCOLL_FLOAT8_E4M3FN,
@@ -78,7 +79,8 @@ static int one_row(struct symmcoll_group *group, int rank)
     return run_gather(group, rank, &test);
 }
 
-/* Many rows, one shard after the other; none; and in the plain sequence. */
+/* Multiplies many rows, one shard after the other; none; and in the plain
+ * sequence. */
 static int scales_come_with_rows(struct symmcoll_group *group, int rank)
 {
     struct eighths test = {.a_dtype = SYMMCOLL_FLOAT8_E4M3FN,
@@ -160,7 +162,7 @@ static int scatters(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Rows enough for chunks one by one, and the plain sequence. */
+/* Uses enough rows for separate chunks, and the plain sequence. */
 static int scatters_many(struct symmcoll_group *group, int rank)
 {
     struct eighths test = {.a_dtype = SYMMCOLL_FLOAT8_E4M3FN,

@@ -7,7 +7,7 @@
 
 #define REFUSED(call, detail) made_says(call, SYMMCOLL_ERR_INVALID, detail)
 
-/* A call that is in order: a [2, 3, 4] by [4, 6], with scales of rows. */
+/* A valid call: a [2, 3, 4] by [4, 6], with scales of rows. */
 struct call {
     uint8_t bytes[24];
     float floats[24];
@@ -97,7 +97,7 @@ static int of_rows(struct symmcoll_group *group, int rank)
            REFUSED(gather(group, &it, false), "expected a_scale, found NULL");
 }
 
-/* Scales of blocks are a row of 8-bit exponents. */
+/* Passes scales of blocks, which are a row of 8-bit exponents. */
 static int of_blocks(struct symmcoll_group *group, int rank)
 {
     struct call it = {.dim = 0};
@@ -111,7 +111,7 @@ static int of_blocks(struct symmcoll_group *group, int rank)
         "expected a_scale of float32, found float8_e8m0fnu");
 }
 
-/* ---- of a matrix ---- */
+/* ---- scales of a matrix ---- */
 
 static int of_columns(struct symmcoll_group *group, int rank)
 {

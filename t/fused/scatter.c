@@ -93,7 +93,7 @@ static int small_and_empty(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Rows enough for products of one chunk each. */
+/* Uses enough rows for separate products of each chunk. */
 static int many_rows(struct symmcoll_group *group, int rank)
 {
     struct scattered test = {
@@ -108,8 +108,8 @@ static int many_rows(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Rows in blocks, the last one smaller: of which each is an operation of the
- * group.  Elements that are checked are in every column. */
+/* Multiplies rows in blocks, the last one smaller, each of which is an
+ * operation of the group. The checked elements are in every column. */
 static int blocks_of_rows(struct symmcoll_group *group, int rank)
 {
     struct scattered test = {.dtype = SYMMCOLL_FLOAT32,
@@ -150,8 +150,8 @@ static int plain_too(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Products of which each fits bfloat16 and the sum of the parts does not: 256,
- * then 1 of each other rank, which would be lost one by one. */
+/* Adds products that each fit bfloat16, while the sum does not: 256, then 1 of
+ * each other rank, which would be lost one by one. */
 static int rounded_once(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);

@@ -19,7 +19,7 @@ void scattered_operands(struct scattered *test, int rank, int size,
         test->dtype, 2, b_shape, test->b_order, 0, SCATTERED_B, rank);
 }
 
-/* The sum of all ranks for an element of the whole product. */
+/* Returns the sum over all ranks for an element of the whole product. */
 static struct made_sum sum_of(const struct scattered *test, int size,
     int64_t row, int64_t column, int64_t columns)
 {

@@ -11,7 +11,8 @@
 struct scattered {
     enum symmcoll_dtype dtype;
     int ndim;
-    int64_t shape[4]; /* of A; the scattered length is of one rank's part */
+    int64_t shape[4]; /* of A; the scattered dimension is that of one rank's
+                       * part */
     int64_t columns;  /* likewise */
     int dim;
     symmcoll_op_t op;
@@ -22,7 +23,8 @@ struct scattered {
     int64_t depth;  /* set by scattered_operands() */
 };
 
-/* The matrices of a rank, to be freed: data; test->shape becomes that of a. */
+/* Creates the matrices of a rank, the data of which the caller frees;
+ * test->shape becomes that of a. */
 void scattered_operands(struct scattered *test, int rank, int size,
     struct symmcoll_tensor *a, struct symmcoll_tensor *b);
 

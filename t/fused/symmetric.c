@@ -44,7 +44,7 @@ static void drop_shard(
 
 struct looking {
     const void *own;
-    int rank, in_place; /* shards of others that were passed from elsewhere */
+    int rank, in_place; /* others' shards passed from elsewhere */
     float wanted;
     int good;
 };
@@ -62,7 +62,7 @@ static symmcoll_status_t look(void *context, int rank, const void *shard)
     return SYMMCOLL_OK;
 }
 
-/* Every round writes the shard anew, as soon as the call has returned. */
+/* Every round overwrites the shard as soon as the call has returned. */
 static int gathers(struct symmcoll_group *group, int rank, float *shard)
 {
     struct looking looking = {
@@ -107,7 +107,7 @@ static int copied(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Rank 0 alone uses the memory that all have. */
+/* Only rank 0 uses symmetric memory. */
 static int mixed(struct symmcoll_group *group, int rank)
 {
     float *symmetric = make_shard(group, true, 0);
@@ -119,7 +119,8 @@ static int mixed(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Memory for chunks grows, and what was in use is not reused too early. */
+/* Makes the memory for chunks grow, and checks that memory in use is not
+ * reused too early. */
 static int grows(struct symmcoll_group *group, int rank)
 {
     int good = 1;
@@ -148,9 +149,9 @@ static void write_shard(float *data, int64_t count, int rank)
         data[i] = (float)made_value(SYMMCOLL_FLOAT32, 6, rank, i);
 }
 
-/* A product of shards where they are is that of the plain sequence, though each
- * rank writes to its shard as soon as the call returns.  gathers: rank 0 wants
- * what is gathered, too. */
+/* Checks that a product of shards in place equals that of the plain sequence,
+ * although each rank overwrites its shard as soon as the call returns.
+ * gathers: rank 0 also requests the gathered tensor. */
 static int same_product(struct symmcoll_group *group, int rank, float *data,
     const int64_t shape[2], bool gathers)
 {
@@ -185,8 +186,8 @@ static int same_product(struct symmcoll_group *group, int rank, float *data,
     return good;
 }
 
-/* Many rows, multiplied where they are; few, which are copied; less than 8 KiB;
- * and so deep that they are multiplied in blocks. */
+/* Uses many rows, multiplied in place; few, which are copied; less than 8 KiB;
+ * and a depth that is multiplied in blocks. */
 static int same_numbers(struct symmcoll_group *group, int rank)
 {
     static const int64_t shapes[][2] = {
@@ -201,7 +202,7 @@ static int same_numbers(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* ---- groups that are released ---- */
+/* ---- released groups ---- */
 
 struct slow {
     int rank, good;
@@ -220,7 +221,7 @@ static symmcoll_status_t look_slowly(void *context, int rank, const void *shard)
     return SYMMCOLL_OK;
 }
 
-/* Take what is free again, and write to it. */
+/* Allocates the memory that is free again, and overwrites it. */
 static int overwrite(struct symmcoll_world *world)
 {
     void *data;

@@ -18,7 +18,7 @@ struct thread {
     int rank, number, good;
 };
 
-/* Sizes up and down, so that memory grows several times. */
+/* Returns growing and shrinking sizes, so that memory grows several times. */
 static size_t size_of(const struct thread *self, int call)
 {
     return (size_t)1 << (4 + (call * 5 + self->number * 3) % 15);

@@ -35,7 +35,7 @@ static int detects(struct symmcoll_world *world, const char *kind,
            found->count > 0;
 }
 
-/* A square with the same value on both sides of its diagonal. */
+/* Returns whether a square matrix is symmetric. */
 static int is_symmetric(const struct symmcoll_connectivity *found)
 {
     for (int i = 0; i < found->count; i++) {
@@ -150,7 +150,8 @@ static int describes_processors(void)
     return good;
 }
 
-/* Two packages, each of two cores with a cache of the second level each. */
+/* Checks two packages with two cores each, every core with its own
+ * second-level cache. */
 static int compares_caches(void)
 {
     struct symc_processor cores[4] = {0};

@@ -9,7 +9,7 @@
 
 #define WORLD 4
 
-/* ---- what a group is ---- */
+/* ---- attributes of groups ---- */
 
 static int members_add_up(struct symmcoll_group *all, int rank)
 {
@@ -152,7 +152,7 @@ static int a_name_is_had_once(struct symmcoll_group *all, int rank)
     if (!made(rank, symmcoll_group_create(world, &args, &group)))
         return 0;
     good = strcmp(symmcoll_group_name(group), groups_named(all, "dp")) == 0;
-    /* One rank that still has it is enough. */
+    /* One rank that still has it is sufficient. */
     if (rank != 1)
         good = good && symmcoll_group_free(group) == SYMMCOLL_OK;
     status = symmcoll_group_create(world, &args, &again);

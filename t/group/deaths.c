@@ -28,7 +28,7 @@ enum call {
 
 enum step {
     ROUND,     /* of the parent */
-    AGREEMENT, /* a round of members alone */
+    AGREEMENT, /* a round of members only */
     OPEN,
     PUT, /* a proposal */
     FINISH,
@@ -39,7 +39,7 @@ enum step {
 struct plan {
     enum call call;
     enum step step;
-    int number; /* which of these steps */
+    int number; /* number of the step */
     bool after;
     enum step known; /* STEPS; OPEN, AGREEMENT: after that, before the second
                       * of these the others see the death */
@@ -179,7 +179,7 @@ static symmcoll_status_t call(struct faults_rank *self, enum call which,
     case CREATE:
         return symmcoll_group_create(self->world, NULL, group);
     case SPLIT:
-        /* The victim is not in the group of rank 0 and 1. */
+        /* The victim is not in the group of ranks 0 and 1. */
         return symmcoll_group_split(
             self->group, self->rank / 2, 0, NULL, group);
     case LOCAL:
@@ -197,7 +197,7 @@ static symmcoll_status_t call(struct faults_rank *self, enum call which,
     return SYMMCOLL_ERR_INTERNAL;
 }
 
-/* A group that is not the victim's has to work; one that is fails. */
+/* Checks that a group without the victim works, and that one with it fails. */
 static bool has_or_loses(
     struct symmcoll_group *group, symmcoll_status_t *status)
 {
@@ -210,7 +210,8 @@ static bool has_or_loses(
                 : *status == SYMMCOLL_OK && ones == symmcoll_group_size(group);
 }
 
-/* Note what the call returned, and where that is a group what comes after. */
+/* Records the result of the call, and if it is a group the result of the next
+ * operation. */
 static int make(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -229,7 +230,7 @@ static int make(struct faults_rank *self)
     memset(passed, 0, sizeof(passed));
     armed = self->rank == VICTIM ? plan : NULL;
     followed = self->rank != VICTIM ? plan : NULL;
-    /* As where others have completed what rank 0 has not. */
+    /* As if others had completed operations that rank 0 has not. */
     self->group->completed += (uint64_t)self->rank;
     status = faults_note(self, call(self, plan->call, &group, &last));
     if (self->rank == VICTIM)
@@ -251,7 +252,7 @@ static int make(struct faults_rank *self)
     return faults_finalize(self) == 0 && right ? 0 : 1;
 }
 
-/* Each member releases a group; the others may still be in it. */
+/* Each member releases a group; the others may still use it. */
 static int release(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -303,7 +304,7 @@ static bool judge(const struct faults_job *job, const struct plan *plan, int r)
             symmcoll_status_name(note->status), note->detail);
         return false;
     }
-    /* One in the group may learn first that others have left it. */
+    /* A member may first learn that others have left the group. */
     return faults_said(
         note, SYMMCOLL_ERR_PEER, "rank", plan->call == FREE ? "" : pid, NULL);
 }
@@ -347,7 +348,8 @@ static void at_each(
     ok(right, "a death %s", sentence);
 }
 
-/* All notice the death at the same time, when they have opened the group. */
+/* All ranks detect the death at the same time, after they have opened the
+ * group. */
 static void known_to_all(void)
 {
     static const struct plan before = {SHRINK, AGREEMENT, 2, false, OPEN};

@@ -43,14 +43,14 @@ static void count_operation(
     count_call(operation->status, arg);
 }
 
-/* Works are released at once, and rank 0 comes when the others wait. */
+/* Releases works at once; rank 0 calls when the others wait. */
 static int all_has_been_reported(struct symmcoll_group *all, int rank)
 {
     static const size_t large = 100000;
     int size = symmcoll_group_size(all), next = (rank + 1) % size;
     double *values = calloc(large, sizeof(*values)), sent = rank, other = -1;
     struct symmcoll_work *works[4] = {NULL};
-    static atomic_int reports[3]; /* of threads that are ranks, too */
+    static atomic_int reports[3]; /* of ranks that are threads, too */
     atomic_int calls = 0;
     bool right =
         made(rank, symmcoll_group_notify(all, count_operation, &reports[rank]));
@@ -112,7 +112,7 @@ static int calls_of_threads_end_too(struct symmcoll_group *all, int rank)
     }
     if (pthread_create(&thread, NULL, call_barrier, &other) != 0)
         return 0;
-    /* From the ticket on it is waited for. */
+    /* The drain waits for it once it has its ticket. */
     while (symmcoll_group_sequence(all) == 0)
         usleep(1000);
     right = groups_said(rank, symmcoll_group_drain(all, 0.001),
@@ -123,11 +123,11 @@ static int calls_of_threads_end_too(struct symmcoll_group *all, int rank)
     return right && atomic_load(&other.ended) == 1;
 }
 
-/* In a callback of one group, another one is drained. */
+/* Drains another group in a callback of one group. */
 struct inner {
     struct symmcoll_group *own, *another;
     symmcoll_status_t refused, drained, waited;
-    int calls_then; /* of the other's callbacks, when that was drained */
+    int calls_then; /* number of the other group's callbacks after its drain */
     atomic_int calls, over;
 };
 

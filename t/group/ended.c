@@ -26,7 +26,7 @@ struct told {
     char label[32]; /* of the last one */
     uint64_t sequences[MOST];
     symmcoll_status_t statuses[MOST];
-    char detail[200]; /* of one that has failed */
+    char detail[200]; /* of a failed one */
 };
 
 static double now(clockid_t clock)
@@ -37,7 +37,7 @@ static double now(clockid_t clock)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* The times by the other clock, which has the same lengths. */
+/* Checks the times of the monotonic clock, which have the same differences. */
 static bool are_monotonic(const struct symmcoll_operation *operation)
 {
     double length = operation->ended_monotonic - operation->started_monotonic;
@@ -213,7 +213,7 @@ static int failures_are_told(struct symmcoll_group *all, int rank)
     int in[8] = {0}, out[8];
     bool right;
 
-    /* Refused at once: it has no number. */
+    /* A call refused at once has no number. */
     right = symmcoll_all_reduce(group, NULL, in, 1, SYMMCOLL_INT32,
                 SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_INVALID;
     right =
@@ -432,7 +432,7 @@ static int a_callback_releases_another(struct symmcoll_group *all, int rank)
     for (int i = 0; i < 3; i++)
         right =
             made(rank, symmcoll_barrier(releasing->group, NULL, NULL)) && right;
-    /* All have what they need of the others before anybody releases it. */
+    /* All ranks have received their data before any releases the group. */
     right = made(rank, symmcoll_barrier(all, NULL, NULL)) && right;
     atomic_store(&releasing->go, 1);
     while (!atomic_load(&releasing->done))

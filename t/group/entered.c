@@ -80,10 +80,10 @@ static int make_locally(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
-/* ---- what is ready then ---- */
+/* ---- resources that exist afterwards ---- */
 
-/* An operation that is not waited for at once, on the world's group and on one
- * that has just been made: both have all that small ones need. */
+/* Starts an operation with a work on the world's group and on a new one: both
+ * have everything that small operations need. */
 static int small_ones_are_served(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -103,7 +103,7 @@ static int small_ones_are_served(struct symmcoll_group *all, int rank)
     return good && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
-/* A large one needs staging, which the first of a group makes. */
+/* Runs a large operation: the first one of a group allocates staging memory. */
 static int a_large_one_makes_its_memory(struct symmcoll_group *all, int rank)
 {
     const size_t count = (size_t)1 << 20;

@@ -44,8 +44,8 @@ static void reap(struct faults_job *job, int count)
 
 /* ---- a death ---- */
 
-/* Two groups with the victim, one without, one of the others that they have
- * released before. */
+/* Uses two groups with the victim, one without it, and one of the others that
+ * was released before. */
 static int outlive_a_member(struct faults_rank *self)
 {
     static const int with[] = {1, 2, 3}, without[] = {0, 1, 2}, pair[] = {0, 3};
@@ -174,7 +174,7 @@ static void a_death_ends_a_creation(void)
     ok(right, "a death ends a creation at once; groups without the dead go on");
 }
 
-/* ---- a rank that is late ---- */
+/* ---- a late rank ---- */
 
 static int create_before_the_late(struct faults_rank *self)
 {
@@ -222,7 +222,7 @@ static void who_does_not_create_is_named(void)
 
 /* ---- no memory ---- */
 
-/* Ranks 1 and 3 make it; rank 3 has no memory for it, then it has. */
+/* Ranks 1 and 3 create the group; rank 3 first has no memory for it. */
 static int create_without_memory(struct faults_rank *self)
 {
     static const int pair[] = {1, 3};

@@ -16,7 +16,7 @@ static const char *tag_of(const struct symmcoll_group *group)
     return symmcoll_group_get_info(group, &info) == SYMMCOLL_OK ? info.tag : "";
 }
 
-/* Make a group with a tag; NULL where that fails. */
+/* Creates a group with a tag; NULL: failed. */
 static struct symmcoll_group *tagged(struct symmcoll_group *all, int rank,
     const char *tag, const int *ranks, int nranks)
 {
@@ -56,7 +56,7 @@ static int a_tag_and_ranks_are_one_group(struct symmcoll_group *all, int rank)
     return good;
 }
 
-/* Rank 1 has released it: then it is made again, on all. */
+/* Rank 1 has released the group: it is created again, on all ranks. */
 static int a_tag_that_one_lacks_is_made_again(
     struct symmcoll_group *all, int rank)
 {
@@ -181,8 +181,8 @@ static void *search(void *arg)
     return NULL;
 }
 
-/* Six threads of each rank, which start in another order on each, look for three
- * groups. */
+/* Six threads of each rank, started in a different order on each, search for
+ * three groups. */
 static int threads_find_in_any_order(struct symmcoll_group *all, int rank)
 {
     static const char *const tags[3] = {"a", "b", "c"};
@@ -316,7 +316,7 @@ static int groups_stand_for_themselves(struct symmcoll_group *all, int rank)
     good = expands(all, &designator, "user:blue", sorted, 2, 2);
     designator.tag = "";
     good = good && expands(all, &designator, "user:blue", sorted, 2, 2);
-    designator.tag = "red"; /* a tag cannot be erased, but replaced */
+    designator.tag = "red"; /* a tag cannot be removed, only replaced */
     good = good && expands(all, &designator, "red", sorted, 2, 2);
     return good && symmcoll_group_free(blue) == SYMMCOLL_OK;
 }

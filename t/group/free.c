@@ -131,7 +131,7 @@ static int callbacks_end_first(struct symmcoll_group *all, int rank)
     return good;
 }
 
-/* ---- order, and many ---- */
+/* ---- order of releases, and many groups ---- */
 
 static int any_order_will_do(struct symmcoll_group *all, int rank)
 {
@@ -204,14 +204,14 @@ static int nothing_is_left_of_many(struct symmcoll_group *all, int rank)
            symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* ---- a further world of the same process ---- */
+/* ---- a second world in the same process ---- */
 
 /* The number of ranks past the sums, which a failure would cancel; shared by
  * all ranks. */
 static _Atomic int *past;
 
-/* One world with groups, from its beginning to its end; ranks leave it in order, or
- * rank 1 fails it with an operation of the others under way. */
+/* Runs one world with groups from beginning to end; ranks leave it in order,
+ * or rank 1 fails it while the others have an operation in flight. */
 static bool live_in_a_world(int rank, bool fail)
 {
     struct symmcoll_world *world;

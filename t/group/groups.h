@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Make a group of some ranks, without other options. */
+/* Creates a group of some ranks, without other options. */
 static inline symmcoll_status_t groups_create(struct symmcoll_group *all,
     const int *ranks, int nranks, struct symmcoll_group **group)
 {
@@ -32,7 +32,7 @@ static inline bool made(int rank, symmcoll_status_t status)
     return status == SYMMCOLL_OK;
 }
 
-/* The sum of a number of each member; -1 where there is none. */
+/* Returns the sum of the members' numbers; -1: failed. */
 static inline int groups_sum(struct symmcoll_group *group, int number)
 {
     int sum = 0;

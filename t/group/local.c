@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define SIZE 4
-#define PASS 40 /* more than a rank can have begun at once */
+#define PASS 40 /* more calls than a rank can have in flight */
 
 static symmcoll_status_t create(struct symmcoll_world *world, const int *ranks,
     int nranks, const char *name, double timeout, struct symmcoll_group **group)
@@ -105,7 +105,7 @@ static int names_are_new(struct symmcoll_group *all, int rank)
            sums(group, rank, 1) && symmcoll_group_free(group) == SYMMCOLL_OK;
 }
 
-/* ---- names and orders ---- */
+/* ---- names, and the order of creation ---- */
 
 static int names_have_63_bytes(struct symmcoll_group *all, int rank)
 {
@@ -191,7 +191,7 @@ static int orders_are_kept(struct symmcoll_group *all, int rank)
 
 /* ---- splits ---- */
 
-/* Rank 3 is not there, and the lists are not of one length. */
+/* Splits without rank 3, with lists of different lengths. */
 static int members_alone_split(struct symmcoll_group *all, int rank)
 {
     static const int ranks[3] = {2, 0, 1}, sizes[2] = {2, 1};
@@ -236,7 +236,7 @@ static int runs_split_alone(struct symmcoll_group *all, int rank)
            symmcoll_group_free(own) == SYMMCOLL_OK;
 }
 
-/* One rank alone has a group of that name: the other does not wait for it. */
+/* Only one rank has a group of that name: the other does not wait for it. */
 static int a_failure_is_told(struct symmcoll_group *all, int rank)
 {
     static const int ranks[2] = {0, 1};
@@ -255,7 +255,7 @@ static int a_failure_is_told(struct symmcoll_group *all, int rank)
            group == NULL && symmcoll_group_free(own) == SYMMCOLL_OK;
 }
 
-/* Each rank goes on before the others have read what it says. */
+/* Each rank continues before the others have read its contribution. */
 static int many_pass(struct symmcoll_group *all, int rank)
 {
     bool right = true;
@@ -312,7 +312,7 @@ static void *make_half(void *arg)
     return NULL;
 }
 
-/* With a thread for each group the order does not matter. */
+/* With one thread for each group the order is irrelevant. */
 static int threads_make_them_at_once(struct symmcoll_group *all, int rank)
 {
     static const int pairs[3][2] = {{0, 1}, {1, 2}, {0, 2}};
@@ -335,7 +335,7 @@ static int threads_make_them_at_once(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* ---- with the dead ---- */
+/* ---- dead ranks ---- */
 
 static const int first_two[2] = {0, 1};
 

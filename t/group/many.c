@@ -16,10 +16,9 @@
 #define MANY 1000
 #define NBYTES ((size_t)64 << 10)
 #define COUNT (NBYTES / sizeof(float))
-#define LEAST ((int64_t)8 * 4096) /* of staging, without a budget */
-#define WORKS 12                  /* groups that each have a work at once */
-#define SETTLED \
-    5 /* descriptors, mappings or threads that others may have made */
+#define LEAST ((int64_t)8 * 4096) /* of staging memory, without a budget */
+#define WORKS 12                  /* groups with a work at the same time */
+#define SETTLED 5 /* descriptors, mappings or threads of others */
 
 struct use {
     int descriptors;
@@ -102,8 +101,8 @@ static int count_pool(struct symmcoll_world *world)
     return threads;
 }
 
-/* Start a work in some groups.  The others have not: on rank 0 all are queued
- * at once, each with a thread. */
+/* Starts a work in some groups. The other ranks have not called: on rank 0 all
+ * works are queued at once, each with a thread. */
 static bool run_works(
     struct symmcoll_group *all, int rank, struct symmcoll_group *const *groups)
 {
@@ -134,8 +133,8 @@ static bool run_works(
     return right && threads >= WORKS;
 }
 
-/* Wait until idle progress threads have ended, of all ranks that the process
- * may have: each keeps one, and its attendant. */
+/* Waits until idle progress threads of all ranks in the process have ended:
+ * each rank keeps one, and its attendant. */
 static bool are_idle(const struct use *before, int size)
 {
     double until = faults_now() + FAULTS_WAIT_MAX;
@@ -168,7 +167,7 @@ static int a_thousand(struct symmcoll_group *all, int rank)
     }
     right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
     during = measure(all);
-    /* Threads count each other's mappings. */
+    /* Ranks that are threads count each other's mappings. */
     right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK &&
             run_works(all, rank, groups) &&
             symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
@@ -179,7 +178,8 @@ static int a_thousand(struct symmcoll_group *all, int rank)
     right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
     right = right && are_idle(&before, size);
     after = measure(all);
-    /* Threads count each other's descriptors: none finalizes before. */
+    /* Ranks that are threads count each other's descriptors: none finalizes
+     * before. */
     right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
     say(rank, "before", &before);
     say(rank, "during", &during);
@@ -192,7 +192,8 @@ static int a_thousand(struct symmcoll_group *all, int rank)
                is_near(during.mappings, before.mappings, "mappings")) &&
            is_near(during.threads, before.threads, "threads") &&
            is_near(after.descriptors, before.descriptors, "descriptors") &&
-           /* the C library keeps stacks of threads, not one a group */
+           /* the C library keeps stacks of ended threads, fewer than one a
+            * group */
            (SANITIZED || after.mappings - before.mappings < MANY / 4) &&
            after.shared - before.shared < (int64_t)2 << 20 &&
            during.shared > before.shared &&

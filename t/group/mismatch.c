@@ -9,7 +9,7 @@
 
 #define WORLD 3
 
-/* ---- what one rank passes ---- */
+/* ---- invalid arguments of one rank ---- */
 
 static bool refused(struct symmcoll_world *world,
     const struct symmcoll_group_args *args, symmcoll_status_t expected,
@@ -39,7 +39,8 @@ static bool refuses_name(struct symmcoll_world *world, const char *name)
     return refused(world, &args, SYMMCOLL_ERR_INVALID, "expected a name of 1");
 }
 
-/* Messages and records are lines. */
+/* Checks that control characters are refused, because messages and records are
+ * lines. */
 static bool refuses_control(struct symmcoll_world *world)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;
@@ -57,7 +58,7 @@ static bool refuses_control(struct symmcoll_world *world)
                        "user: nor ptd:, found '?[1m'");
 }
 
-/* On one rank only: the others' next call is still the same as this one's. */
+/* Fails on one rank only: its next call still matches that of the others. */
 static int wrong_arguments_wait_for_nobody(struct symmcoll_group *all, int rank)
 {
     static const int outside[] = {0, WORLD}, negative[] = {-1},
@@ -110,7 +111,7 @@ static int the_worlds_group_is_not_released(
            groups_sum(all, rank) == 3;
 }
 
-/* ---- what ranks pass that do not agree ---- */
+/* ---- arguments that differ between ranks ---- */
 
 /* Checks that the world's group works, and can create groups. */
 static bool goes_on(struct symmcoll_group *all, int rank)

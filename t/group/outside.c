@@ -65,7 +65,7 @@ static int mismatches_are_found(struct symmcoll_group *all, int rank)
 
 int main(void)
 {
-    /* The last is none, and an error in torch. */
+    /* The last one is no level, and an error in torch. */
     static const char *const levels[] = {"DETAIL", "INFO", "OFF", "0"};
 
     plan(8);

@@ -13,7 +13,7 @@
 
 #define SIZE 2
 
-/* The rank's record as it is now, to be freed; NULL where there is none. */
+/* Returns the rank's current record, which the caller frees; NULL: none. */
 static char *read_record(struct symmcoll_world *world, const char *folder)
 {
     char path[PATH_MAX + 64], *text = calloc(1, 1 << 20);
@@ -44,10 +44,10 @@ static bool holds(const char *text, const char *const *expected)
     return text != NULL;
 }
 
-/* ---- what has ended ---- */
+/* ---- completed calls ---- */
 
-/* An entry is in a group's name, and the table of the groups' states has that
- * group. */
+/* Checks that an entry has a group's name, and that the table of group states
+ * has that group. */
 static bool is_in_group(
     const char *text, int entry, const struct symmcoll_group *group)
 {
@@ -105,7 +105,7 @@ static int calls_are_recorded(struct symmcoll_group *all, int rank)
            symmcoll_group_free(dp) == SYMMCOLL_OK;
 }
 
-/* ---- what is under way ---- */
+/* ---- calls in flight ---- */
 
 static void *split_in_call(void *arg)
 {
@@ -142,7 +142,7 @@ struct call {
     const char *label;
 };
 
-/* Rank 1 comes when another thread of rank 0 has read the record. */
+/* Rank 1 calls after another thread of rank 0 has read the record. */
 static int make_late(struct faults_rank *self)
 {
     const struct call *call = self->arg;
@@ -229,8 +229,8 @@ static int calls_that_differ(struct symmcoll_group *all, int rank)
            groups_sum(all, rank) == 1;
 }
 
-/* Rank 1 makes a group while rank 0 sums: readers of records compare what ranks
- * have under one number. */
+/* Rank 1 creates a group while rank 0 sums: readers of records compare the
+ * entries of ranks with the same number. */
 static int calls_that_meet_collectives(struct symmcoll_group *all, int rank)
 {
     static const char *const sum[] = {"entries/0/profiling_name",

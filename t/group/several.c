@@ -35,7 +35,8 @@ static bool free_all(struct symmcoll_group **groups, int count)
 
 /* ---- at once ---- */
 
-/* Waited for in another order than issued, which differs from rank to rank. */
+/* Waits for the works in another order than they were issued, different on
+ * each rank. */
 static int works_of_all_groups_run(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *groups[WORLD + 1];
@@ -72,7 +73,7 @@ struct user {
     int good;
 };
 
-/* Small and large ones, which run on the caller's thread. */
+/* Runs small and large operations, on the caller's thread. */
 static void *use_group(void *arg)
 {
     struct user *user = arg;
@@ -115,7 +116,7 @@ static int threads_have_a_group_each(struct symmcoll_group *all, int rank)
     return good && free_all(groups, WORLD);
 }
 
-/* Two threads make groups of two parents at the same time. */
+/* Two threads split two parents at the same time. */
 static void *split_often(void *arg)
 {
     struct user *user = arg;
@@ -153,7 +154,7 @@ static int threads_make_groups(struct symmcoll_group *all, int rank)
 
 /* ---- every collective ---- */
 
-/* Ranks 2 and 3; roots are numbers in the group. */
+/* Returns the group of ranks 2 and 3; roots are numbers in that group. */
 static struct symmcoll_group *last_two(struct symmcoll_group *all, int rank)
 {
     static const int ranks[] = {2, 3};

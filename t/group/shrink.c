@@ -54,7 +54,7 @@ struct deaths {
     unsigned before; /* ranks that die before */
 };
 
-/* The n-th survivor has completed n more than DONE. */
+/* The n-th survivor has completed n operations more than DONE. */
 static int lose_some(struct faults_rank *self)
 {
     const struct deaths *deaths = self->arg;
@@ -77,7 +77,7 @@ static int lose_some(struct faults_rank *self)
             last == DONE && works(left, self->rank, all & ~deaths->before) &&
             symmcoll_group_error(self->group) == SYMMCOLL_ERR_PEER &&
             symmcoll_group_error(left) == SYMMCOLL_OK;
-    /* one more, of that which is left, when all are done with it */
+    /* one more operation, of the remaining group, after all are done with it */
     atomic_fetch_add(&self->board->any, 1);
     while (right && atomic_load(&self->board->any) <
                         self->size - __builtin_popcount(deaths->before))
@@ -106,7 +106,7 @@ static void survivors(int size, unsigned dead, const char *sentence)
     faults_clear_dumps(size);
 }
 
-/* ---- a death during it ---- */
+/* ---- a death during the call ---- */
 
 static int lose_another(struct faults_rank *self)
 {
@@ -125,7 +125,7 @@ static int lose_another(struct faults_rank *self)
     right = right && faults_barrier(self) == SYMMCOLL_ERR_PEER;
     faults_reach(self, 2);
     faults_pass(self, 2);
-    /* Who dies after all have agreed fails the new group: then once more. */
+    /* A death after all have agreed fails the new group: it is shrunk again. */
     for (int i = 0; right; i++) {
         struct symmcoll_group *of = left != NULL ? left : self->group;
 
@@ -174,7 +174,7 @@ static void deaths_meanwhile(void)
     ok(right, "ranks that die while the others agree are left out");
 }
 
-/* ---- ranks that live ---- */
+/* ---- living ranks ---- */
 
 /* Returns whether a rank has begun to shrink the group. */
 static bool has_shrunk(const struct symmcoll_group *group, int rank)
@@ -186,10 +186,10 @@ static bool has_shrunk(const struct symmcoll_group *group, int rank)
                __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Seconds that the others wait for the late rank. */
+/* Seconds for which the others wait for the late rank. */
 static double short_time;
 
-/* Rank 1 does not come: it is left out by one of the others. */
+/* Rank 1 does not call: one of the others excludes it. */
 static int lose_the_late(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -201,7 +201,7 @@ static int lose_the_late(struct symmcoll_group *all, int rank)
 
     call.timeout = short_time;
     if (rank == 1) {
-        /* until the others have gone on */
+        /* until the others have continued */
         for (int r = 0; r < 4; r++) {
             while (r != 1 && !has_shrunk(all, r))
                 sched_yield();
@@ -228,7 +228,7 @@ static int lose_the_late(struct symmcoll_group *all, int rank)
            symmcoll_group_free(left) == SYMMCOLL_OK;
 }
 
-/* Nobody is lost: the group was aborted. */
+/* Shrinks an aborted group without losing a rank. */
 static int go_on_after_abort(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_shrink_args args = within(60);
@@ -237,7 +237,7 @@ static int go_on_after_abort(struct symmcoll_group *all, int rank)
     float x[3] = {0};
     bool right = symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
 
-    /* The others have left the barrier, or it would be aborted, too. */
+    /* The others have left the barrier, which the abort would end, too. */
     if (rank == 2) {
         right = await_published(all, 0, all->wire + 1) &&
                 await_published(all, 1, all->wire + 1) && right;
@@ -252,10 +252,10 @@ static int go_on_after_abort(struct symmcoll_group *all, int rank)
            symmcoll_group_free(left) == SYMMCOLL_OK;
 }
 
-#define SHRUNK 100 /* groups made one of the other */
+#define SHRUNK 100 /* consecutive groups, each made from the one before */
 
-/* Whoever returns first from an operation that all have begun shrinks the group at
- * once, while the others are in it. */
+/* The rank that returns first from an operation that all have begun shrinks
+ * the group at once, while the others are still in it. */
 static int end_what_all_have_begun(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_shrink_args args = within(60);
@@ -323,7 +323,7 @@ static void a_stopped_rank(void)
     faults_clear_dumps(3);
 }
 
-/* Rank 0 has begun what no other rank begins: that is canceled. */
+/* Rank 0 has begun an operation that no other rank begins: it is canceled. */
 static int cancel_what_one_has_begun(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_shrink_args args = within(60);
@@ -389,7 +389,7 @@ static int wrong_use(struct symmcoll_group *all, int rank)
     right = right &&
             groups_said(rank, symmcoll_group_shrink(all, &args, &left, NULL),
                 SYMMCOLL_ERR_INVALID, "NULL");
-    /* Nothing has happened by all that. */
+    /* None of this has changed the group. */
     return right && symmcoll_group_error(all) == SYMMCOLL_OK &&
            symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
 }

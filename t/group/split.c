@@ -30,7 +30,7 @@ static bool has_name(
 
 /* ---- colors ---- */
 
-/* Ranks 3 and 1 by their keys, ranks 0 and 2 by their numbers. */
+/* Orders ranks 3 and 1 by their keys, ranks 0 and 2 by their numbers. */
 static int colors_and_keys_order(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group;
@@ -61,7 +61,7 @@ static int no_color_is_no_group(struct symmcoll_group *all, int rank)
            group == NULL;
 }
 
-/* A split of a group needs its members only. */
+/* Splits a group with calls of its members only. */
 static int groups_are_split_again(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;

@@ -208,8 +208,8 @@ static bool sum_is_right(struct hands *hands, symmcoll_op_t op)
 
 /* ---- moves ---- */
 
-/* Expects the parts that each rank has for rank `to`, one after another, or
- * the first part of every rank (to -1). */
+/* Expects the part that each rank has for rank `to`, one after another; to -1:
+ * the first part of every rank. */
 static void expect_parts(const struct hands *hands, int to)
 {
     size_t part = hands->count * hands->elem;

@@ -21,8 +21,8 @@
 static char prefix[512];
 static FILE *log_file;
 
-/* A writer that is never slower than the reader: what the monitor reads from
- * now on has no end. */
+/* Connects the monitor to a writer that is never slower than the reader: its
+ * input has no end. */
 static bool flood(struct symc_monitor *monitor)
 {
     double until = faults_now() + FAULTS_WAIT_MAX / 2;
@@ -95,7 +95,8 @@ static void flood_the_survivor(void)
     ok(dumps >= 1 && dumps <= 1 + (int)seconds,
         "dumps on request are written once a second at most (X24)");
     for (int r = 0; r < job.size; r++)
-        remove_fifo(&job, r); /* one was killed, the other has no FIFO there */
+        remove_fifo(&job, r); /* one rank was killed, the other has no FIFO
+                               * there */
     faults_clear_dumps(job.size);
 }
 

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define LARGE (1 << 20) /* elements, which go through staging */
+#define LARGE (1 << 20) /* elements, which use staging memory */
 
 /* ---- a thread with a pending cancellation ---- */
 
@@ -82,7 +82,7 @@ static bool barrier(void *arg)
     return symmcoll_barrier(arg, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* Rank 1 starts when the others have read its liveness word. */
+/* Rank 1 starts after the others have read its liveness word. */
 static int late_peers_are_waited_for(struct symmcoll_group *group, int rank)
 {
     bool right = barrier(group);
@@ -236,7 +236,7 @@ static bool use(void *arg)
                  symmcoll_op_create_premul(world, 2, &op) == SYMMCOLL_OK;
     int state;
 
-    /* The file is the test's: removing it is a cancellation point. */
+    /* The file is the test's, and removing it is a cancellation point. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     unlink(path);
     pthread_setcancelstate(state, NULL);
@@ -325,7 +325,7 @@ static int reducers_take_whole_steps(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- stores and settings, which need no world ---- */
+/* ---- stores and settings, without a world ---- */
 
 /* Calls every function of a store, with its own memory; leaves "a" there. */
 static bool use_store(void *arg)
@@ -422,7 +422,7 @@ static int file_stores_go_on(const void *arg)
     return right;
 }
 
-/* A callback of the program's with a cancellation point. */
+/* A callback of the program with a cancellation point. */
 static void print(const struct symmcoll_setting *setting, void *arg)
 {
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LAST 1 /* the rank that hears of it last */
+#define LAST 1 /* the rank that learns of it last */
 #define TIMES 8
 
 /* A kind of failure, and the order in which ranks exit after it. */
@@ -35,7 +35,7 @@ static void sleep_for(double seconds)
     usleep((useconds_t)(seconds * 1e6));
 }
 
-/* The rank passes something else than the others; LAST goes on after that. */
+/* Passes a different count on rank 0; LAST continues afterwards. */
 static int differ(struct faults_rank *self, const struct plan *plan)
 {
     struct symmcoll_work *work;
@@ -116,8 +116,8 @@ static const char *find_words(
  * it. */
 static bool is_told(const struct faults_job *job, const struct plan *plan)
 {
-    /* The call that is interrupted has the status of the cause, but for a rank
-     * that was late; the next is ABORTED. */
+    /* The interrupted call has the status of the cause, except on a late rank;
+     * the next one is ABORTED. */
     static const symmcoll_status_t statuses[][2] = {
         [TIMEOUT] = {SYMMCOLL_ERR_ABORTED, SYMMCOLL_ERR_TIMEOUT},
         [ABORT] = {SYMMCOLL_ERR_ABORTED, SYMMCOLL_ERR_CANCELED},
@@ -133,7 +133,7 @@ static bool is_told(const struct faults_job *job, const struct plan *plan)
                                      : n == 0 ? statuses[plan->how][0]
                                               : statuses[plan->how][1];
 
-        /* An operation that had begun is interrupted by an abort. */
+        /* An abort interrupts an operation in flight. */
         if (n == 0 && plan->how == ABORT &&
             note->status == SYMMCOLL_ERR_CANCELED)
             expected = SYMMCOLL_ERR_CANCELED;
@@ -195,7 +195,7 @@ static bool run_stopped(int size, const struct plan *plan)
     return faults_finish(&job, ~(1u << LAST)) && good;
 }
 
-/* LAST sleeps, and its monitor sees what it sees. */
+/* LAST sleeps, while its monitor watches the other ranks. */
 static bool run_asleep(int size, const struct plan *plan)
 {
     struct faults_job job;
@@ -337,7 +337,8 @@ int main(void)
         "so is who needs a rank that exited after it");
     ok(run_sequel((struct sequel){.creates = true}),
         "and who makes a group of members alone with that rank");
-    /* Who exits while it writes its record leaves a part of it. */
+    /* A rank that exits while it writes its record leaves an incomplete
+     * file. */
     setenv("SYMMCOLL_TRACE_DUMP_ON_ERROR", "off", 1);
     ok(run_mismatch(4, true),
         "4 ranks: also where a later operation had been issued");

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SIZE 3
-#define REOPENED 24 /* more numbers than the library has */
+#define REOPENED 24 /* more descriptors than the library has */
 
 static int close_and_open(struct faults_rank *self)
 {
@@ -24,7 +24,7 @@ static int close_and_open(struct faults_rank *self)
     if (!good)
         return 1;
     closefrom(3);
-    do /* always readable, as the pidfd of the dead is */
+    do /* always readable, like the pidfd of a dead process */
         readable = open("/proc/self/exe", O_RDONLY);
     while (readable >= 0 && readable < REOPENED);
     usleep(150000); /* some rounds of the monitor */
@@ -35,7 +35,7 @@ static int close_and_open(struct faults_rank *self)
     return faults_finalize(self) != 0 || !good;
 }
 
-/* When the rank waits for the others, as the test has seen. */
+/* Closes descriptors once the rank waits for the others. */
 static void *close_soon(void *arg)
 {
     faults_pass(arg, 1);

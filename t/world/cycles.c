@@ -16,8 +16,8 @@
 
 #define SIZE 3
 #define WARM 20       /* cycles until allocators and caches have settled */
-#define SLACK_MAPS 8  /* mappings by which they still move */
-#define SETTLES 20000 /* milliseconds until what has ended is gone */
+#define SLACK_MAPS 8  /* mappings by which counts may still vary */
+#define SETTLES 20000 /* milliseconds until ended threads are gone */
 
 static int cycles;
 
@@ -55,8 +55,8 @@ static struct usage measure(void)
 
 static bool is_flat(const struct usage *before, const struct usage *after)
 {
-    /* A sanitizer's allocator keeps what is freed.  Of a thread that was still
-     * listed at first there may be one less. */
+    /* A sanitizer's allocator keeps freed memory. A thread that was still
+     * listed before may be missing now. */
     return after->fds == before->fds && after->threads <= before->threads &&
            (SANITIZED || after->maps <= before->maps + SLACK_MAPS);
 }
@@ -79,7 +79,7 @@ static bool is_left_clean(const struct usage *before)
     return is_flat(before, &after);
 }
 
-/* After a world: what is there without what is about to vanish. */
+/* Returns the usage after a world, without threads that are about to end. */
 static struct usage measure_settled(void)
 {
     struct usage least = measure();
@@ -102,7 +102,7 @@ static bool is_ok(const char *what, symmcoll_status_t status)
     return status == SYMMCOLL_OK;
 }
 
-/* One world with everything that starts threads and makes memory. */
+/* Runs one world with everything that starts threads and allocates memory. */
 static bool live_once(const struct symmcoll_init_args *args)
 {
     enum {

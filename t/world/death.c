@@ -20,11 +20,11 @@
 #define LATE 0
 #define VICTIM 2
 #define GIB ((size_t)1 << 30)
-#define GOAL (SANITIZED ? 0.5 : 0.1) /* seconds until a death is known */
+#define GOAL (SANITIZED ? 0.5 : 0.1) /* seconds until a death is detected */
 
-/* ---- what ranks do ---- */
+/* ---- bodies of ranks ---- */
 
-/* The call that fails, the one after it, and what the group says. */
+/* Records the failing call, the one after it, and the group's error. */
 static void tell_all(struct faults_rank *self)
 {
     faults_note(self, faults_barrier(self));
@@ -43,7 +43,7 @@ static int wait_for_the_late(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* Not long enough for the monitor, which sleeps for longer. */
+/* Waits for less time than the monitor sleeps. */
 static int wait_briefly(struct faults_rank *self)
 {
     struct symmcoll_call call = faults_timeout(0.02);
@@ -84,13 +84,13 @@ static int wait_for_the_large(struct faults_rank *self)
     faults_reach(self, 1);
     if (self->rank == VICTIM) {
         pause();
-        return memory[GIB / 2]; /* it is in use to the end */
+        return memory[GIB / 2]; /* keeps it in use to the end */
     }
     tell_all(self);
     return faults_finalize(self);
 }
 
-/* arg: the signal by which the victim ends itself. */
+/* arg: the signal with which the victim ends itself. */
 static int wait_for_the_signalled(struct faults_rank *self)
 {
     const int *sig = self->arg;
@@ -109,7 +109,7 @@ static int wait_for_the_signalled(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* arg: the status with which the victim leaves. */
+/* arg: the exit status of the victim. */
 static int wait_for_the_leaver(struct faults_rank *self)
 {
     const int *status = self->arg;
@@ -125,7 +125,7 @@ static int wait_for_the_leaver(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* A stream of large operations, in any of which a rank may be killed. */
+/* Runs large operations endlessly; a rank may be killed in any of them. */
 static int work_without_end(struct faults_rank *self)
 {
     enum {
@@ -151,7 +151,8 @@ static int work_without_end(struct faults_rank *self)
 
 /* ---- errors of the other ranks ---- */
 
-/* The n-th note of all others names each of the dead, and how they ended. */
+/* Checks that the n-th note of all others names each dead rank, and how it
+ * ended. */
 static bool all_said(const struct faults_job *job, unsigned dead, int n,
     symmcoll_status_t status, const char *how)
 {
@@ -211,8 +212,8 @@ static void judge(struct faults_job *job, unsigned dead, const char *who,
 
 /* ---- the points ---- */
 
-/* All wait in the operation, but for the late one: that looks at its gate again
- * and again. */
+/* Waits until all ranks are in the operation, except the late one, which polls
+ * its gate. */
 static void await_waiting(const struct faults_job *job)
 {
     for (int r = 0; r < SIZE; r++) {
@@ -237,8 +238,8 @@ static void a_waiting_rank(void)
         "\"state\": \"started\"");
 }
 
-/* The time of a death, measured a few times: a machine that does other work may
- * spoil most of them. */
+/* Measures the time until a death is detected, several times, because a busy
+ * machine may spoil most measurements. */
 static void in_time(void)
 {
     double best = FAULTS_KNOWN;
@@ -274,7 +275,7 @@ static void a_computing_rank(void)
         "killed by SIGKILL after barrier seq 1", "\"state\": \"completed\"");
 }
 
-/* Memory that could still be had, in bytes. */
+/* Returns the available memory in bytes. */
 static size_t memory_available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");
@@ -340,7 +341,7 @@ static void a_rank_that_ends(void)
     ok(faults_clear_dumps(SIZE - 1), "%s: its record is not written", who);
 }
 
-/* The others do not need it any more. */
+/* Ends a rank that the others no longer need. */
 static int end_one_by_one(struct faults_rank *self)
 {
     bool right = faults_init(self) && faults_barrier(self) == SYMMCOLL_OK;
@@ -415,7 +416,7 @@ static void two_at_once(void)
         "killed by SIGKILL", "\"state\": \"started\"");
 }
 
-/* The timeout passes before a monitor has looked. */
+/* The timeout expires before a monitor has run. */
 static void before_the_timeout(void)
 {
     struct faults_job job;
@@ -443,7 +444,7 @@ static void before_the_timeout(void)
     unsetenv("SYMMCOLL_HOST_WATCH");
 }
 
-/* The first of all ranks, which served the others in init and would write the
+/* Kills the first rank, which served the others in init and would write the
  * records. */
 static void the_first_rank(void)
 {

@@ -26,7 +26,7 @@ static bool say(bool holds, const char *what)
     return holds;
 }
 
-/* Until the group has failed, by another rank. */
+/* Waits until another rank has failed the group. */
 static int waits_for_the_end(struct symmcoll_group *group)
 {
     while (symmcoll_group_error(group) == SYMMCOLL_OK)
@@ -67,7 +67,7 @@ static int does_without(struct symmcoll_group *group, int rank)
     RIGHT(!symc_members_find_note(&group->members, 1, &note));
     group->core.wake(group, -1);
     RIGHT(!group->core.failed(group, 1));
-    /* The failure reaches the other through this rank's record. */
+    /* The failure reaches the other rank through this rank's record. */
     RIGHT(group->core.expire(group, &op, missing) == SYMMCOLL_ERR_TIMEOUT &&
           strstr(symmcoll_last_error(), "is on another machine") != NULL);
     RIGHT(symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT);
@@ -78,7 +78,8 @@ int main(void)
 {
     const char *sanitizer = getenv("T_SANITIZER");
 
-    /* The block is taken from under the monitor, which no program does. */
+    /* The test removes the block while the monitor uses it, which no program
+     * does. */
     if (sanitizer != NULL && strstr(sanitizer, "thread") != NULL)
         skip_all("ThreadSanitizer sees the test itself");
     plan(1);

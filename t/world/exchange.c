@@ -48,7 +48,7 @@ static void lose_ways(struct faults_rank *self, int *fds)
     exchange(self, fds);
 }
 
-/* All but the victim exchange; what that does is up to the test. */
+/* All but the victim exchange; the test chooses the victim's action. */
 static int exchange_all(struct faults_rank *self)
 {
     enum how how = *(const enum how *)self->arg;
@@ -181,7 +181,7 @@ static void fail_alike(void)
         "next one succeeds");
 }
 
-/* One has lost its inbox, and with it what the others send. */
+/* One rank has lost its inbox, and with it the messages of the others. */
 static int one_is_deaf(struct faults_rank *self)
 {
     int fds[SIZE] = {-1, -1, -1};
@@ -217,14 +217,14 @@ static void name_no_other(void)
         "a rank that cannot receive does not wait for the others");
 }
 
-/* ---- without a name ---- */
+/* ---- exchanges without named sockets ---- */
 
 #define TIMES 50
 
 static bool own_network;
 
-/* The sockets with names in this network; where it is not this program's own,
- * those of a rendezvous. */
+/* Returns the number of named sockets in this network namespace; if it is
+ * shared, those of a rendezvous. */
 static int count_names(const char *rendezvous)
 {
     FILE *file = fopen("/proc/self/net/unix", "r");
@@ -238,7 +238,7 @@ static int count_names(const char *rendezvous)
     return file != NULL ? count : -1;
 }
 
-/* Bind a name and its like, as anybody of this machine can. */
+/* Binds a name and its variants, as any process of this machine can. */
 static bool bind_names(const char *rendezvous, int fds[3])
 {
     static const char *const ends[] = {"", ".0.0", ".0.1"};

@@ -71,7 +71,7 @@ bool faults_clear_dumps(int most)
 
         if (entry->d_name[0] == '.')
             continue;
-        /* Worlds with a name of their own put it after the rank. */
+        /* Worlds with a name have it after the rank. */
         if ((sscanf(entry->d_name, "dump_%d.t-%d-%d%n", &rank, &pid, &number,
                  &length) != 3 &&
                 sscanf(entry->d_name, "dump_%d%n", &rank, &length) != 1) ||
@@ -208,7 +208,7 @@ bool faults_await_all(const struct faults_job *job, int step)
     return true;
 }
 
-/* The start of a file of a thread; "" where it cannot be read. */
+/* Reads the start of a file of a thread; "": not readable. */
 static void read_task(
     pid_t pid, const char *task, const char *name, char *text, size_t nbytes)
 {
@@ -277,7 +277,7 @@ static bool all_tasks(pid_t pid, bool (*is)(pid_t pid, const char *task))
 bool faults_await_asleep(const struct faults_job *job, int rank, int step)
 {
     double until = faults_now() + FAULTS_WAIT_MAX;
-    int times = 0; /* in a row: a short sleep is not what we look for */
+    int times = 0; /* in a row, to exclude a short sleep */
 
     if (!faults_await(job, rank, step))
         return false;
@@ -318,7 +318,7 @@ void faults_signal(struct faults_job *job, int rank, int sig)
     job->killed_at = faults_now();
     until = job->killed_at + FAULTS_WAIT_MAX;
     kill(job->pids[rank], sig);
-    /* A thread that is not the one which takes the signal may run on. */
+    /* A thread other than the one that handles the signal may keep running. */
     while (sig == SIGSTOP && !all_tasks(job->pids[rank], task_is_stopped) &&
            faults_now() < until)
         faults_rest();
@@ -352,7 +352,7 @@ bool faults_kill_is_known(struct faults_job *job, int victim)
     return right;
 }
 
-/* ---- what is left ---- */
+/* ---- remaining resources ---- */
 
 /* Returns whether a link or a mapping of one of our processes refers to the
  * job's memory. */

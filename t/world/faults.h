@@ -39,19 +39,19 @@ struct faults_note {
 
 /* One rank's line on the board. */
 struct faults_line {
-    _Atomic int step; /* how far it is */
+    _Atomic int step; /* progress */
     _Atomic int notes;
     struct faults_note note[FAULTS_NOTES];
-    char rendezvous[96]; /* where it joined the others */
+    char rendezvous[96]; /* name of its rendezvous */
 };
 
 struct faults_board {
-    _Atomic int gate; /* steps that ranks may take */
-    _Atomic int any;  /* for whatever a test counts */
+    _Atomic int gate; /* steps that ranks may pass */
+    _Atomic int any;  /* a counter for the test */
     struct faults_line lines[FAULTS_RANKS];
 };
 
-/* A rank, from its own side. */
+/* A rank, as seen by itself. */
 struct faults_rank {
     struct faults_board *board;
     struct faults_line *line;
@@ -66,19 +66,19 @@ struct faults_rank {
 /* The body of a rank; returns the exit status. It starts before init. */
 typedef int (*faults_fn)(struct faults_rank *self);
 
-/* A set of ranks, from the side of the test. */
+/* A set of ranks, as seen by the test. */
 struct faults_job {
     struct faults_board *board;
     int size;
     pid_t pids[FAULTS_RANKS];
-    pid_t running[FAULTS_RANKS]; /* 0: has been reaped */
+    pid_t running[FAULTS_RANKS]; /* 0: reaped */
     int statuses[FAULTS_RANKS];  /* of waitpid() */
     double killed_at;
     char world_name[64];
 };
 
 double faults_now(void);
-/* Sleep for a moment, between two looks at something. */
+/* Sleeps for a moment between two polls. */
 void faults_rest(void);
 
 /* Blocks until the group has failed on this rank. Returns its status. */
@@ -95,17 +95,17 @@ static inline symmcoll_status_t faults_await_failure(
 
 /* ---- the test ---- */
 
-/* Make a scratch folder and have dumps written there; once, before all jobs. */
+/* Creates a scratch folder for dumps; called once, before all jobs. */
 void faults_begin(void);
-/* Remove it. */
+/* Removes the scratch folder. */
 void faults_end(void);
-/* The folder. */
+/* Returns the scratch folder. */
 const char *faults_folder(void);
 
 /* Starts `size` ranks, which may read arg. */
 void faults_start(
     struct faults_job *job, int size, faults_fn body, const void *arg);
-/* Let the ranks pass a gate. */
+/* Opens a gate for the ranks. */
 void faults_open(struct faults_job *job, int step);
 /* Wait until a rank, or all ranks, have reached a step; false: timed out. */
 bool faults_await(const struct faults_job *job, int rank, int step);
@@ -113,13 +113,12 @@ bool faults_await_all(const struct faults_job *job, int step);
 /* Waits for a step as faults_await() does, and then until all threads of the
  * rank sleep in a call. */
 bool faults_await_asleep(const struct faults_job *job, int rank, int step);
-/* Send a signal, and note when; SIGSTOP: and wait until all threads are stopped.
- * A killed rank is not reaped before the end of
- * the job: until then every kernel says how it ended. */
+/* Sends a signal and records its time; for SIGSTOP also waits until all
+ * threads are stopped. A killed rank is not reaped before the end of the job,
+ * so that every kernel can report how it ended. */
 void faults_signal(struct faults_job *job, int rank, int sig);
 
-/* Wait until a rank that was killed has ended: its memory and its sockets are
- * gone. */
+/* Waits until a killed rank has ended: its memory and its sockets are gone. */
 void faults_await_death(const struct faults_job *job, int rank);
 /* Blocks until all other ranks have ended. Returns whether the first note of
  * each says that the victim was killed, soon after the signal. */
@@ -127,19 +126,19 @@ bool faults_kill_is_known(struct faults_job *job, int victim);
 /* Waits until a rank ends by itself. */
 void faults_reap(struct faults_job *job, int rank);
 /*
- * Wait for the end of all ranks and release the job.  True when each but those
- * in `bad` (bits) ended with status 0, and nothing of them is left: no process,
- * no descriptor or mapping of their memory, no socket.
+ * Waits for the end of all ranks and releases the job. Returns true if each
+ * except those in `bad` (bits) ended with status 0, and left no process, no
+ * descriptor or mapping of their memory, and no socket.
  */
 bool faults_finish(struct faults_job *job, unsigned bad);
 
-/* A rank's n-th note, from 0; one with status 1 where there is none. */
+/* Returns a rank's n-th note, from 0; one with status 1: none. */
 const struct faults_note *faults_told(
     const struct faults_job *job, int rank, int n);
 /* Checks that a note has a status and contains all texts up to NULL; prints
  * the difference if not. */
 bool faults_said(const struct faults_note *note, symmcoll_status_t status, ...);
-/* "rank 2 (pid 123)" */
+/* Returns a name such as "rank 2 (pid 123)". */
 const char *faults_name(const struct faults_job *job, int rank, char *buffer);
 
 /* Checks that a rank's dump exists and is valid JSON that contains a text
@@ -150,22 +149,23 @@ bool faults_clear_dumps(int most);
 
 /* ---- a rank ---- */
 
-/* symmcoll_init() in the job's world; notes the failure. */
+/* Calls symmcoll_init() in the job's world; records a failure. */
 bool faults_init(struct faults_rank *self);
-/* Finalize; returns the exit status. */
+/* Finalizes. Returns the exit status. */
 int faults_finalize(struct faults_rank *self);
-/* Say how far this rank is; wait for a gate. */
+/* faults_reach() publishes this rank's progress; faults_pass() waits for a
+ * gate. */
 void faults_reach(struct faults_rank *self, int step);
 void faults_pass(const struct faults_rank *self, int step);
-/* Note what a call returned; returns that. */
+/* Records the status of a call, and returns it. */
 symmcoll_status_t faults_note(
     struct faults_rank *self, symmcoll_status_t status);
 /* Run a barrier, or an all_reduce of `count` ones, with default options. */
 symmcoll_status_t faults_barrier(struct faults_rank *self);
 symmcoll_status_t faults_sum(struct faults_rank *self, float *x, size_t count);
-/* Options with a timeout in seconds. */
+/* Returns options with a timeout in seconds. */
 struct symmcoll_call faults_timeout(double seconds);
-/* End the process with a status and without finalize. */
+/* Ends the process with a status and without finalize. */
 _Noreturn void faults_exit(int status);
 
 #endif

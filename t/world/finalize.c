@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #define SIZE 3
-#define LATE 1 /* the rank that is waited for */
+#define LATE 1 /* the late rank */
 #define COUNT ((size_t)1 << 16)
 
 /* The way in which the late rank is late. */
 enum how {
-    STOPS, /* it is sent a signal */
+    STOPS, /* it is stopped by a signal */
     HANGS, /* it computes */
     COMES  /* it is in time */
 };
@@ -28,8 +28,8 @@ static void compute_until(const struct faults_rank *self, int gate)
         continue;
 }
 
-/* Start a small and a large operation; the first rank finalizes at once, the
- * third when the late one has gone on. */
+/* Starts a small and a large operation; the first rank finalizes at once, the
+ * third when the late one has continued. */
 static int leave_with_works(struct faults_rank *self)
 {
     enum how how = *(const enum how *)self->arg;
@@ -65,8 +65,8 @@ static int leave_with_works(struct faults_rank *self)
     return 0;
 }
 
-/* The first rank starts two operations and exits, for which the late one has not
- * come. */
+/* The first rank starts two operations that the late rank has not joined, and
+ * exits. */
 static int leave_without(struct faults_rank *self)
 {
     float one = 1, *x = calloc(COUNT, sizeof(*x));
@@ -168,7 +168,7 @@ int main(void)
     faults_begin();
     try_late(STOPS, "is stopped");
     try_late(HANGS, "hangs");
-    /* Time enough for a machine that does other work. */
+    /* Long enough for a busy machine. */
     setenv("SYMMCOLL_TIMEOUTS_FINALIZE", "60s", 1);
     in_time();
     without();

@@ -26,7 +26,7 @@ static bool refused(const char *what, symmcoll_status_t status)
     return good;
 }
 
-/* Everything a child may try with what it inherited. */
+/* Tries everything on the inherited handles. */
 static bool try_all(struct symmcoll_world *world, struct symmcoll_work *pending)
 {
     struct symmcoll_group *group = symmcoll_world_group(world);
@@ -71,7 +71,7 @@ static int fork_beside(struct faults_rank *self, bool issued)
 
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
-    if (issued) { /* as every one is, from the second on */
+    if (issued) { /* every operation is, from the second on */
         good = symmcoll_barrier(self->group, NULL, &work) == SYMMCOLL_OK &&
                symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
         symmcoll_work_free(work);
@@ -110,7 +110,8 @@ static int fork_beside_issued(struct faults_rank *self)
     return fork_beside(self, true);
 }
 
-/* A child that outlives its rank holds nothing that the others would miss. */
+/* Leaves a child that outlives its rank, and holds nothing that the others
+ * would miss. */
 static int leave_a_child(struct faults_rank *self)
 {
     pid_t child;

@@ -115,7 +115,7 @@ static void works_at_the_end(const char *mode, int step)
     end(&job, OURS, 7);
 }
 
-/* Modes 1 and 3: the process ends. */
+/* Checks modes 1 and 3: the process ends. */
 static void the_process_ends(const char *mode)
 {
     struct faults_job job;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SIZE 3
-#define ABSENT 1 /* the rank that does not come */
+#define ABSENT 1 /* the rank that does not arrive */
 #define WORKS 3
 
 enum how {
@@ -30,7 +30,7 @@ static symmcoll_status_t sum(
         self->group, x, x, 1, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, work);
 }
 
-/* The first work starts the thread; those after it are issued. */
+/* The first work starts the thread; later ones are issued. */
 static bool begin(struct faults_rank *self)
 {
     struct symmcoll_work *work = NULL;

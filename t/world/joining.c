@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #define SIZE 3
-/* Seconds that ranks wait, at first; a sanitizer needs one for a rank that ends.
- */
+/* Initial timeout of ranks in seconds; a sanitizer needs one second for a rank
+ * that ends. */
 #define SHORT (SANITIZED ? 3.0 : 1.0)
 
 #define TEN "0123456789"
 
-/* ---- what ranks do ---- */
+/* ---- bodies of ranks ---- */
 
-/* Come when the test says so: rank r at gate r; then one barrier. */
+/* Joins when the test permits: rank r at gate r; then runs one barrier. */
 static int come_in_turn(struct faults_rank *self)
 {
     faults_pass(self, self->rank);
@@ -33,7 +33,8 @@ static int come_in_turn(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* The last rank is none: its number is another's, or its world is larger. */
+/* The last rank is invalid: its number is another rank's, or its world is
+ * larger. */
 static int claim_a_number(struct faults_rank *self)
 {
     setenv("WORLD_SIZE", "3", 1);

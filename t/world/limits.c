@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define SIZE 3
-#define POOR 1 /* the rank that is short of something */
+#define POOR 1 /* the rank with a shortage */
 #define LARGE ((size_t)1 << 18)
 
 static void set_limit(int resource, rlim_t value)
@@ -50,7 +50,8 @@ static bool sums_to(struct faults_rank *self, float *x, size_t count)
            x[count - 1] == SIZE;
 }
 
-/* Small, large with and without the shortage, small in between. */
+/* Runs small operations, large ones with and without the shortage, and small
+ * ones in between. */
 static int fall_short(
     struct faults_rank *self, void (*begin)(void), void (*end)(void))
 {
@@ -124,7 +125,7 @@ static void judge_staging(
         what);
 }
 
-/* All threads have the limit of their process. */
+/* All ranks that are threads have the limit of their process. */
 static int threads_fall_short(struct symmcoll_group *group, int rank)
 {
     float *x = calloc(LARGE, sizeof(*x));
@@ -151,8 +152,8 @@ static int threads_fall_short(struct symmcoll_group *group, int rank)
 
 /* ---- init ---- */
 
-/* The poor rank fails, and stays: the others must not need its death.  arg: not
- * NULL where it is memory that is short, not files. */
+/* The poor rank fails and stays alive: the others must not need its death.
+ * arg: NULL: file sizes are limited; otherwise memory. */
 static int fail_to_begin(struct faults_rank *self)
 {
     if (self->rank == POOR && self->arg != NULL)
@@ -183,7 +184,7 @@ static void judge_beginning(
     unsetenv("SYMMCOLL_TIMEOUTS_INIT");
 }
 
-/* There is memory for the block, and none for what it offers first. */
+/* There is memory for the block, and none for its first offer. */
 static int fail_to_offer(void)
 {
     const int repeated = 32;
@@ -213,7 +214,7 @@ static int fail_to_offer(void)
             allocated = count_allocated();
     }
     unsetenv("ENOSPC_ABOVE");
-    /* Each has a word for each segment that a rank may have. */
+    /* Each has a word for each segment of a rank. */
     if (count_allocated() > allocated + SYMC_SEGMENTS_MAX * sizeof(uint32_t))
         diag("%zu bytes more after %d failures", count_allocated() - allocated,
             repeated);
@@ -235,7 +236,7 @@ static size_t address_space(void)
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* There is room for the least of the own arena, and for half of another's. */
+/* There is space for the smallest own arena, and for half of another's. */
 static int fall_short_of_space(struct faults_rank *self)
 {
     size_t nbytes;
@@ -284,7 +285,7 @@ static void too_little_space(void)
     unsetenv("SYMMCOLL_HOST_CHUNK");
 }
 
-/* As programs do that must not wait for a page. */
+/* Locks all memory, as programs do that must not wait for a page. */
 static int lock_all_memory(struct faults_rank *self)
 {
     char text[64] = "";

@@ -129,7 +129,7 @@ static int die_in_a_world(struct faults_rank *self)
         return 1;
     faults_reach(self, 1);
     if (self->rank == 1) {
-        faults_pass(self, 1); /* when all have left the barrier */
+        faults_pass(self, 1); /* all ranks have left the barrier */
         raise(SIGKILL);
     }
     faults_note(self, faults_barrier(self));
@@ -161,7 +161,7 @@ static bool spawn(raw_rank_fn body)
            statuses[1] == 0;
 }
 
-/* A group's number with a digit less than there is room for, and with one more. */
+/* Uses a group number with one digit less than fits, and with one more. */
 static bool long_numbers_are_digests(void)
 {
     struct symmcoll_world *world = calloc(1, sizeof(*world));

@@ -93,7 +93,7 @@ static bool names_both(double seconds, void *arg)
     return told;
 }
 
-/* Only where it has to, the time passes. */
+/* The timeout is short only if it must expire. */
 static void try(const char *how, symmcoll_status_t status, bool with_pid)
 {
     struct lateness lateness = {how, status, with_pid, 0};
@@ -103,7 +103,7 @@ static void try(const char *how, symmcoll_status_t status, bool with_pid)
         "a rank that %s is called by both its numbers", how);
 }
 
-/* The late rank passes something else. */
+/* The late rank passes a different argument. */
 static int differ(struct faults_rank *self)
 {
     float x[4] = {0};
@@ -114,7 +114,7 @@ static int differ(struct faults_rank *self)
     return faults_finalize(self);
 }
 
-/* The next call on the rank that has aborted. */
+/* Makes the next call on the rank that has aborted. */
 static int speak_of_itself(struct faults_rank *self)
 {
     if (!join(self))

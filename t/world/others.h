@@ -32,7 +32,8 @@ static inline bool others_know_death(const struct faults_job *job, int victim)
     return told;
 }
 
-/* On every rank: a group of all but the victim; NULL on the victim. */
+/* Creates a group of all ranks except the victim, on every rank; NULL on the
+ * victim. */
 static inline struct symmcoll_group *others_group(
     const struct faults_rank *self, int victim)
 {

@@ -45,7 +45,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* A world of this rank alone. */
+/* Creates a world of this rank only. */
 static symmcoll_status_t begin(
     struct symmcoll_store *store, struct symmcoll_world **world)
 {
@@ -86,8 +86,8 @@ static bool fail_each(struct symmcoll_store *store)
     return false;
 }
 
-/* The second time keeps no more memory, but what the C library has of threads that
- * have ended: some hundred bytes of each. */
+/* Checks that the second run keeps no more memory, except that of the C
+ * library for ended threads: some hundred bytes of each. */
 static int init_keeps_nothing(void)
 {
     size_t allocated = 0;

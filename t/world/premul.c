@@ -56,7 +56,8 @@ static int released_ones_are_refused(struct symmcoll_group *group, int rank)
            other == 5 * symmcoll_group_size(group) && release(group, kept);
 }
 
-/* A work has its factor; the other rank has not called when it is released. */
+/* Checks that a work keeps its factor, which is released before the other rank
+ * has called. */
 static int works_keep_their_factor(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[20] = {NULL};
@@ -92,7 +93,7 @@ static int cycles_do_not_grow(struct symmcoll_group *group, int rank)
             before = count_allocated();
         last = op;
     }
-    /* Other threads allocate too; a million would be 16 MiB. */
+    /* Other threads allocate, too; a million operations would take 16 MiB. */
     return count_allocated() <= before + (1 << 20) &&
            refused(symmcoll_op_free(group->world, last), "not released");
 }
@@ -118,7 +119,8 @@ static int many_live_at_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* When all numbers have been used they begin anew, but for those in use. */
+/* Checks that used numbers are reused when all have been used, except those in
+ * use. */
 static int numbers_begin_anew(struct symmcoll_group *group, int rank)
 {
     symmcoll_op_t first, last, next;

@@ -104,8 +104,9 @@ static bool reads_no_settings(void)
     return good && strcmp(symc_module_folder(), SYMC_MODULE_DIR) == 0;
 }
 
-/* Names of files, folders and libraries, each of which would be opened or loaded with the
- * rights that the caller lacks: whatever they are, as long as they are text. */
+/* Checks names of files, folders and libraries, each of which would be opened
+ * or loaded with the rights that the caller lacks: all settings that are
+ * text. */
 static bool takes_no_names(void)
 {
     struct symc_config *config;
@@ -220,7 +221,7 @@ static const struct {
 };
 
 #define POINTS (sizeof(points) / sizeof(points[0]))
-#define NAMES 3 /* the number of that about names */
+#define NAMES 3 /* the number of the point about names */
 
 enum {
     HOLDS = 0,
@@ -254,7 +255,7 @@ static bool make_folder(const char *name, mode_t mode, uid_t owner)
            chown(buffer, owner, (gid_t)-1) == 0;
 }
 
-/* A link of the caller's to another name in the base. */
+/* Creates a link of the caller to another name in the base folder. */
 static bool make_link(const char *target, const char *name, uid_t owner)
 {
     char to[PATH_MAX + 64];
@@ -293,8 +294,8 @@ static bool make_folders(void)
            make_settings();
 }
 
-/* The caller's environment: a file of settings, and of each setting that is text something of
- * the caller's own. */
+/* Creates the caller's environment: a file of settings, and a value for each
+ * setting that is text. */
 static char **make_environment(void)
 {
     static char *const plain[] = {"XDG_CACHE_HOME=/tmp", "RANK=0",
@@ -352,7 +353,7 @@ static int run_copy(size_t point, bool by_caller)
     return WEXITSTATUS(status);
 }
 
-/* _exit: a leak sanitizer cannot trace a process that is privileged. */
+/* Uses _exit(): a leak sanitizer cannot trace a privileged process. */
 static _Noreturn void be_the_copy(const char *number, const char *folder)
 {
     size_t point = strtoul(number, NULL, 10);

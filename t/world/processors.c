@@ -38,7 +38,7 @@ static bool allow(const cpu_set_t *all, int count)
            sched_setaffinity(0, sizeof(some), &some) == 0;
 }
 
-/* Each has counted the other's processor before one ends. */
+/* Each rank has counted the other's processor before one ends. */
 static int is_bound_apart(int rank, int size, void *arg)
 {
     const cpu_set_t *all = arg;

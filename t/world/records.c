@@ -14,7 +14,7 @@
 
 #define SIZE 2
 
-/* The rank's record as it is now; NULL where it cannot be written or read. */
+/* Returns the rank's current record; NULL: it cannot be written or read. */
 static char *read_record(struct symmcoll_world *world, int rank)
 {
     char path[PATH_MAX + 32], *text = calloc(1, 1 << 20);
@@ -65,8 +65,8 @@ struct timeouts {
     const char *of_init;
 };
 
-/* One operation with the timeout of init, or the setting's, or neither; one with
- * that of the group, one with that of the call. */
+/* Runs one operation with the timeout of init, or the setting's, or neither;
+ * one with that of the group, and one with that of the call. */
 static int call_with_timeouts(struct faults_rank *self)
 {
     const struct timeouts *timeouts = self->arg;
@@ -104,7 +104,7 @@ static bool timeouts_are(double argument, const char *of_init)
 
 /* ---- numbers ---- */
 
-/* Two collectives, a message, and another one. */
+/* Runs two collectives, a message, and another collective. */
 static int call_a_few(struct faults_rank *self)
 {
     static const char *const expected[] = {"entries/0/collective_seq_id", "1",

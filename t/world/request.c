@@ -17,7 +17,7 @@
 
 static char folder[256];
 
-/* A path in the test's folder; valid until the next call but one. */
+/* Returns a path in the test's folder; valid until the next call but one. */
 static const char *within(const char *name, int rank, const char *end)
 {
     static char path[2][512];
@@ -48,7 +48,8 @@ static int ask(int rank, const char *words)
     return good;
 }
 
-/* A dump appears whole; the program's alarm ends a wait for none. */
+/* Waits for a dump, which appears complete; the program's alarm ends an
+ * endless wait. */
 static char *await_dump(int rank)
 {
     static char text[1 << 20];

@@ -55,7 +55,7 @@ static int rounds_read_no_group(struct symmcoll_group *group, int rank)
     if (!list(&listed, group))
         return 0;
     await_rounds(group->world, 1);
-    /* Who reads it now does not survive. */
+    /* Reading it now crashes. */
     mprotect(listed.table, nbytes, PROT_NONE);
     await_rounds(group->world, 5);
     mprotect(listed.table, nbytes, PROT_READ);
@@ -64,7 +64,7 @@ static int rounds_read_no_group(struct symmcoll_group *group, int rank)
     return symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
 }
 
-/* The second rank fails the group; the first calls nothing. */
+/* The second rank fails the group; the first makes no call. */
 static int a_moved_counter_is_seen(struct symmcoll_group *group, int rank)
 {
     if (rank == 1)

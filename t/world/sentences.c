@@ -20,7 +20,7 @@
 /* The way in which the failure occurs. */
 struct plan {
     enum {
-        TIMEOUT, /* VICTIM and LATE come when the others have given up */
+        TIMEOUT, /* VICTIM and LATE call after the others have timed out */
         WITHIN,  /* VICTIM is killed in the operation, for which LATE is late */
         BEFORE,  /* VICTIM is killed before the operation */
         LEAVING, /* VICTIM finalizes before it */
@@ -53,7 +53,7 @@ static int fail(struct faults_rank *self)
     faults_reach(self, 1);
     if (waits)
         faults_pass(self, 1);
-    /* When all have left the barrier, which it would fail. */
+    /* When all have left the barrier, which the death would fail. */
     if (self->rank == VICTIM && plan->how == BEFORE) {
         faults_pass(self, 1);
         raise(SIGKILL);

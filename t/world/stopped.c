@@ -16,7 +16,7 @@
 #define STOPPED 1
 #define COUNT ((size_t)1 << 17)
 
-/* Seconds that a rank is stopped: STOPPED_SECONDS, else one. */
+/* Returns for how many seconds a rank is stopped: STOPPED_SECONDS, else one. */
 static double seconds_stopped(void)
 {
     const char *text = getenv("STOPPED_SECONDS");
@@ -29,7 +29,7 @@ static void sleep_for(double seconds)
     usleep((useconds_t)(seconds * 1e6));
 }
 
-/* Small and large operations in a stream, until gate 1. */
+/* Runs small and large operations until gate 1. */
 static int work_on(struct faults_rank *self)
 {
     float *x = malloc(COUNT * sizeof(*x));
@@ -149,7 +149,7 @@ static void above_the_timeout(void)
     ok(found.left, "all finalize, and nothing is left");
 }
 
-/* The first rank is no better: another one writes for it. */
+/* The first rank is stopped: another one writes its record. */
 static int wait_for_rank_0(struct faults_rank *self)
 {
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)

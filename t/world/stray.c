@@ -44,8 +44,8 @@ struct stray {
     uint32_t pattern;
 };
 
-/* ThreadSanitizer is not to see the stores:
- * that others use the same memory is the fault. */
+/* Hidden from ThreadSanitizer, because the use of memory of others is the
+ * fault to be tested. */
 __attribute__((no_sanitize("thread"))) static void write_over(
     const struct symc_block_view *view, enum part part, uint32_t pattern)
 {

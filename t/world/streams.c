@@ -28,8 +28,9 @@ static void close_streams(void)
     }
 }
 
-/* Waits until nothing has a number: between opening a descriptor and giving it a
- * higher number another thread has a low one for the time of a system call. */
+/* Waits until a descriptor number is free: between opening a descriptor and
+ * moving it to a higher number another thread occupies a low one for the time
+ * of a system call. */
 static bool becomes_free(int fd)
 {
     for (int i = 0; fcntl(fd, F_GETFD) >= 0; i++) {
@@ -150,7 +151,7 @@ static bool keeps(struct symmcoll_store *store)
     return right;
 }
 
-/* The server is in this process, which is also its client. */
+/* Runs a server in this process, which is also its client. */
 static int servers_are_right(void)
 {
     struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
@@ -183,8 +184,8 @@ static int files_are_right(void)
 
 /* ---- the launcher ---- */
 
-/* Starts this program as ranks, which find the closed streams closed or of the
- * launcher's, and print nothing. */
+/* Starts this program as ranks with standard streams that are closed or the
+ * launcher's, and which print nothing. */
 static int launcher_is_right(void)
 {
     const char *build = getenv("T_BUILDDIR");
@@ -218,7 +219,7 @@ static int be_launched(void)
     return symmcoll_finalize(world) != SYMMCOLL_OK || !right;
 }
 
-/* With each combination of closed streams. */
+/* Runs a check with each combination of closed streams. */
 static bool with_each(int (*check)(void))
 {
     bool right = true;

@@ -29,7 +29,8 @@ static struct {
     _Atomic int gave_up; /* ranks that have got the error */
     _Atomic int pids[SIZE];
     size_t count;
-    double delay; /* of the late rank: it comes about when the others leave */
+    double delay; /* of the late rank, which calls at about the time when the
+                   * others leave */
     double timeout;
 } * shared;
 
@@ -54,7 +55,7 @@ static bool said(int rank, symmcoll_status_t status, symmcoll_status_t expected,
     return good;
 }
 
-/* "timed out after 0.5 s: rank 2 did not come" */
+/* Returns "timed out after 0.5 s: rank 2 did not come". */
 static const char *timed_out(char text[64])
 {
     snprintf(
@@ -80,7 +81,8 @@ static bool holds(const float *x, size_t count, float value)
     return true;
 }
 
-/* The one that is late: the others have gone, and freed what it would read. */
+/* The late rank calls after the others have left, and freed the memory that it
+ * would read. */
 static int come_when_all_have_gone(struct symmcoll_group *group)
 {
     float *in = make_ones(shared->count), *out = make_ones(shared->count);
@@ -199,8 +201,8 @@ static int late_root_is_named(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* A work's wait that expires changes nothing; the operation's own deadline
- * fails the group. */
+/* Checks that a work's wait which times out changes nothing, and that the
+ * operation's own timeout fails the group. */
 static int late_rank_of_a_work(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = faults_timeout(shared->timeout);
@@ -258,7 +260,7 @@ static bool run_late(double seconds, void *arg)
     return run(late->threads, late->body, late->count);
 }
 
-/* All but the late rank have to come before the timeout. */
+/* Runs with a timeout in which all but the late rank arrive. */
 static bool is_named(bool threads, rank_fn body, size_t count)
 {
     struct late late = {threads, body, count};
@@ -266,7 +268,7 @@ static bool is_named(bool threads, rank_fn body, size_t count)
     return attempts_hold(run_late, 0.5, &late);
 }
 
-/* Around the moment of the deadline, a little before and a little after. */
+/* Runs around the moment of the timeout, slightly before and after it. */
 static bool run_moments(bool threads, size_t count)
 {
     bool good = true;

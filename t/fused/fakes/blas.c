@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #ifndef NUMBER
-#define NUMBER 1 /* of what looks at this file alone */
+#define NUMBER 1 /* for tools that check only this file */
 #endif
 
 #define EXPORTED __attribute__((visibility("default")))
