@@ -31,9 +31,9 @@
 
 static const size_t sizes[SIZES] = {8, 32 << 10, 1 << 20};
 
-/* In memory that all ranks share. */
+/* State in memory shared by all ranks. */
 struct board {
-    _Atomic long last; /* the number of a point's last call; -1: not known */
+    _Atomic long last; /* number of a point's last call; -1: not known yet */
     double seconds;
     int size, loops;
     const char *only;
@@ -108,8 +108,8 @@ static void print_point(const struct rank *self, const char *what,
     free(sorted);
 }
 
-/* Rank 0 says before the last call that it is: each call ends after rank 0 has
- * entered it. */
+/* Measures one operation. Rank 0 announces the last call before it: each call
+ * ends after rank 0 has entered it. */
 static symmcoll_status_t measure(
     const struct rank *self, const char *what, call_fn call, size_t nbytes)
 {

@@ -80,8 +80,8 @@ static int wait_to_be_told(int rank, int size, void *arg)
     return symmcoll_finalize(world) != SYMMCOLL_OK;
 }
 
-/* One kill; the times of all peers go to times.  False: something else was
- * wrong. */
+/* Kills one rank and appends the times of all peers to times. False: another
+ * error. */
 static int kill_one(struct board *board, int size, double *times)
 {
     pid_t pids[BENCH_RANKS];
@@ -95,7 +95,7 @@ static int kill_one(struct board *board, int size, double *times)
             return 0;
         usleep(1000);
     }
-    usleep(20000); /* they wait by now */
+    usleep(20000); /* they are waiting by now */
     killed = bench_now();
     kill(pids[board->victim], SIGKILL);
     if (bench_finish(size, pids) != 1)

@@ -24,7 +24,7 @@
 #define TIMES_MAX 10000
 #define GROUPS_MAX 1000
 
-/* In memory that all ranks share. */
+/* State in memory shared by all ranks. */
 struct board {
     int times, groups;
     double made[TIMES_MAX][BENCH_RANKS], freed[TIMES_MAX][BENCH_RANKS];
@@ -48,7 +48,7 @@ static int line_up(struct symmcoll_world *world)
                : fail("barrier");
 }
 
-/* ---- making and releasing ---- */
+/* ---- creating and releasing ---- */
 
 static int make_and_free(struct symmcoll_world *world, struct board *board,
     const struct symmcoll_group_args *args, int k)
@@ -96,7 +96,7 @@ static int measure_times(struct symmcoll_world *world, struct board *board)
 
 /* ---- many ---- */
 
-/* A line of /proc/self/status or smaps_rollup, in KiB. */
+/* Returns a line of /proc/self/status or smaps_rollup, in KiB. */
 static double read_kib(const char *path, const char *key)
 {
     FILE *file = fopen(path, "r");

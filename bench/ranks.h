@@ -33,7 +33,7 @@ static inline void bench_set(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* Start size ranks; body returns the exit status. */
+/* Starts size ranks; body returns the exit status. */
 static inline void bench_start(int size,
     int (*body)(int rank, int size, void *arg), void *arg, pid_t *pids)
 {
@@ -80,14 +80,14 @@ static inline int bench_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The middle one; sorts. */
+/* Returns the median; sorts the values. */
 static inline double bench_median(double *values, int count)
 {
     qsort(values, (size_t)count, sizeof(*values), bench_compare);
     return count == 0 ? 0 : values[count / 2];
 }
 
-/* The number after an option, or the end of the program. */
+/* Returns the number after an option, or ends the program. */
 static inline int bench_number(const char *text, int least, int most)
 {
     char *end;

@@ -135,7 +135,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median, in microseconds. */
+/* Returns the median time of a wake in microseconds. */
 static double measure_wake(void)
 {
     struct symmcoll_store *waits = open_store(0, job);

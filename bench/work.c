@@ -30,7 +30,7 @@ static const char *const kinds[KINDS] = {"blocking", "wait", "test"};
 struct job {
     int size;
     int blocks;
-    int count; /* elements of a byte */
+    int count; /* elements of one byte */
     struct symmcoll_store *store;
     int rank; /* of a thread */
     pthread_t thread;

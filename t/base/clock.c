@@ -43,7 +43,7 @@ static int rate_converts(void)
            symc_tick_wall_ns(&rate, 0) == 4999500;
 }
 
-/* A rate may come out of a damaged record. */
+/* Checks rates from a damaged record. */
 static int corrupt_rate_is_no_time(void)
 {
     const struct symc_tick_rate late = {0, INT64_MAX, 1};
@@ -61,8 +61,9 @@ static int corrupt_rate_is_no_time(void)
            symc_tick_wall_ns(&none, 1000) == 0;
 }
 
-/* The counter read now must show a wall time within the reads around it; a
- * thousandth of the distance to the measurement is left for its error. */
+/* Checks that the counter read now shows a wall time within the reads around
+ * it; a thousandth of the distance to the measurement is allowed as its
+ * error. */
 static int counter_agrees_with_wall_clock(void)
 {
     struct symc_tick_rate rate;

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* The table of types.h, written once more by letters: Sum, Avg, Product, mIn,
- * mAx, baNd, bOr, bXor, preMul. */
+/* The table of types.h again, with letters: Sum, Avg, Product, mIn, mAx, baNd,
+ * bOr, bXor, preMul. */
 static const struct {
     enum symmcoll_dtype dtype;
     const char *name;

@@ -70,7 +70,7 @@ static int long_reason_is_cut(void)
     return strcmp(symmcoll_last_error() + SYMC_DETAIL_MAX - 4, "...") == 0;
 }
 
-/* A number of no status, which none may take that means something else. */
+/* Returns whether a number is reserved: no status, and not to be reused. */
 static bool is_reserved(symmcoll_status_t status)
 {
     return status == -9;
@@ -93,8 +93,9 @@ static int names_differ(void)
     return 1;
 }
 
-/* From SYMMCOLL_ERR_INTERNAL to SYMMCOLL_NOT_MEMBER, in the order of their
- * numbers; a number of no status that is negative is DIST as well. */
+/* Checks the categories from SYMMCOLL_ERR_INTERNAL to SYMMCOLL_NOT_MEMBER, in
+ * the order of their numbers; a negative number that is no status is DIST as
+ * well. */
 static int categories_fit(void)
 {
     static const enum symmcoll_category expected[] = {

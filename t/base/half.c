@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A format: explicit bits of the fraction, and the least normal exponent. */
+/* A format: explicit bits of the fraction, and the smallest normal exponent. */
 struct format {
     int bits;
     int least;
@@ -56,7 +56,7 @@ static double decode(const struct format *format, uint16_t number)
     return number & 0x8000 ? -magnitude : magnitude;
 }
 
-/* The nearest number of the format, ties to even, as rint() does. */
+/* Rounds to the nearest number of the format, ties to even, as rint() does. */
 static double round_to(const struct format *format, double value)
 {
     double limit = ldexp(2 - ldexp(1, -format->bits), 1 - format->least);
@@ -87,7 +87,8 @@ static int every_number_is_decoded(const struct format *format)
     return 1;
 }
 
-/* Back to the same bits; a NaN keeps sign and payload and becomes quiet. */
+/* Checks conversions back to the same bits; a NaN keeps sign and payload and
+ * becomes quiet. */
 static int every_number_comes_back(const struct format *format)
 {
     for (uint32_t i = 0; i < 65536; i++) {
@@ -110,7 +111,8 @@ static int float_is_rounded(const struct format *format, float value)
     return 0;
 }
 
-/* Each number, the middle to the next, and one bit to each side of both. */
+/* Checks each number, the middle to the next, and one bit to each side of
+ * both. */
 static int floats_around_every_number_are_rounded(const struct format *format)
 {
     for (uint32_t i = 0; i < 65536; i++) {
@@ -121,7 +123,8 @@ static int floats_around_every_number_are_rounded(const struct format *format)
         if (isnan(value) || isinf(value))
             continue;
         if (format == &half && (i & 0x7fff) < 0x400)
-            /* fractions of the least half are not a fixed bit of a float */
+            /* fractions of the smallest half have no fixed bit position in a
+             * float */
             bits = to_bits(copysignf(fabsf(value) + 0x1p-25f, value)) - middle;
         for (uint32_t j = 0; j < 3; j++) {
             if (!float_is_rounded(format, from_bits(bits + j)) ||
@@ -147,8 +150,8 @@ static int extremes_are_rounded(const struct format *format)
 }
 
 /*
- * Multiply all numbers by a factor in a kernel: converted to float, rounded
- * back. A NaN comes out as the positive quiet one.
+ * Multiplies all numbers by a factor in a kernel: converted to float, rounded
+ * back. A NaN becomes the positive quiet one.
  */
 static int kernel_converts_alike(const struct format *format,
     enum symmcoll_dtype dtype, enum symc_simd level, double factor)
@@ -193,7 +196,7 @@ static int kernels_convert_alike(
     return 1;
 }
 
-/* ---- arrays between them and float ---- */
+/* ---- arrays of these formats and of float ---- */
 
 #define NUMBERS 65536
 #define FLOATS ((size_t)NUMBERS * 6)
@@ -231,7 +234,8 @@ static int widens_alike(const struct format *format, enum symmcoll_dtype dtype,
     return 1;
 }
 
-/* Each number, the middle to the next, and one bit to each side of both. */
+/* Checks each number, the middle to the next, and one bit to each side of
+ * both. */
 static int narrows_alike(const struct format *format, enum symmcoll_dtype dtype,
     enum symc_simd level, double factor)
 {
@@ -257,7 +261,8 @@ static int narrows_alike(const struct format *format, enum symmcoll_dtype dtype,
     return 1;
 }
 
-/* Any count at any address, and nothing else is written. */
+/* Converts any count at any address, and checks that nothing else is
+ * written. */
 static int converts_any_count(
     enum symmcoll_dtype dtype, enum symc_simd level, bool narrows)
 {

@@ -31,8 +31,9 @@ static int has_names(const struct symc_kind_info *info, int kind)
     for (int other = 1; other < kind; other++) {
         bool both = strcmp(info->trace, symc_kinds[other].trace) == 0;
 
-        /* torch.distributed has one name of all forms of all_to_all, and none
-         * of making groups; those on symmetric memory move what others do. */
+        /* torch.distributed has one name for all forms of all_to_all, and none
+         * for creating groups; operations on symmetric memory move data like
+         * others. */
         if (strcmp(info->name, symc_kinds[other].name) == 0 ||
             (both && strcmp(info->trace, "all_to_all") != 0 &&
                 (info->traits & SYMC_MOVES) == 0 &&
@@ -92,7 +93,7 @@ static int compares_what_it_reads(const struct symc_kind_info *info, int kind)
            (moves || !reduces);
 }
 
-/* A list is of parts, and a part that is not alone is placed by its rank. */
+/* A list consists of parts, and a part of several is placed by its rank. */
 static int lists_are_parts(const struct symc_kind_info *info, int kind)
 {
     (void)kind;

@@ -24,7 +24,7 @@ static int whole_file_is_read(void)
         mmap(NULL, 128 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     size_t used;
 
-    /* A line for each page: more than the kernel hands out at once. */
+    /* A line for each page: more than the kernel returns at once. */
     for (size_t i = 0; i < 128; i += 2)
         mprotect(pages + i * 4096, 4096, PROT_READ);
     used = symc_proc_read("/proc/self/maps", text, sizeof(text));
@@ -50,8 +50,8 @@ static int missing_file_is_told(void)
            errno == ENOENT && text[0] == '\0';
 }
 
-/* A pipe with something to read and its other end open: read() waits for the
- * rest of it. */
+/* Uses a pipe with data and an open other end, for which a second read() would
+ * block. */
 static int pipe_is_not_waited_for(void)
 {
     char path[32], text[64];

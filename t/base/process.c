@@ -16,13 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The call of getpid(), counted from 1, that takes the last descriptor: between
- * two files that the library reads.  0: none. */
+/* The call of getpid(), counted from 1, that takes the last descriptor,
+ * between two files that the library reads. 0: none. */
 static int taking_call;
 static int calls;
 static int taken = -1;
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 pid_t getpid(void)
 {
     if (++calls == taking_call)
@@ -30,7 +30,8 @@ pid_t getpid(void)
     return (pid_t)syscall(SYS_getpid);
 }
 
-/* Have as many descriptors free as said, and at a call of getpid() one less. */
+/* Leaves this number of descriptors free, and one less after a call of
+ * getpid(). */
 static void leave_free(int count, int call, struct rlimit *before)
 {
     int lowest = dup(0);
@@ -89,7 +90,8 @@ static bool find_fails(const char *name, int count, int call, const char *file)
     return state == SYMC_PROCESS_UNREAD && names_the_limit(file);
 }
 
-/* The name of a process that waits until it is killed; -1: there is none. */
+/* Starts a process that waits until it is killed, and returns its name; -1:
+ * failed. */
 static pid_t start_process(char name[SYMC_PROCESS_NAME])
 {
     int fds[2];

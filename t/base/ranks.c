@@ -23,7 +23,7 @@ static bool rank_is(
     return false;
 }
 
-/* "x" where a rank is listed. */
+/* Checks the list of ranks; "x" marks a listed one. */
 static bool members_are(
     const struct symc_ranks *ranks, const char *marks, const char *expected)
 {

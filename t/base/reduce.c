@@ -18,10 +18,11 @@
 #define MAX_COUNT 2300
 #define MAX_NBYTES (MAX_COUNT * 16)
 #define GUARD 64  /* untouched bytes around what is written */
-#define SHIFTS 16 /* room to move a buffer by */
+#define SHIFTS 16 /* space to shift a buffer */
 
 static const int nsrcs[] = {1, 2, 3, 4, 5, 16, 17, 33};
-/* One thread does all of this, of which ThreadSanitizer need not see each. */
+/* The step through the cases. All run in one thread, so ThreadSanitizer does
+ * not need each. */
 #define NSRCS_STEP (THREADS_CHECKED ? 4 : 1)
 static const size_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33,
     63, 64, 65, 127, 129, 513, MAX_COUNT};
@@ -34,7 +35,8 @@ static unsigned char expected[MAX_NBYTES];
 static _Alignas(64) unsigned char outputs[2][MAX_NBYTES + 2 * GUARD + SHIFTS];
 static double factors[MAX_NSRC];
 
-/* A generator of our own, so that every run and machine sees the same. */
+/* A generator of our own, which produces the same numbers in every run and on
+ * every machine. */
 static uint64_t state = 88172645463325252u;
 
 static uint64_t next_random(void)
@@ -45,8 +47,8 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* Small numbers of both signs, now and then any bits at all: NaN, infinities,
- * denormals, both zeros. */
+/* Fills with small numbers of both signs, sometimes with any bits: NaN,
+ * infinities, denormals, both zeros. */
 static void fill_floats(unsigned char *to, enum symmcoll_dtype dtype, size_t i)
 {
     float value = (float)((int64_t)(next_random() % 4001) - 2000) / 64;
@@ -95,7 +97,7 @@ static void fill_sources(enum symmcoll_dtype dtype)
             fill_floats(sources[s], dtype, i);
         for (size_t i = 0; !is_float && i < MAX_COUNT * size; i++)
             sources[s][i] = (unsigned char)next_random();
-        /* or all of bool would be true */
+        /* otherwise almost all values of bool would be true */
         for (size_t i = 0; dtype == SYMMCOLL_BOOL && i < MAX_COUNT; i++)
             sources[s][i] &= s % 3 == 0 ? 0xff : sources[s][i] & 1 ? 0x81 : 0;
     }
@@ -109,8 +111,8 @@ struct variant {
     size_t mirror_shift;
     bool mirror;
     bool streaming;
-    int in_place; /* the source that receives, or -1 */
-    bool both;    /* the source after that is the mirror */
+    int in_place; /* the source that is also the output, or -1 */
+    bool both;    /* the next source is the mirror */
 };
 static const struct variant variants[] = {
     {"plain", 0, 0, 0, false, false, -1, false},
@@ -142,7 +144,8 @@ static int is_untouched(const unsigned char *from, const unsigned char *end)
     return 1;
 }
 
-/* The expected bytes at a place of a filled output, and nothing around them. */
+/* Checks the bytes at a place of a filled output, and that bytes around them
+ * are unchanged. */
 static int is_right(const unsigned char *buffer, size_t shift, size_t nbytes)
 {
     const unsigned char *begin = buffer + GUARD + shift;
@@ -226,8 +229,8 @@ static int all_numbers_of_sources_hold(
            all_variants_hold(dtype, op, 5, 2);
 }
 
-/* More ranks than a number of the type can be: nothing is divided by what is
- * left of the number of ranks. */
+/* Checks means over more ranks than a number of the type can represent:
+ * nothing is divided by a truncated number of ranks. */
 static int mean_of_many_holds(enum symmcoll_dtype dtype, int nsrc)
 {
     const unsigned char **src = calloc((size_t)nsrc, sizeof(*src));
@@ -293,7 +296,7 @@ static int reduce_takes_the_best_level(void)
            memcmp(out, mirror, sizeof(out)) == 0;
 }
 
-/* In a mode of the caller's, which is there again afterwards. */
+/* Reduces in the caller's mode, which must be restored. */
 static int reduces_in(uint64_t mode, const struct symc_reduction *reduction,
     const void *const *src, int nsrc)
 {

@@ -66,14 +66,14 @@ static struct shape shape_of(enum symmcoll_dtype dtype)
     }
 }
 
-/* A number: whole ones as their 64 bits, with the sign where there is one. */
+/* A number: an integer as its 64 bits, sign-extended if signed. */
 union number {
     uint64_t bits;
     float single;
     double twice;
 };
 
-/* Cut to the type's size and extend again, as a store and a load would. */
+/* Truncates to the type's size and extends again, as a store and a load do. */
 INLINE uint64_t wrap(struct shape shape, uint64_t bits)
 {
     unsigned int unused = 64 - 8 * (unsigned int)shape.nbytes;

@@ -8,7 +8,7 @@
 
 #include "base/reduce.h"
 
-/* Elements as symc_reduce(), out of place. */
+/* Reduces elements like symc_reduce(), out of place. */
 void reference_reduce(const struct symc_reduction *reduction,
     unsigned char *out, const unsigned char *const *src, int nsrc,
     size_t count);

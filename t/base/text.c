@@ -21,7 +21,7 @@ static int bytes_are(size_t nbytes, const char *expected)
     return is_text(symc_format_bytes(nbytes, buffer), expected);
 }
 
-/* Ranks as a string of marks, "x" for one that is listed. */
+/* Checks the text for ranks; "x" marks a listed one. */
 static int ranks_are(const char *marks, size_t nbytes, const char *expected)
 {
     bool listed[64] = {false};
@@ -48,7 +48,8 @@ static int named_ranks_are(const char *marks, const char *expected)
         expected);
 }
 
-/* However little room there is: an end, dots or the whole, never more. */
+/* Checks buffers of every size: the result is the end, dots or the whole,
+ * never more. */
 static int every_buffer_is_kept(const char *marks, const char *whole)
 {
     for (size_t nbytes = 1; nbytes < 40; nbytes++) {

@@ -24,7 +24,9 @@
 #include <unistd.h>
 
 #define THREADS 3000
-#define OWN_DATA 505000            /* bytes, of a stack of 512 KiB */
+#define OWN_DATA \
+    505000                         /* bytes; larger than fits a stack of 512
+                                    * KiB with the calls */
 #define CALLS ((size_t)256 * 1024) /* bytes of the stack that calls need */
 #define LEAST_TLS "glibc.rtld.optional_static_tls=0:glibc.rtld.nns=1"
 
@@ -35,7 +37,7 @@ static _Atomic bool over;
 static _Atomic int refused; /* attempts to execute */
 static _Atomic int named_by_others;
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 int pthread_setname_np(pthread_t thread, const char *name)
 {
     if (pthread_equal(thread, pthread_self()))
@@ -44,7 +46,7 @@ int pthread_setname_np(pthread_t thread, const char *name)
     return 0;
 }
 
-/* A file that can be executed, but for what is in it. */
+/* Creates an executable file, without contents. */
 static bool make_file(void)
 {
     const char *build = getenv("T_BUILDDIR");
@@ -124,7 +126,7 @@ static int signals_are_the_program_s(void)
 struct holder {
     pthread_t thread; /* overwritten with the main thread's */
     pthread_t main, self;
-    bool own; /* it was the thread's own when that began */
+    bool own; /* the variable had the thread's id when it began */
     char name[16];
     _Atomic bool done;
 };
@@ -185,8 +187,9 @@ static int stacks_have_room(void)
     return used;
 }
 
-/* With less static room for thread-local data than a program that has loaded a few
- * libraries: the C library reads that when a program starts. */
+/* Runs with less static space for thread-local data than a program has that
+ * loaded a few libraries: the C library reads the setting when a program
+ * starts. */
 static int loads_with_little_room(void)
 {
     int status = 0;
@@ -220,8 +223,8 @@ static int load(void)
 }
 
 struct niceness {
-    int raised;  /* of a thread that is prompt */
-    int started; /* of one that it has started */
+    int raised;  /* of a prompt thread */
+    int started; /* of a thread that it has started */
 };
 
 static void *read_nice(void *arg)

@@ -20,7 +20,8 @@ struct alone {
     uint32_t *grad;
 };
 
-/* On a device of that number, or the rank's; args: NULL. */
+/* Creates a reducer on the device of a number, such as the rank. args may be
+ * NULL. */
 static inline int alone_begin(struct alone *alone, struct symmcoll_group *group,
     int number, const struct symmcoll_reducer_args *args)
 {
@@ -39,7 +40,7 @@ static inline int alone_begin(struct alone *alone, struct symmcoll_group *group,
                "a reducer");
 }
 
-/* Nothing if it is zero. */
+/* Frees everything; nothing if the struct is zero. */
 static inline int alone_end(struct alone *alone, int right)
 {
     if (alone->stream == NULL)
@@ -67,7 +68,7 @@ static inline void alone_enqueue(const struct alone *alone, float value)
         ALONE_COUNT, alone->stream);
 }
 
-/* One backward. */
+/* Runs one backward. */
 static inline int alone_run(struct alone *alone)
 {
     return say(symmcoll_reducer_begin(alone->reducer, 1) == SYMMCOLL_OK &&

@@ -13,7 +13,7 @@
 
 /* ---- what is expected ---- */
 
-/* As a 16-bit type has it. */
+/* Rounds to a 16-bit type. */
 static float round_to(enum symmcoll_dtype dtype, float value)
 {
     return dtype == SYMMCOLL_FLOAT16
@@ -21,7 +21,7 @@ static float round_to(enum symmcoll_dtype dtype, float value)
                : symc_bfloat16_to_float(symc_float_to_bfloat16(value));
 }
 
-/* Gradients that no 16-bit type has. */
+/* Returns a gradient that no 16-bit type can represent. */
 static float gradient(int rank, int param, int i, int step)
 {
     return (float)((rank + 1) * (param + 7) + 3 * step) / (float)(i + 3) - 2.3f;
@@ -65,7 +65,8 @@ static void fill(struct model *model, const struct run *run, int rank, int step)
             model->grads[p][i] = run->of(rank, p, i, step);
 }
 
-/* One backward with gradients in the caller's memory, or in the buckets. */
+/* Runs one backward with gradients in the caller's memory, or in the
+ * buckets. */
 static symmcoll_status_t run_backward(
     struct symmcoll_reducer *reducer, struct model *model, bool views)
 {
@@ -104,7 +105,7 @@ static int holds(struct symmcoll_reducer *reducer, const struct model *model,
     return 1;
 }
 
-/* Four steps, of one bucket and then of several. */
+/* Runs four steps, with one bucket and then with several. */
 static int run_steps(
     struct symmcoll_group *group, int rank, const struct run *run)
 {
@@ -169,7 +170,8 @@ static int sums_written_back(struct symmcoll_group *group, int rank)
     return run_steps(group, rank, &run);
 }
 
-/* Three times 60000 is no half, nor is 150000. */
+/* Returns values that are multiplied beyond the range of half: three times
+ * 60000, and 150000. */
 static float large(int rank, int param, int i, int step)
 {
     (void)i;
@@ -237,7 +239,8 @@ struct seen {
     int right;
 };
 
-/* The bucket but for its memory and type; puts a half into every element. */
+/* Passes a bucket with another memory and type to a hook that writes a half to
+ * every element. */
 static symmcoll_status_t put_half(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -284,9 +287,9 @@ static int inner_hook_sees_halves(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- buckets that have that type ---- */
+/* ---- buckets of that type ---- */
 
-/* The bits of one backward of 9 halves. */
+/* Runs one backward of 9 halves, and returns the bits. */
 static int reduce_halves(struct symmcoll_group *group, int rank,
     symmcoll_bucket_fn hook, void *arg, uint16_t *found)
 {
@@ -329,9 +332,9 @@ static int halves_are_reduced_as_they_are(
            memcmp(plain, inner, sizeof(plain)) == 0;
 }
 
-/* ---- while others compute ---- */
+/* ---- while other ranks compute ---- */
 
-/* Rank 1 begins when rank 0 has passed all gradients. */
+/* Rank 1 begins after rank 0 has passed all gradients. */
 static int nobody_waits_in_ready(struct symmcoll_group *group, int rank)
 {
     struct run run = make_run(symmcoll_hook_bf16_compress, SYMMCOLL_BFLOAT16);

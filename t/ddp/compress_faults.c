@@ -9,7 +9,8 @@
 
 /* ---- mistakes ---- */
 
-/* One backward of three elements with a hook; the status of its finish. */
+/* Runs one backward of three elements with a hook. Returns the status of
+ * finish. */
 static symmcoll_status_t finish_with(struct symmcoll_group *group,
     enum symmcoll_dtype dtype, symmcoll_bucket_fn hook, void *arg)
 {
@@ -63,7 +64,7 @@ static int wrappers_want_a_hook(struct symmcoll_group *group, int rank)
            model_error_says("use SYMMCOLL_HOOK_WRAPPED_INIT");
 }
 
-/* Two sums in the same memory. */
+/* Starts two sums in the same memory. */
 static symmcoll_status_t compress_twice(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -77,7 +78,7 @@ static symmcoll_status_t compress_twice(struct symmcoll_group *group,
                : status;
 }
 
-/* Half of it. */
+/* Passes half of the bucket. */
 static symmcoll_status_t compress_less(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -88,7 +89,7 @@ static symmcoll_status_t compress_less(struct symmcoll_group *group,
     return symmcoll_hook_bf16_compress(group, &less, arg, work);
 }
 
-/* Bucket that no hook is called with. */
+/* Passes a bucket that no hook was called with. */
 static symmcoll_status_t compress_described(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -119,7 +120,7 @@ struct failing {
     int fails;
 };
 
-/* After it has started its work, or not at all. */
+/* Fails after it has started its work, or before. */
 static symmcoll_status_t fail_or_sum(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -159,8 +160,8 @@ static int inner_failure_ends_the_backward(
     return right;
 }
 
-/* Rank 1 leaves in the middle of a backward: rank 0's sums end, and the reducer returns
- * what they used. */
+/* Rank 1 leaves in the middle of a backward: rank 0's sums end, and the
+ * reducer releases their memory. */
 static int peers_that_leave(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group_args options = SYMMCOLL_GROUP_ARGS_INIT;

@@ -15,7 +15,7 @@
 #define SIZE 3
 #define VICTIM 1
 
-/* Until the parameters of rank 0 are there. */
+/* Blocks until the parameters of rank 0 have arrived. */
 static bool begin(struct faults_rank *self, struct alone *alone)
 {
     if (!faults_init(self) ||
@@ -52,7 +52,7 @@ static int die_before_ready(struct faults_rank *self)
     return end(self, &alone);
 }
 
-/* The victim has begun, and its kernel does not; then finish has returned, and the
+/* The victim has begun, but its kernel has not; finish has returned, and the
  * streams wait. */
 static int stand_still(struct faults_rank *self)
 {
@@ -80,7 +80,7 @@ static int stand_still(struct faults_rank *self)
     return end(self, &alone);
 }
 
-/* The victim's device breaks before its gradient is passed. */
+/* The victim's device fails before its gradient is passed. */
 static int break_a_device(struct faults_rank *self)
 {
     struct alone alone;

@@ -22,7 +22,7 @@ static int begin_capture(const struct symmcoll_group *group, CUstream stream)
         cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS, "a capture begins");
 }
 
-/* The capture has not been spoilt; the graph (out) may be NULL. */
+/* Checks that the capture ends normally; the graph (out) may be NULL. */
 static int end_capture(CUstream stream, CUgraphExec *exec)
 {
     CUgraph graph = NULL;
@@ -37,7 +37,7 @@ static int end_capture(CUstream stream, CUgraphExec *exec)
     return right;
 }
 
-/* A reducer that writes averages back, past its first passes. */
+/* Creates a reducer that writes averages back, and runs its first passes. */
 static int begin_trained(struct alone *alone, struct symmcoll_group *group,
     int rank, symmcoll_bucket_fn hook)
 {
@@ -68,7 +68,7 @@ static void enqueue_step(const struct alone *alone, int rank, int step)
     alone_enqueue(alone, (float)(size * (rank + step)));
 }
 
-/* A pass on the current stream that is not captured. */
+/* Runs a pass on the current stream without a capture. */
 static int runs_again(struct alone *alone, int rank)
 {
     enqueue_step(alone, rank, 11);
@@ -88,7 +88,7 @@ static int launch_steps(struct alone *alone, int rank, CUgraphExec exec)
     return right;
 }
 
-/* ---- passes that are captured ---- */
+/* ---- captured passes ---- */
 
 /* The reducer has been begun, which went right. */
 static int capture_pass(
@@ -159,7 +159,7 @@ static int captured_wrapper(struct symmcoll_group *group, int rank)
     return capture_with(group, rank, wrap);
 }
 
-/* The pass that has rebuilt the buckets called no hook. */
+/* Captures after a pass that rebuilt the buckets without calling the hook. */
 static int captured_after_local(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -180,8 +180,8 @@ static int captured_after_local(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
-/* The passes before were on another stream, for which a graph cannot wait; zero and
- * begin leave the capture as it is. */
+/* The previous passes were on another stream, for which a graph cannot wait;
+ * zero and begin leave the capture intact. */
 static int capture_after(
     struct symmcoll_group *group, int rank, bool on_default, unsigned int flags)
 {
@@ -220,14 +220,14 @@ static int captured_elsewhere(struct symmcoll_group *group, int rank)
     return capture_after(group, rank, false, CU_STREAM_NON_BLOCKING);
 }
 
-/* The driver does not say whether the default stream is captured while one that waits
- * for it is. */
+/* The driver does not report whether the default stream is captured while a
+ * blocking stream is. */
 static int captured_after_default(struct symmcoll_group *group, int rank)
 {
     return capture_after(group, rank, true, CU_STREAM_DEFAULT);
 }
 
-/* Gradients that are ready on a stream that has joined the capture. */
+/* Passes gradients on a stream that has joined the capture. */
 static int captured_on_two(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -260,13 +260,13 @@ static int captured_on_two(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- passes that are refused ---- */
+/* ---- refused passes ---- */
 
 static const char begun_without[] = "expected a pass that is not captured";
 static const char begun_within[] = "captured from begin to finish, found that";
 
-/* A capture begins when the bucket is in flight: finish says so, and until a stream
- * can wait for that bucket nothing else may use it. */
+/* Begins a capture while the bucket is in flight: finish reports it, and until
+ * a stream can wait for that bucket nothing else may use it. */
 static int refuses_finish(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -303,7 +303,8 @@ static int freed_after_that(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
-/* Begun on one stream, ready on another one, of which only the other is captured. */
+/* Begins on one stream and calls ready on another one, of which only the
+ * second is captured. */
 static int refuses_ready(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -326,7 +327,8 @@ static int refuses_ready(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Begun within the capture of one stream, ready on another one that is not in it. */
+/* Begins within the capture of one stream, and calls ready on another one
+ * outside of it. */
 static int refuses_to_leave(struct symmcoll_group *group, int rank)
 {
     struct alone alone;

@@ -14,10 +14,10 @@
 struct model {
     struct symmcoll_tensor params[PARAMS];
     float values[4];
-    int device, next; /* this rank's, and another one */
+    int device, next; /* of this rank, and of the next */
 };
 
-/* All on this rank's device. */
+/* Creates a model on this rank's device. */
 static void make_model(struct model *model, int rank)
 {
     const struct symmcoll_tensor param = SYMMCOLL_TENSOR_FLAT(NULL, 4, F32);
@@ -96,7 +96,7 @@ static int two_memories(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Tensors that are elsewhere than they say. */
+/* Passes tensors that are not in the memory that they claim. */
 static int false_places(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -182,7 +182,8 @@ static int readies(
            strstr(symmcoll_last_error(), "reducer_ready: parameter 0") != NULL;
 }
 
-/* Each is refused, and the pass goes on, with a gradient that is right. */
+/* Passes invalid gradients: each is refused, and the pass continues with a
+ * valid one. */
 static int false_gradients(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -208,7 +209,7 @@ static int false_gradients(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
-/* The reducer of host memory does not read what is on a device. */
+/* Checks that the reducer of host memory refuses a gradient on a device. */
 static int gradient_on_device(struct symmcoll_group *group, int rank)
 {
     float value[4] = {0};
@@ -255,7 +256,7 @@ static int asked_once(struct symmcoll_group *group, int rank)
     int right;
 
     device_use(rank);
-    other = device_alloc(sizeof(value)); /* memory of a device has been found */
+    other = device_alloc(sizeof(value)); /* device memory has been found */
     right = symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
                 SYMMCOLL_OK &&
             symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
@@ -270,9 +271,9 @@ static int asked_once(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- the driver refuses ---- */
+/* ---- failures of the driver ---- */
 
-/* Each of the allocations of a reducer, and of its rebuilding. */
+/* Makes each allocation of a reducer, and of its rebuilding, fail. */
 static int no_memory_with(struct symmcoll_group *group, int rank,
     symmcoll_bucket_fn hook, const char *setting, const char *text)
 {

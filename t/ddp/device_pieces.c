@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ---- how many launches ---- */
+/* ---- number of launches ---- */
 
 /* Launches of the kernels of pieces, and copies by the driver. */
 struct counts {
@@ -42,7 +42,8 @@ static int counted(struct many *many, const struct counts *before, int flatten,
     return 0;
 }
 
-/* Launches of one bucket of all parameters: empty ones have no piece. */
+/* Returns the launches for one bucket of all parameters: empty ones have no
+ * piece. */
 static int launches_of(const struct many *many)
 {
     int n = 0;
@@ -73,7 +74,8 @@ static int takes_few_launches(struct symmcoll_group *group, int rank)
     return many_end(&many, right);
 }
 
-/* Rank 0's values are gathered, and those of the others written. */
+/* Checks the launches that gather rank 0's values, and write those of the
+ * others. */
 static int few_for_values(struct symmcoll_group *group, int rank)
 {
     struct many many;
@@ -87,7 +89,7 @@ static int few_for_values(struct symmcoll_group *group, int rank)
     return many_end(&many, right);
 }
 
-/* All gradients of a bucket become zero at once. */
+/* Checks that all gradients of a bucket are zeroed at once. */
 static int few_for_zeros(struct symmcoll_group *group, int rank)
 {
     struct many many;
@@ -155,7 +157,7 @@ static int captured(struct symmcoll_group *group, int rank)
     return many_end(&many, right);
 }
 
-/* ---- launches that fail ---- */
+/* ---- failing launches ---- */
 
 /* A hook that leaves the bucket as the average. */
 static symmcoll_status_t leave_bucket(struct symmcoll_group *group,

@@ -63,7 +63,7 @@ static int freed_in_flight(struct symmcoll_group *group, int rank)
 
 /* ---- times ---- */
 
-#define ELAPSED 250e-6 /* between any two events, as the driver says */
+#define ELAPSED 250e-6 /* between any two events, as reported by the driver */
 
 /* Checks that all times are this one. */
 static int times_are(const struct alone *alone, double expected)
@@ -81,8 +81,8 @@ static int times_are(const struct alone *alone, double expected)
     return right;
 }
 
-/* Those of a backward that the device has not done are not there, and that one is
- * measured, not the next one. */
+/* Checks that the times of a backward which the device has not finished are
+ * absent, and that this one is measured and not the next. */
 static int times_of_the_device(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -105,7 +105,7 @@ static int times_of_the_device(struct symmcoll_group *group, int rank)
     return alone_end(&alone, right);
 }
 
-/* A device that measures nothing is no error of the backward. */
+/* Checks that a device which measures nothing is no error of the backward. */
 static int times_that_are_not_told(struct symmcoll_group *group, int rank)
 {
     struct alone alone;
@@ -120,7 +120,8 @@ static int times_that_are_not_told(struct symmcoll_group *group, int rank)
 
 /* ---- hooks ---- */
 
-/* The all_reduce hook looks for its kernels once, not for each bucket. */
+/* Checks that the all_reduce hook looks up its kernels once, not for each
+ * bucket. */
 static int hook_opens_once(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -158,7 +159,7 @@ static int averages_once(struct alone *alone, int rank)
     return right && say(found == (float)(size * (size + 1) / 2), "an average");
 }
 
-/* A reducer for each device, in groups of their own. */
+/* Runs a reducer for each device, in separate groups. */
 static int two_devices(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), ranks[4], right;

@@ -13,7 +13,7 @@
 /* ---- several threads ---- */
 
 #define THREADS 4
-#define EACH 16 /* parameters that a thread has */
+#define EACH 16 /* parameters of each thread */
 #define PARAMS (THREADS * EACH)
 #define COUNT 5
 
@@ -37,8 +37,8 @@ static float term(int rank, int param, int i, int step)
     return (float)((rank + 1) * (param + 1) + 3 * i + step);
 }
 
-/* Passes every THREADS-th parameter, the last ones first, as several streams of an engine
- * do. */
+/* Passes every THREADS-th parameter, the last ones first, as several streams
+ * of an engine do. */
 static void *run_worker(void *arg)
 {
     struct worker *worker = arg;
@@ -112,7 +112,7 @@ static int threads_pass_gradients(struct symmcoll_group *group, int rank)
 
 /* ---- several losses ---- */
 
-/* The gradients of one output, then those of the other one, in one pass. */
+/* Passes the gradients of one output, then those of the other, in one pass. */
 static bool run_two_backwards(struct symmcoll_reducer *reducer,
     struct model *model, int size, int step, bool views)
 {
@@ -169,8 +169,8 @@ static int so_they_are_in_buckets(struct symmcoll_group *group, int rank)
 
 /* ---- without gradients ---- */
 
-/* A program that computes no gradients, for an evaluation, does not call the reducer:
- * nothing is sent, and what has accumulated stays. */
+/* Runs a forward without gradients, as for an evaluation, which does not call
+ * the reducer: nothing is sent, and accumulated gradients stay. */
 static int evaluations_touch_nothing(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -194,8 +194,8 @@ static int evaluations_touch_nothing(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1's batch is empty: it passes the zeros that an empty sum has, or nothing, and no
- * average is NaN. */
+/* The batch of rank 1 is empty: it passes the zeros of an empty sum, or
+ * nothing, and no average is NaN. */
 static int empty_batches_take_part(struct symmcoll_group *group, int rank)
 {
     struct model model;

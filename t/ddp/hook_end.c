@@ -31,7 +31,7 @@ static void note(struct seen *seen, const struct symmcoll_bucket *bucket)
     seen->calls++;
 }
 
-/* Times 10, then times 0.5. */
+/* Multiplies by 10, then by 0.5. */
 static symmcoll_status_t end_with_five(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -43,7 +43,7 @@ static symmcoll_status_t end_with_five(struct symmcoll_group *group,
     return multiply(bucket, 0.5f);
 }
 
-/* Sums once more, halves that, and is done. */
+/* Sums again, halves the result, and ends. */
 static symmcoll_status_t end_with_sum(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -99,7 +99,8 @@ static bool hold(struct symmcoll_reducer *reducer, const struct model *model,
     return true;
 }
 
-/* Two passes, the buckets rebuilt between, with such a function at the end. */
+/* Runs two passes, with a rebuild of the buckets in between, with this
+ * function at the end. */
 static bool run_passes(struct symmcoll_group *group, int rank,
     symmcoll_bucket_fn end, float factor, int rounds)
 {
@@ -140,7 +141,8 @@ static int it_may_start_another_work(struct symmcoll_group *group, int rank)
         group, rank, end_with_sum, 0.5f * (float)symmcoll_group_size(group), 2);
 }
 
-/* Rank 1 passes its gradients when rank 0 has passed all: ready has not waited. */
+/* Rank 1 passes its gradients after rank 0 has passed all: ready has not
+ * waited. */
 static bool run_one_after_the_other(struct symmcoll_reducer *reducer,
     struct symmcoll_group *signals, const struct model *model, int rank)
 {
@@ -203,7 +205,7 @@ static int its_error_ends_the_pass(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what a hook sees ---- */
+/* ---- arguments of a hook ---- */
 
 /* Checks the members of a bucket, and leaves their numbers in their gradients. */
 static symmcoll_status_t write_numbers(struct symmcoll_group *group,
@@ -275,7 +277,7 @@ static int hooks_see_members(struct symmcoll_group *group, int rank)
     return see_members(group, rank, false) && see_members(group, rank, true);
 }
 
-/* ---- hooks that are set ---- */
+/* ---- setting hooks ---- */
 
 static int a_hook_is_set_once(struct symmcoll_group *group, int rank)
 {

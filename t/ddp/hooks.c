@@ -13,7 +13,7 @@ struct seen {
     int in_order;
 };
 
-/* Puts 2 into every gradient, and communicates nothing. */
+/* Writes 2 to every gradient, and communicates nothing. */
 static symmcoll_status_t put_two(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -47,7 +47,7 @@ static int what_a_hook_leaves_is_the_gradient(
                 &reducer) == SYMMCOLL_OK;
     for (int step = 0; right && step < 3; step++) {
         right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
-        /* In no order that the buckets have. */
+        /* In an order other than that of the buckets. */
         for (int i = 0; right && i < MODEL_PARAMS; i++) {
             int p = (i * 3 + step) % MODEL_PARAMS;
 
@@ -84,7 +84,7 @@ static int the_all_reduce_hook_averages(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The sum, multiplied by 10 and then divided by 2. */
+/* Sums, multiplies by 10 and then divides by 2. */
 static symmcoll_status_t sum_then_scale(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -136,7 +136,8 @@ static symmcoll_status_t ask_for_the_impossible(struct symmcoll_group *group,
         bucket->dtype, SYMMCOLL_SUM, NULL, work);
 }
 
-/* The sum of a bucket; once *arg is set ranks differ in each of them. */
+/* Sums a bucket; once *arg is set ranks pass different arguments in each
+ * sum. */
 static symmcoll_status_t differ_when_told(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -196,7 +197,7 @@ static int a_failing_hook_ends_the_backward(
     return right;
 }
 
-/* ---- what is recorded ---- */
+/* ---- recorded labels ---- */
 
 #define MOST 32
 
@@ -216,7 +217,7 @@ static void note_label(const struct symmcoll_operation *operation, void *arg)
         strcpy(labels->texts[labels->count++], operation->label);
 }
 
-/* Two backwards, of one bucket and of several. */
+/* Runs two backwards, with one bucket and with several. */
 static int labels_with(
     struct symmcoll_group *all, int rank, symmcoll_bucket_fn hook)
 {

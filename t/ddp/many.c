@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGE 5000 /* elements of one in a hundred */
+#define LARGE 5000 /* elements of every hundredth */
 
 static void place(struct many *many)
 {

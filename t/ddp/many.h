@@ -9,14 +9,13 @@
 
 #include "t/cuda/members.h"
 
-#define MANY 300 /* parameters: of more than two launches */
+#define MANY 300 /* parameters: more than two launches */
 
-/* One memory. */
+/* The reducer in one memory. */
 struct many_side {
     struct symmcoll_reducer *reducer;
     struct symmcoll_tensor params[MANY];
-    float *values,
-        *grads; /* each parameter's and its gradient are at[i] in them */
+    float *values, *grads; /* a parameter and its gradient are at at[i] */
 };
 
 struct many {
@@ -24,7 +23,7 @@ struct many {
     int rank;
     CUstream stream;
     struct many_side host, device;
-    size_t at[MANY], count[MANY]; /* elements; there are some between two */
+    size_t at[MANY], count[MANY]; /* elements, with gaps in between */
     size_t room;                  /* elements of all */
     float *scratch;
 };
@@ -40,11 +39,12 @@ int many_end(struct many *many, int right);
 /* Writes the gradients of a step: the same in both memories, and different in
  * each step. */
 void many_write(struct many *many, int step);
-/* One backward of the reducer of one side: finish() is not called. */
+/* Runs one backward of the reducer of one side, without finish(). */
 int many_ready(struct many *many, struct many_side *side);
-/* A whole one. */
+/* Runs a whole backward. */
 int many_run(struct many *many, struct many_side *side);
-/* Values and gradients are the same, and what is between them has not changed. */
+/* Checks that values and gradients are the same, and that gaps are
+ * unchanged. */
 int many_agree(struct many *many);
 
 /* Checks averages that are written back, before and after buckets are

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- mistakes of one rank ---- */
+/* ---- errors of one rank ---- */
 
 static int marking_twice_is_refused(struct symmcoll_group *group, int rank)
 {
@@ -36,7 +36,7 @@ static int marking_twice_is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Parameter 2 without rank 1's gradient, parameter 3 with it. */
+/* Checks parameter 2 without rank 1's gradient, and parameter 3 with it. */
 static int averages_lack_rank_1(
     struct symmcoll_reducer *reducer, int size, int step)
 {
@@ -50,8 +50,8 @@ static int averages_lack_rank_1(
            model_view_is(reducer, 3, 3, with);
 }
 
-/* Rank 1 passes NULL for one gradient, and something out of range later; what
- * it did right counts, and the others are not held up. */
+/* Rank 1 passes NULL for one gradient, and a number out of range later; its
+ * valid calls count, and the other ranks are not delayed. */
 static int refusals_are_told_by_finish(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -157,7 +157,7 @@ static int bad_parameters_are_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The numbers before the first parameter and after the last. */
+/* Passes the numbers before the first parameter and after the last. */
 static int parameters_have_a_range(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
@@ -182,7 +182,7 @@ static int parameters_have_a_range(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- ranks that differ ---- */
+/* ---- differing ranks ---- */
 
 /* Checks that every rank gets the error, that its parameters are unchanged,
  * and that the group still works. */
@@ -250,9 +250,9 @@ static int another_type_names_its_rank(struct symmcoll_group *group, int rank)
         "float32");
 }
 
-/* ---- failures that are shared ---- */
+/* ---- shared failures ---- */
 
-/* Rank 1's parameter is refused: all ranks return at once, with that error. */
+/* Rank 1's parameter is refused: all ranks return that error at once. */
 static int a_refusal_names_its_rank(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -284,7 +284,7 @@ static int an_own_error_outlives_the_group(
                : status == SYMMCOLL_ERR_ABORTED && model_error_says("no more");
 }
 
-/* All ranks return the error of the lowest that has one. */
+/* Checks that all ranks return the error of the lowest failing rank. */
 static int the_lowest_error_is_shared(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer reducer = {

@@ -14,20 +14,20 @@
 
 #define MODEL_PARAMS 4
 
-/* Operations that rebuild the buckets: a broadcast, and before and after it an exchange
- * of failures. */
+/* The operations that rebuild the buckets: a broadcast, with an exchange of
+ * failures before and after it. */
 #define MODEL_REBUILD 3
 
 extern const char *const model_names[MODEL_PARAMS];
 
-/* Parameters and gradients of one rank. */
+/* The parameters and gradients of one rank. */
 struct model {
     float values[MODEL_PARAMS][32];
     float grads[MODEL_PARAMS][32];
     struct symmcoll_tensor params[MODEL_PARAMS];
 };
 
-/* Tensors of two dimensions, in the order of rows, and of one. */
+/* Return tensors of two dimensions, in row-major order, and of one. */
 struct symmcoll_tensor model_matrix(
     void *data, enum symmcoll_dtype dtype, int64_t rows, int64_t columns);
 struct symmcoll_tensor model_vector(
@@ -35,7 +35,7 @@ struct symmcoll_tensor model_vector(
 
 void model_make(struct model *model, int rank);
 
-/* Elements of a tensor. */
+/* Returns the number of elements of a tensor. */
 size_t model_count(const struct symmcoll_tensor *tensor);
 
 /* Returns an element of rank r's gradient in one step, times the size. */
@@ -52,17 +52,17 @@ int model_view_is(
 int model_views_hold(struct symmcoll_reducer *reducer,
     const struct model *model, int size, int first, int last);
 
-/* One backward, the last parameter first. */
+/* Runs one backward, the last parameter first. */
 symmcoll_status_t model_run_backward(
     struct symmcoll_reducer *reducer, struct model *model, int sync);
 
 /* Checks that the last error contains a text; prints the error if not. */
 int model_error_says(const char *text);
 
-/* Arguments with such a bucket_cap and the model's names. */
+/* Returns arguments with this bucket_cap and the model's names. */
 struct symmcoll_reducer_args model_args(size_t cap);
 
-/* A model and its reducer; NULL where that failed. */
+/* Creates a model and its reducer; NULL: failed. */
 struct symmcoll_reducer *model_begin(
     struct symmcoll_group *group, int rank, struct model *model, size_t cap);
 
@@ -72,7 +72,8 @@ struct model_point {
     const char *sentence;
 };
 
-/* Two points for each, of processes and of threads; the value of main(). */
+/* Runs two points for each body, with processes and with threads. Returns the
+ * value of main(). */
 int model_run_points(const struct model_point *points, size_t npoints);
 
 #endif

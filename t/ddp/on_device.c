@@ -27,7 +27,7 @@ static int have_stats(struct twins *twins)
            stats.exposed >= 0 && stats.exposed <= stats.comm;
 }
 
-/* Passes that synchronise and that do not, with zeros between some. */
+/* Runs passes with and without synchronisation, with zero between some. */
 static int run_passes(struct twins *twins, void (*between)(struct twins *))
 {
     static const char passes[] = "sslzsllszlsz"; /* synchronised, local, zero */
@@ -102,7 +102,7 @@ int reducer_written_back_by_name(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
-/* In each mode. */
+/* Runs the passes in each mode. */
 static int run_modes(struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *given)
 {
@@ -223,7 +223,7 @@ int reducer_hook_end(struct symmcoll_group *group, int rank)
     return run_modes(group, rank, &args);
 }
 
-/* One bits in all elements of a bucket, and no communication. */
+/* Sets all elements of a bucket to 1, without communication. */
 static symmcoll_status_t put_ones(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)

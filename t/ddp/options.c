@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PARAMS 5
-#define TIED 4 /* with parameter 0, where weights are tied */
+#define TIED 4 /* with parameter 0, if weights are tied */
 #define COUNT 12
 
 enum mode {
@@ -28,7 +28,7 @@ enum {
 };
 #define COMBINATIONS (MODES * HOOKS * FLAGS)
 
-/* One combination. */
+/* A combination of options. */
 struct choice {
     enum mode mode;
     int hook; /* 0: none; 1: all_reduce; 2: in 16 bits; 3: with an end */
@@ -149,7 +149,8 @@ static symmcoll_status_t create(
         group, trained->params, PARAMS, &args, &trained->reducer);
 }
 
-/* The gradient as the program sees it: its memory, or the view of the bucket (out). */
+/* Finds the gradient as the program sees it: its memory, or the view of the
+ * bucket (out). */
 static bool find_gradient(
     struct trained *trained, int p, struct symmcoll_tensor *grad)
 {
@@ -185,8 +186,8 @@ static bool pass(struct trained *trained, int p)
            SYMMCOLL_OK;
 }
 
-/* A pass in which gradients are missing where that is allowed; in a static graph always
- * the same ones. */
+/* Runs a pass with missing gradients if these are permitted; in a static graph
+ * always the same ones. */
 static bool run_pass(struct trained *trained, int sync)
 {
     const struct choice *choice = &trained->choice;
@@ -223,7 +224,8 @@ static bool update(struct trained *trained)
     return true;
 }
 
-/* Some steps accumulate, and some leave the averages of the step before. */
+/* Runs a step; some accumulate, and some keep the averages of the step
+ * before. */
 static bool run_step(struct trained *trained, int step)
 {
     bool right = step % 4 != 1 || run_pass(trained, 0);
@@ -236,7 +238,7 @@ static bool run_step(struct trained *trained, int step)
     return right;
 }
 
-/* Whether all ranks have the bits of rank 0. */
+/* Checks that all ranks have the bits of rank 0. */
 static bool agree(struct symmcoll_group *group, const struct trained *trained)
 {
     float zero[PARAMS][COUNT];
@@ -279,7 +281,7 @@ static int every_combination(struct symmcoll_group *group, int rank)
 
 static int many_steps(struct symmcoll_group *group, int rank)
 {
-    /* Each hook in each mode, with other flags. */
+    /* Each hook in each mode, with different flags. */
     for (int number = 0; number < MODES * HOOKS; number++)
         if (!train(group, rank, number + MODES * HOOKS * (number % FLAGS), 200))
             return 0;

@@ -27,7 +27,8 @@ static int draw(int bound)
     return (int)(state % (unsigned)bound);
 }
 
-/* Set the bytes of a tensor; false where one lies outside or is met twice. */
+/* Marks the bytes of a tensor; false: one is outside of the arena or marked
+ * twice. */
 static bool mark_bytes(const struct symmcoll_tensor *tensor,
     const unsigned char *arena, unsigned char *marks)
 {
@@ -52,7 +53,7 @@ static bool mark_bytes(const struct symmcoll_tensor *tensor,
     return true;
 }
 
-/* A parameter somewhere in the arena, and its bytes. */
+/* Draws a parameter somewhere in the arena, and marks its bytes. */
 static struct symc_param draw_param(unsigned char *arena, unsigned char *marks)
 {
     static const enum symmcoll_dtype dtypes[] = {
@@ -153,7 +154,7 @@ static int columns_of_a_matrix_are_apart(struct symmcoll_group *group, int rank)
     return create(group, params, 2) == SYMMCOLL_ERR_INVALID;
 }
 
-/* Elements further apart than memory is large. */
+/* Passes strides that exceed the address space. */
 static int impossible_strides_are_refused(
     struct symmcoll_group *group, int rank)
 {

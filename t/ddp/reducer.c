@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what it does ---- */
+/* ---- basic functions ---- */
 
 static int parameters_become_those_of_rank_0(
     struct symmcoll_group *group, int rank)
@@ -40,7 +40,8 @@ static int without_init_sync_parameters_stay(
     return right;
 }
 
-/* The elements of a parameter with gaps; what is between them is not its. */
+/* Broadcasts the elements of a parameter with gaps; the gaps are not part of
+ * it. */
 static int strided_parameters_are_broadcast(
     struct symmcoll_group *group, int rank)
 {
@@ -108,7 +109,7 @@ static int unsynchronised_backwards_accumulate(
     return right;
 }
 
-/* Without zero() between them the second average is added to the first. */
+/* Without zero() in between, the second average is added to the first. */
 static int averages_add_up(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -116,7 +117,7 @@ static int averages_add_up(struct symmcoll_group *group, int rank)
     int size = symmcoll_group_size(group), right = reducer != NULL;
 
     for (int step = 0; right && step < 2; step++) {
-        /* Whole multiples of size * size: divided twice on their way. */
+        /* Multiples of size * size, which are divided twice. */
         for (int p = 0; p < MODEL_PARAMS; p++)
             for (int i = 0; i < 32; i++)
                 model.grads[p][i] =
@@ -135,7 +136,7 @@ static int averages_add_up(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 has an empty batch: it marks nothing and takes part all the same. */
+/* Rank 1 has an empty batch: it marks nothing but takes part. */
 static int unmarked_parameters_count_as_zeros(
     struct symmcoll_group *group, int rank)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define TIED 4 /* the number that parameter 0 has, too */
+#define TIED 4 /* the second number of parameter 0 */
 #define NUMBERS (MODEL_PARAMS + 1)
 
 static const char *const names[NUMBERS] = {
@@ -19,7 +19,7 @@ struct tied {
     struct model model;
     struct symmcoll_tensor params[NUMBERS];
     void *grads[NUMBERS]; /* of the model */
-    float second[32];     /* the gradient of the number that is tied */
+    float second[32];     /* the gradient of the tied number */
     struct symmcoll_reducer *reducer;
     int rank, size;
     bool views, write_back;
@@ -49,7 +49,8 @@ static symmcoll_status_t create(struct symmcoll_group *group, int rank,
         group, tied->params, NUMBERS, &args, &tied->reducer);
 }
 
-/* Adds the terms of a number to its gradient, as backward does, and passes that. */
+/* Adds the terms of a number to its gradient, as backward does, and passes
+ * it. */
 static symmcoll_status_t pass(struct tied *tied, int number, int step)
 {
     int p = number == TIED ? 0 : number;
@@ -100,7 +101,7 @@ static bool is_average(struct tied *tied, int number, int step, int without)
     return true;
 }
 
-/* One step, where rank `without` passes nothing for the number that is tied. */
+/* Runs one step, in which rank `without` passes nothing for the tied number. */
 static bool run_step(struct tied *tied, int step, int without)
 {
     bool right;
@@ -119,8 +120,8 @@ static bool run_step(struct tied *tied, int step, int without)
     return right;
 }
 
-/* Steps before and after the buckets are rebuilt, of which in one a rank passes one
- * number alone. */
+/* Runs steps before and after the buckets are rebuilt; in one of them a rank
+ * passes only one of the numbers. */
 static bool run_steps(struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *args)
 {
@@ -236,7 +237,7 @@ static int other_strides_are_refused(struct symmcoll_group *group, int rank)
            model_error_says("parameter 1 shares memory with parameter 0");
 }
 
-/* Rank 1's second parameter is its first once more. */
+/* The second parameter of rank 1 is its first one again. */
 static int ranks_share_alike(struct symmcoll_group *group, int rank)
 {
     struct model model;

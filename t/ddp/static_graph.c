@@ -64,8 +64,8 @@ static symmcoll_status_t pass(struct graph *graph, int p, int step)
     return symmcoll_reducer_ready(graph->reducer, p, grad);
 }
 
-/* Passes each gradient so often, the rounds one after another; the status of the first
- * call that fails. */
+/* Passes each gradient as often as given, in several rounds. Returns the
+ * status of the first failing call. */
 static symmcoll_status_t run_pass(
     struct graph *graph, int sync, int step, const int *often)
 {
@@ -164,10 +164,11 @@ static int hooks_reduce_them(struct symmcoll_group *group, int rank)
     return run_steps(group, rank, &args);
 }
 
-/* Notes the order in which buckets are reduced, and how many gradients came before. */
+/* The order in which buckets are reduced, and the number of gradients
+ * before. */
 struct log {
     int nready;
-    int at_first; /* of those, when the first bucket started */
+    int at_first; /* gradients when the first bucket started */
 };
 
 static symmcoll_status_t note(struct symmcoll_group *group,
@@ -181,8 +182,8 @@ static symmcoll_status_t note(struct symmcoll_group *group,
     return symmcoll_hook_all_reduce(group, bucket, NULL, work);
 }
 
-/* In the first pass nothing is reduced before finish; later a bucket is, when its
- * parameters have come as often. */
+/* Checks that in the first pass nothing is reduced before finish, and that
+ * later a bucket is reduced when its parameters have been passed as often. */
 static int later_passes_overlap(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -214,7 +215,8 @@ static int later_passes_overlap(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1's graph changes in steps 1 and 2: it has the error, and the others go on. */
+/* The graph of rank 1 changes in steps 1 and 2: it gets the error, and the
+ * others continue. */
 static int changes_are_named(struct symmcoll_group *group, int rank)
 {
     static const int fewer[MODEL_PARAMS] = {1, 2, 1, 0};

@@ -15,7 +15,7 @@ static bool get(
     return symmcoll_reducer_get_stats(reducer, stats) == SYMMCOLL_OK;
 }
 
-/* Which of so many passes count: the first 10, and every rate-th. */
+/* Checks how many of n passes count: the first 10, and every rate-th. */
 static bool count_passes(
     struct symmcoll_group *group, int rank, int rate, int n, uint64_t expected)
 {

@@ -53,7 +53,7 @@ static void shapes(void)
     ok(none.data == NULL && none.ndim == 0, "an empty one has no memory");
 }
 
-/* A reducer takes what the macros made. */
+/* Checks that a reducer accepts the tensors of the macros. */
 static void reduced(void)
 {
     float weight[2][3] = {{0}}, bias[3] = {0};

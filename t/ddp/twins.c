@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM 4096 /* bytes of a parameter, at most */
-#define PLACES 3  /* where a gradient may begin, an element apart */
+#define ROOM 4096 /* largest parameter in bytes */
+#define PLACES 3  /* places where a gradient may begin, an element apart */
 
 size_t twins_span(const struct symmcoll_tensor *tensor)
 {
@@ -50,7 +50,7 @@ static void describe(struct symmcoll_tensor *params)
     params[8].strides[1] = 5;
 }
 
-/* Bytes for a gradient, which has no gaps, at any of its places. */
+/* Returns the bytes for a gradient, which has no gaps, at any of its places. */
 static size_t grad_room(const struct symmcoll_tensor *tensor)
 {
     return twins_nbytes(tensor) +
@@ -242,7 +242,7 @@ int twins_run(struct twins *twins, int sync, void (*between)(struct twins *))
     twins->drawn = drawn;
     right = run_twin(twins, &twins->host, sync, between);
 
-    twins->drawn = drawn; /* the same once more */
+    twins->drawn = drawn; /* the same again */
     return right && run_twin(twins, &twins->device, sync, between);
 }
 

@@ -11,7 +11,7 @@
 
 #define TWINS_PARAMS 10
 #define TWINS_TIED \
-    9 /* the same parameter as 0, but where ready says where gradients are */
+    9 /* the same parameter as 0, unless ready passes the place of gradients */
 
 /* The reducer in one memory. */
 struct twin {
@@ -22,7 +22,7 @@ struct twin {
         [TWINS_PARAMS]; /* since the last pass that synchronised, or zero */
     struct symmcoll_reducer *reducer;
     bool on_device;
-    CUstream stream; /* of what the program does itself */
+    CUstream stream; /* of the program's own work */
 };
 
 struct twins {
@@ -30,7 +30,7 @@ struct twins {
     int rank, size;
     bool views; /* gradients are in the buckets */
     bool write_back;
-    bool named; /* write_back, where each gradient is at one place */
+    bool named; /* write_back, with each gradient at one fixed place */
     bool tied;
     bool repeats; /* each pass passes the same gradients */
     uint64_t drawn;
@@ -43,16 +43,17 @@ int twins_begin(struct twins *twins, struct symmcoll_group *group, int rank,
     const struct symmcoll_reducer_args *args, symmcoll_bucket_fn device_hook);
 void twins_end(struct twins *twins);
 
-/* The program's stream, of the group, too. */
+/* Sets the stream of the program and of the group. */
 void twins_use(struct twins *twins, CUstream stream);
 
-/* Bytes from a tensor's first to the end of its last element. */
+/* Return the bytes from a tensor's first element to the end of its last, and
+ * those of its elements. */
 size_t twins_span(const struct symmcoll_tensor *tensor);
 size_t twins_nbytes(const struct symmcoll_tensor *tensor);
 
-/* One backward of both; whether all calls were OK, but for a finish that cannot write an
- * average back.  between is called before each
- * gradient and before finish; NULL. */
+/* Runs one backward of both. Returns whether all calls were OK, except for a
+ * finish that cannot write an average back. between is called before each
+ * gradient and before finish; may be NULL. */
 int twins_run(struct twins *twins, int sync, void (*between)(struct twins *));
 
 /* Checks that both have the same parameters, averages, and gradients of the

@@ -45,7 +45,7 @@ static symmcoll_status_t create(struct symmcoll_group *group, int rank,
         group, search->model.params, MODEL_PARAMS, &args, &search->reducer);
 }
 
-/* The gradient as the program sees it. */
+/* Returns the gradient as the program sees it. */
 static float *find_gradient(struct search *search, int p)
 {
     struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
@@ -84,7 +84,8 @@ static bool is_used(int size, int p, int step)
     return false;
 }
 
-/* Empties the gradients of parameters that some rank will use, and leaves the others. */
+/* Clears the gradients of parameters that some rank will use, and leaves the
+ * others. */
 static void clear_used(struct search *search, int step)
 {
     for (int p = 0; p < MODEL_PARAMS; p++)
@@ -126,7 +127,8 @@ static bool is_right(
     return true;
 }
 
-/* One step; skips: parameters without a gradient are skipped at once, on some ranks. */
+/* Runs one step; skips: parameters without a gradient are skipped at once, on
+ * some ranks. */
 static bool run_step(struct search *search, int step, bool skips)
 {
     float kept[MODEL_PARAMS][32];
@@ -195,7 +197,8 @@ static int hooks_do_not_touch_them(struct symmcoll_group *group, int rank)
            run_mode(group, rank, MODE_VIEWS, symmcoll_hook_all_reduce);
 }
 
-/* A gradient of a pass without synchronisation makes its parameter used. */
+/* Checks that a gradient of a pass without synchronisation makes its parameter
+ * used. */
 static int earlier_gradients_count(struct symmcoll_group *group, int rank)
 {
     struct search search;
@@ -218,8 +221,8 @@ static int earlier_gradients_count(struct symmcoll_group *group, int rank)
 
 /* ---- the log ---- */
 
-/* Returns how often the log has the line after passes of which all, or the first alone,
- * have all gradients; -1: a pass failed. */
+/* Returns how often the log has the line after passes of which all, or only
+ * the first, have all gradients; -1: a pass failed. */
 static int count_lines(struct symmcoll_group *group, int rank, bool all)
 {
     struct search search;
@@ -355,7 +358,7 @@ int main(void)
     }
     ok(ranks_run(1, a_vain_search_is_logged),
         "D24: a search in vain is one line of the log");
-    /* torch's variable: messages have the names at every level. */
+    /* Sets torch's variable: messages have the names at every level. */
     for (int i = 0; i < 3; i++) {
         setenv("TORCH_DISTRIBUTED_DEBUG", levels[i], 1);
         ok(ranks_run(3, unused_ones_stay),

@@ -19,7 +19,8 @@ static int bucket_holds(
                (index == symmcoll_reducer_bucket_count(reducer) - 1);
 }
 
-/* Rank 0's gradients come last parameter first, the others' the other way. */
+/* Rank 0 passes its gradients last parameter first, the others in the opposite
+ * order. */
 static int buckets_are_rebuilt_once(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -38,7 +39,7 @@ static int buckets_are_rebuilt_once(struct symmcoll_group *group, int rank)
     }
     right = right && symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
             symmcoll_reducer_bucket_count(reducer) == 1;
-    /* Begin rebuilds; the averages move along. */
+    /* Begin rebuilds the buckets and moves the averages. */
     right = right && symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK &&
             symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
             model_views_hold(reducer, &model, size, 0, 0) &&
@@ -81,7 +82,8 @@ static int views_have_the_strides_of_parameters(
     return right;
 }
 
-/* Images, channels, rows, columns; the channels of a pixel lie together. */
+/* Uses images, channels, rows and columns, with the channels of a pixel
+ * adjacent. */
 static int channels_last_is_an_order(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -148,7 +150,8 @@ static int complex_gradients_are_averaged(
     return right;
 }
 
-/* 2^15 in half precision, and 3 in bfloat16: one each of all float types. */
+/* Uses 2^15 in half precision, 3 in bfloat16, and one each of all other float
+ * types. */
 static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
 {
     uint16_t half[2] = {0}, brain[2] = {0};
@@ -188,7 +191,7 @@ static int types_keep_to_themselves(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* With gradient_as_bucket_view backward writes where the bucket is. */
+/* Checks gradient_as_bucket_view: backward writes directly into the bucket. */
 static int gradients_may_live_in_the_buckets(
     struct symmcoll_group *group, int rank)
 {
@@ -224,7 +227,7 @@ static int gradients_may_live_in_the_buckets(
     return right;
 }
 
-/* Two backwards of one rank's own, then one that synchronises. */
+/* Runs two backwards without synchronisation, then one that synchronises. */
 static int views_accumulate_without_synchronisation(
     struct symmcoll_group *group, int rank)
 {

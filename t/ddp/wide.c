@@ -19,7 +19,7 @@ static const enum symmcoll_dtype dtypes[PARAMS] = {
     SYMMCOLL_BFLOAT16, SYMMCOLL_FLOAT32, SYMMCOLL_FLOAT16};
 
 struct wide {
-    float values[PARAMS][COUNT]; /* some hold 16-bit elements */
+    float values[PARAMS][COUNT]; /* some have 16-bit elements */
     float grads[PARAMS][COUNT];
     struct symmcoll_tensor params[PARAMS];
     struct symmcoll_reducer *reducer;
@@ -74,7 +74,7 @@ static float get(enum symmcoll_dtype dtype, const void *at, int i)
                : symc_half_to_float(((const uint16_t *)at)[i]);
 }
 
-/* Passes a gradient; views accumulate by backward. */
+/* Passes a gradient; in views backward accumulates. */
 static symmcoll_status_t pass(struct wide *wide, int p, int step)
 {
     struct symmcoll_tensor view = SYMMCOLL_TENSOR_INIT;
@@ -194,7 +194,8 @@ static int hooks_have_float32(struct symmcoll_group *group, int rank)
     return run_steps(group, rank, &args);
 }
 
-/* Without the option the average of two ranks is rounded: the test can fail. */
+/* Checks that without the option the average of two ranks is rounded, so that
+ * the test can fail. */
 static int else_they_are_not(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;

@@ -59,7 +59,7 @@ static symmcoll_status_t create(struct symmcoll_group *group, int rank,
         group, params, NPARAMS, &args, &model->reducer);
 }
 
-/* With buckets of two parameters, so that there are two of them. */
+/* Creates a model with two buckets, of two parameters each at most. */
 static bool begin(struct symmcoll_group *group, int rank, struct model *model)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -69,7 +69,7 @@ static bool begin(struct symmcoll_group *group, int rank, struct model *model)
     return create(group, rank, &args, model) == SYMMCOLL_OK;
 }
 
-/* Backward adds to the gradients, as engines do. */
+/* Adds the terms to the gradients, as the backward of an engine does. */
 static void add_terms(struct model *model, int step)
 {
     for (int p = 0; p < NPARAMS; p++)
@@ -161,7 +161,7 @@ static bool is_average(const struct model *model, int param, int step)
            ((float *)view.data)[3] == total(model, param, 3, step, model->rank);
 }
 
-/* A pass without any gradient, which the other ranks have. */
+/* Runs a pass without any gradient, while the other ranks have gradients. */
 static bool finish_refuses(struct model *model, int step)
 {
     return symmcoll_reducer_begin(model->reducer, 1) == SYMMCOLL_OK &&
@@ -174,8 +174,8 @@ static bool finish_refuses(struct model *model, int step)
            is_average(model, 0, step) && is_average(model, 2, step);
 }
 
-/* Rank 1 marks nothing in the second and the third step, and all again in the last
- * one. */
+/* Rank 1 marks nothing in the second and the third step, and everything again
+ * in the last one. */
 static int unmarked_gradients_are_named(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -194,8 +194,8 @@ static int unmarked_gradients_are_named(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 marks nothing in the second and the third step, and has the averages of the
- * others, as its memory was named when the reducer was made. */
+/* Rank 1 marks nothing in the second and the third step, and gets the averages
+ * of the others, because its memory was named when the reducer was created. */
 static int named_memory_has_all_averages(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -269,7 +269,7 @@ static int earlier_marks_count(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Leaves 2 in every gradient. */
+/* Sets every gradient to 2. */
 static symmcoll_status_t put_two(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work)
@@ -297,7 +297,8 @@ static int what_a_hook_leaves_comes_back(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* One scratch buffer for all gradients is fine where nothing comes back. */
+/* Checks that one scratch buffer for all gradients is permitted only if no
+ * average is written back. */
 static int shared_memory_is_refused(struct symmcoll_group *group, int rank)
 {
     struct model model;
@@ -364,7 +365,7 @@ static int named_memory_is_checked(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 1 names memory twice: every rank has that error. */
+/* Rank 1 names memory twice: every rank gets that error. */
 static int one_rank_is_named_on_all(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -390,7 +391,7 @@ static int both_options_are_refused(struct symmcoll_group *group, int rank)
            strstr(symmcoll_last_error(), "found both") != NULL;
 }
 
-/* The arguments of a program that was compiled before there was write_back. */
+/* Passes the arguments of a program compiled before write_back existed. */
 static int without_it_gradients_stay(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;

@@ -35,7 +35,7 @@ static inline void must(symmcoll_status_t status)
     exit(1);
 }
 
-/* Make a rank's arena. */
+/* Creates a rank's arena. */
 static inline void begin_rank(int r, size_t nbytes)
 {
     struct rank *rank = &ranks[r];
@@ -45,7 +45,7 @@ static inline void begin_rank(int r, size_t nbytes)
     must(symc_segments_open(&rank->segments, r, RANKS, &rank->own, rank->fd));
 }
 
-/* Let a rank have the arenas of all, its own included. */
+/* Maps the arenas of all ranks, including its own. */
 static inline void connect_rank(int r, bool threads)
 {
     struct rank *rank = &ranks[r];

@@ -19,7 +19,7 @@
 #define TRACE 5000
 #define ARENA ((size_t)2 << 20)
 
-/* A block of rank 2 of 3; ends the program where there is none. */
+/* Creates a block of rank 2 of 3; ends the program on failure. */
 static struct symc_block_view make_block(int *fd)
 {
     struct symc_block_view view;
@@ -205,7 +205,7 @@ static int with_file_limit(void *arg)
 {
     (void)arg;
     set_limit(RLIMIT_FSIZE, 64 * 1024);
-    /* SIGXFSZ is not ignored: it would end this process. */
+    /* SIGXFSZ is not ignored, so it would end this process. */
     return failed_with(try_block((size_t)1 << 20), SYMMCOLL_ERR_NO_MEMORY,
                "RLIMIT_FSIZE is 64 KiB") &&
            strstr(symmcoll_last_error(), "asked for") != NULL;
@@ -228,7 +228,7 @@ static int with_descriptor_limit(void *arg)
     set_limit(RLIMIT_NOFILE, 3);
     told =
         failed_with(try_block(4096), SYMMCOLL_ERR_SYSTEM, "RLIMIT_NOFILE is 3");
-    set_limit(RLIMIT_NOFILE, 64); /* a leak checker wants some at the end */
+    set_limit(RLIMIT_NOFILE, 64); /* a leak checker needs some at the end */
     return told;
 }
 
@@ -287,7 +287,7 @@ static void test_limits(void)
         "a block that cannot be made leaves no descriptor");
 }
 
-/* A forked child must not find the block, and so write to it. */
+/* Checks that a forked child has no mapping of the block to write to. */
 static int has_no_block(void *arg)
 {
     FILE *maps = fopen("/proc/self/maps", "r");

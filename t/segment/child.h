@@ -30,7 +30,7 @@ static inline int failed_with(
 
 typedef int (*child_fn)(void *arg);
 
-/* Start a process that runs body and ends with status 0 where it is true. */
+/* Starts a process that runs body and ends with status 0 if it is true. */
 static inline pid_t start_child(child_fn body, void *arg)
 {
     pid_t parent = getpid();

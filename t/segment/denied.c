@@ -44,7 +44,7 @@ static bool deny(const struct denied *denied)
     unsigned at = (unsigned)offsetof(struct seccomp_data, args) +
                   8 * (unsigned)(denied->argument > 0 ? denied->argument : 0);
     unsigned bits = denied->argument >= 0 ? denied->bits : 0;
-    /* The low half of the argument; a set bit jumps over the comparison. */
+    /* The low half of the argument; a set bit skips the comparison. */
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)denied->number, 0, 3),
@@ -120,8 +120,8 @@ static bool put(const char *name, const char *text)
     return good;
 }
 
-/* Makes a group with a limit beside this process's own memory, of either version;
- * false where that may not be. */
+/* Creates a control group with a limit above this process's own memory, of
+ * either version; false: not permitted. */
 static bool make_group(void)
 {
     static const char *const folders[][2] = {
@@ -140,8 +140,8 @@ static bool make_group(void)
     return false;
 }
 
-/* A rank: joins the group, waits for the others, reserves, and keeps what it has
- * until all have tried. */
+/* Runs a rank, which joins the group, waits for the others, reserves memory,
+ * and keeps it until all have tried. */
 _Noreturn static void reserve(int go, int done, int end)
 {
     char byte = 'x';

@@ -15,10 +15,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* Seconds that a game may take, on any machine: less than one wait may. */
+/* Bound in seconds for a game on any machine: less than the timeout of one
+ * wait. */
 #define GAME_MAX 200
 
-/* Two players and what they share. */
+/* Two players and the data that they share. */
 struct side {
     struct symc_doorbell doorbell;
     _Alignas(SYMC_FALSE_SHARING) _Atomic uint64_t word;
@@ -32,8 +33,8 @@ struct court {
 
 static struct court *court;
 
-/* Sleep at once, so that every wait races with the wakeup, and for as long as
- * the wait may last, so that one lost wakeup is noticed. */
+/* Sleeps at once, so that every wait races with the wake, and for the whole
+ * timeout, so that one lost wake is detected. */
 static struct symc_waiting sleepy = {.barrier = true, .nap_ns = SYMC_NEVER};
 static struct symc_waiting usual;
 
@@ -58,7 +59,7 @@ static void write_word(struct side *mine, struct side *other, uint64_t value)
     symc_doorbell_notify(&other->doorbell);
 }
 
-/* Some turns of nothing, to move the race about. */
+/* Spins for a random time, to vary the race. */
 static void dawdle(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -115,8 +116,8 @@ static double seconds_now(void)
     return (double)symc_now_ns() / (double)SYMC_NS_PER_S;
 }
 
-/* One lost wakeup costs the whole time of a wait, longer than a game may take.
- * Naps fall in most rounds. */
+/* Runs a game. One lost wake costs the whole timeout of a wait, longer than a
+ * game may take. Naps occur in most rounds. */
 static void test_game(
     struct symc_waiting *waiting, uint64_t rounds, const char *sentence)
 {
@@ -216,9 +217,9 @@ static int sleeps_cheaply(void *arg)
     return used < 0.05;
 }
 
-/* ---- a processor that others use ---- */
+/* ---- a processor that other threads use ---- */
 
-/* On the first processor that is allowed, alone. */
+/* Binds the thread to the first allowed processor. */
 static void pin(void)
 {
     cpu_set_t allowed, one;

@@ -49,8 +49,8 @@ static void test_reuse(const char *how)
         symc_segment_leave(made[r]);
 }
 
-/* Rank 1 finds that all have left before rank 0 looks, and uses its part for
- * something else: its entry is of a later generation then. */
+/* Rank 1 finds that all have left before rank 0 checks, and reuses its part:
+ * its entry then has a later generation. */
 static void test_later_generation(const char *how)
 {
     struct symc_segment *made[RANKS], *pair[2];
@@ -89,7 +89,8 @@ static void test_death(const char *how)
     symc_segment_leave(made[2]);
 }
 
-/* An agreement that two ranks have given up, and a third has not heard of. */
+/* Tests an agreement that two ranks have given up, and of which a third has
+ * not learned. */
 static void test_late(const char *how)
 {
     struct symc_offer old[RANKS];
@@ -113,7 +114,7 @@ static void test_late(const char *how)
         "%s: and does not keep what it offered itself", how);
 }
 
-/* ---- what peers write ---- */
+/* ---- values written by peers ---- */
 
 static bool is_refused(const struct symc_offer *changed)
 {

@@ -39,7 +39,7 @@ enum ending {
     KILLED
 };
 
-/* A rank that takes its word, waits until it has been seen, and ends. */
+/* Takes the rank's word, waits until it has been seen, and ends. */
 static int live(void *arg)
 {
     enum ending ending = *(enum ending *)arg;

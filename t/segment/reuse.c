@@ -80,7 +80,7 @@ static uint32_t value_of(int round, int rank)
     return (uint32_t)(round * RANKS + rank + 1);
 }
 
-/* Use whatever bytes can be had. */
+/* Uses all available bytes. */
 static bool use_others(struct rank *rank)
 {
     struct symc_offer offers[EXTRA];
@@ -143,7 +143,7 @@ static void *run_rank(void *arg)
             fprintf(stderr, "# rank %d, round %d: %s\n", rank->number, round,
                 symmcoll_last_error());
             atomic_store(&board->wrong, 1);
-            /* The others wait for this one. */
+            /* The other ranks wait for this one. */
             if (!rank->threads)
                 _exit(1);
         }

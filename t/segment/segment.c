@@ -152,7 +152,7 @@ static void test_many(const char *how)
         make_all(4096, made[i]);
         memset(made[i][i % RANKS]->at[i % RANKS], i, 4096);
     }
-    /* A sanitizer maps what it needs for itself. */
+    /* A sanitizer has its own mappings. */
     ok(count_fds() == fds &&
             (SANITIZED || count_lines("/proc/self/maps") <= maps + 8),
         "%s: %d segments need no descriptor and no mapping", how, MANY);
@@ -198,7 +198,7 @@ static void test_full(const char *how)
     symc_segment_withdraw(mine, &one);
 }
 
-/* ---- memfds of their own ---- */
+/* ---- segments with their own memfds ---- */
 
 static void test_memfd(const char *how)
 {

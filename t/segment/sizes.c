@@ -41,8 +41,8 @@ static int small_space(void *arg)
            symc_arena_choose_nbytes(1 << 20, 4096) == (size_t)1 << 20;
 }
 
-/* The lowest address of the main thread's stack, and the bytes of address space
- * of this process; false where /proc does not say. */
+/* Reads the lowest address of the main thread's stack, and the size of this
+ * process's address space; false: /proc does not have it. */
 static bool read_space(uintptr_t *stack, size_t *nbytes)
 {
     FILE *file = fopen("/proc/self/maps", "r");
@@ -63,7 +63,7 @@ static bool read_space(uintptr_t *stack, size_t *nbytes)
     return *stack != 0;
 }
 
-/* With 10,000 bytes of stack left, and no address space to have more. */
+/* Runs with 10,000 bytes of stack left, and no address space to extend it. */
 static int little_stack(void *arg)
 {
     char here;

@@ -17,7 +17,7 @@ struct server {
     int port;
 };
 
-/* Starts one; false where this build has none. */
+/* Starts a server; false: this build has none. */
 static inline int start_server(struct server *server, size_t max_memory)
 {
     struct symc_place place = {.host = "127.0.0.1"};

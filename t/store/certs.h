@@ -10,7 +10,7 @@ struct certs {
     char key[4200];
 };
 
-/* False where openssl(1) is not there. */
+/* Creates a certificate; false: openssl(1) is missing. */
 static inline int make_certs_for(const char *address, struct certs *certs)
 {
     const char *path = scratch_path();

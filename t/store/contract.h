@@ -127,7 +127,7 @@ static inline void check_lists(struct symmcoll_store *s)
     symmcoll_store_close(view);
 }
 
-/* All points. */
+/* Runs all points. */
 static inline void check_contract(struct symmcoll_store *s)
 {
     check_common(s);

@@ -49,7 +49,7 @@ static int counts(
     return 0;
 }
 
-/* Every call once, some of which fail. */
+/* Makes every call once, some of which fail. */
 static void use_all(struct symmcoll_store *store)
 {
     const char *keys[] = {"a", "none"};
@@ -107,15 +107,15 @@ static bool counts_times(struct symmcoll_store *all)
     for (int i = 0; i < 4 && status == SYMMCOLL_ERR_TIMEOUT; i++)
         status = symmcoll_store_wait(store, &key, 1, i < 2 ? 0.02 : 0.12);
     found = counter_of(store, "wait");
-    /* The standard deviation is some 0.058 s, and at least 0.04 s where each
-     * lasts up to 0.04 s longer. */
+    /* The standard deviation is about 0.058 s, and at least 0.04 s if each
+     * call lasts up to 0.04 s longer. */
     diag("mean %g s, variance %g", found.mean, found.variance);
     symmcoll_store_close(store);
     return found.count == 4 && found.failures == 4 && found.mean >= 0.07 &&
            found.variance >= 0.0016;
 }
 
-/* On a machine that does other work any of them may last longer. */
+/* Repeated, because on a busy machine any call may last longer. */
 static void test_times(struct symmcoll_store *store)
 {
     bool right = false;

@@ -11,7 +11,7 @@
 #include <netdb.h>
 #include <time.h>
 
-/* In place of the C library's: a name server that does not answer. */
+/* Replaces the C library's function: a name server that does not answer. */
 int getaddrinfo(const char *node, const char *service,
     const struct addrinfo *hints, struct addrinfo **result)
 {
@@ -77,7 +77,7 @@ int main(void)
     args.init_method = "file:///no/such/folder/file";
     args.world_size = 1;
     args.timeout = 0.1;
-    /* A machine that does other work may take longer, a few times. */
+    /* Repeated, because a busy machine may take longer. */
     for (int i = 0; i < 10 && right && took >= 1; i++) {
         began = now();
         right = failed_with(symmcoll_init(&args, &world), SYMMCOLL_ERR_SYSTEM,

@@ -12,7 +12,7 @@
 
 #define CLIENTS 6
 #define ROUNDS 12
-#define OPENING 60.0 /* seconds, however slow the machine is */
+#define OPENING 60.0 /* seconds, for slow machines */
 #define TIMEOUT 2.0  /* of clients without a reply */
 
 struct scene {
@@ -33,7 +33,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* One more reply after the other, until there is none. */
+/* Requests replies until there is none. */
 static void *be_client(void *arg)
 {
     struct scene *scene = arg;
@@ -52,7 +52,7 @@ static void *be_client(void *arg)
     return NULL;
 }
 
-/* End a server at which clients work; whether no connection is left. */
+/* Ends a server while clients use it. Returns whether no connection remains. */
 static int ends_all(struct symmcoll_store_tcp_args *args)
 {
     int before = count_descriptors(), after;

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Every key is there, and its value is empty. */
+/* Checks that a key exists with an empty value. */
 static int is_empty(struct symmcoll_store *store, const char *key)
 {
     void *value = NULL;
@@ -69,7 +69,7 @@ static int never_blocks(struct symmcoll_store *store)
     return good;
 }
 
-/* Ranks that are there would wait for each other. */
+/* Checks that ranks cannot join, because they would wait for each other. */
 static int joins_nobody(struct symmcoll_store *store)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;

@@ -70,8 +70,8 @@ static size_t read_bytes(const char *path, char *bytes, size_t nbytes)
     return n;
 }
 
-/* A change leaves the bytes before it alone; a program's keys may have the names
- * of the store's own. */
+/* Checks that a change does not modify earlier bytes, and that keys of a
+ * program may have the names of the store's own. */
 static void test_records(void)
 {
     static char before[4096], after[4096];
@@ -205,7 +205,8 @@ static void test_late_and_queued(void)
 
     snprintf(folder, sizeof folder, "%s.d", scratch_path());
     snprintf(path, sizeof path, "%s/store", folder);
-    /* For two seconds: a machine that does other work may take longer. */
+    /* Opened for two seconds; repeated, because a busy machine may take
+     * longer. */
     for (int i = 0; i < 5 && store == NULL; i++) {
         rmdir(folder);
         pthread_create(&thread, NULL, make_folder_later, folder);
@@ -228,7 +229,7 @@ static void test_late_and_queued(void)
 
 /* ---- a store in use by a world ---- */
 
-/* A thread that checks a key all the time. */
+/* A thread that checks a key continuously. */
 struct watch {
     struct symmcoll_store *store;
     _Atomic int stop;
@@ -251,7 +252,8 @@ static void *check_often(void *arg)
     return NULL;
 }
 
-/* Join through the store, work, and finalize while the thread checks. */
+/* Joins through the store, runs operations, and finalizes while the thread
+ * checks. */
 static int use_watched(int rank, int size, struct watch *watch)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;

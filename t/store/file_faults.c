@@ -14,11 +14,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* ---- what is not a new file ---- */
+/* ---- existing and invalid files ---- */
 
-static const char *removed; /* at the next lock; NULL: nothing is */
+static const char *removed; /* at the next lock; NULL: none */
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 int flock(int fd, int operation)
 {
     if (removed != NULL)
@@ -63,7 +63,8 @@ static int is_refused_as_full(const void *arg)
     return refuses(arg, 2, "all its 2 workers have opened");
 }
 
-/* Say in a store's file that more workers have closed it than a long counts. */
+/* Writes to a store's file that more workers have closed it than a long can
+ * count. */
 static bool say_all_have_closed(const char *path)
 {
     char most[] = "9223372036854775807";
@@ -204,7 +205,7 @@ static void test_locked(void)
     struct symmcoll_store *store = open_or_null(path, 1);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    /* As a process does that is stopped in the middle of a call. */
+    /* Like a process that is stopped in the middle of a call. */
     ok(fd >= 0 && flock(fd, LOCK_EX) == 0 &&
             symmcoll_store_set_timeout(store, 0) == SYMMCOLL_OK &&
             failed_with(symmcoll_store_set(store, "k", "", 0),
@@ -245,7 +246,8 @@ static int write_text(const char *path, const char *text)
     return good;
 }
 
-/* Enter a new namespace of users, in which this one may mount and own files. */
+/* Enters a new user namespace, in which this process may mount and own
+ * files. */
 static int become_root(void)
 {
     char users[32];
@@ -259,7 +261,7 @@ static int become_root(void)
            write_text("/proc/self/gid_map", groups);
 }
 
-/* Mount 64 KiB on a directory, seen by this process only. */
+/* Mounts 64 KiB on a directory, visible only to this process. */
 static int mount_small(const void *directory)
 {
     if (unshare(CLONE_NEWNS) != 0 && !become_root())

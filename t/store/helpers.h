@@ -64,7 +64,7 @@ static inline int is_absent(struct symmcoll_store *store, const char *key)
            !exist;
 }
 
-/* A path of this program's own in the scratch folder, where nothing is. */
+/* Returns a path in the scratch folder at which no file exists. */
 static inline const char *scratch_path(void)
 {
     static char path[4096];

@@ -218,7 +218,8 @@ static void test_lists(void)
             ends_with(channels, "-ERR no room for more channels\r\n",
                 "*2\r\n$4\r\npong\r\n$0\r\n\r\n"),
         "a client subscribes to 4096 channels and no more");
-    /* Not before: one that has said nothing for 10 s is dropped. */
+    /* Connected late, because a client that is silent for 10 s is
+     * disconnected. */
     keys = dial(port);
     ok(ask_for_many(keys, "WATCH") && send_line(keys, "*1\r\n$4\r\nPING\r\n") &&
             ends_with(keys,

@@ -171,7 +171,7 @@ static void test_versions(void)
     symmcoll_store_close(store);
 }
 
-/* ---- a server that is slow to accept ---- */
+/* ---- a server that accepts late ---- */
 
 #define WAITING 64
 
@@ -191,8 +191,8 @@ static void *accept_late(void *arg)
     return NULL;
 }
 
-/* As many connections wait as there is room for; a further one waits, too, also
- * where a server that is not there is not waited for. */
+/* Fills the queue of connections; a further one waits, too, even if an absent
+ * server would not be waited for. */
 static int full_is_waited_for(void)
 {
     struct symc_place place = {.local = true};
@@ -237,7 +237,7 @@ int main(void)
     struct symmcoll_store *store;
 
     alarm(600);
-    /* The path of a socket is short. */
+    /* The path of a socket must be short. */
     snprintf(path, sizeof path, "/tmp/symmcoll-local-%ld", (long)getpid());
     snprintf(url, sizeof url, "unix://%s", path);
     plan(13);

@@ -183,7 +183,8 @@ static bool has_length(
            length == expected;
 }
 
-/* Makes "a" the text "one", "n" a counter and "q" a queue of one element. */
+/* Sets "a" to the text "one", "n" to a counter and "q" to a queue of one
+ * element. */
 static bool fill(struct symmcoll_store *store)
 {
     return symmcoll_store_delete(store, "new", NULL) == SYMMCOLL_OK &&
@@ -200,7 +201,8 @@ static bool is_filled(struct symmcoll_store *store, int descriptor)
            is_absent(store, "new") && is_absent(store, "newer");
 }
 
-/* One call more than it has allocations.  Returns how many failed, or -1. */
+/* Makes one call more than it has allocations. Returns how many failed, or
+ * -1. */
 static int outlive(struct symmcoll_store *store, call_fn call)
 {
     for (int succeed = 0; succeed < MOST; succeed++) {

@@ -26,7 +26,7 @@ static inline int dial(int port)
     return fd;
 }
 
-/* Send what goes within some seconds; whether all of it went. */
+/* Sends data for some seconds. Returns whether all of it was sent. */
 static inline int send_all(int fd, const char *data, size_t nbytes)
 {
     while (nbytes > 0) {

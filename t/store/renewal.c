@@ -6,7 +6,7 @@
 
 #define EVERY_NS (SYMC_NS_PER_S / 50)
 
-/* A number that the server replies to a command about key k. */
+/* Returns the number that the server replies to a command about key k. */
 static int64_t ask(struct symc_tcp *tcp, const char *command, const char *more)
 {
     struct symc_tcp_call call;
@@ -68,7 +68,7 @@ int main(void)
     life = ask(tcp, "TTL", "");
     ok(life > 86000, "its life is prolonged though nobody writes it");
     diag("it lives for %lld s", (long long)life);
-    /* The first time is the other's turn, for an hour. */
+    /* The first renewal is the other process's, for an hour. */
     symc_renewal_every(tcp->renewal, 6000 * SYMC_NS_PER_S, 0);
     ok(ask(tcp, "EXPIRE", "50") == 1 && usleep(100000) == 0 &&
             (symc_renewal_every(second->renewal, EVERY_NS, 3), 1) &&

@@ -97,7 +97,7 @@ static void test_stranger(int port)
             answers(port, "lpop q", "one") && answers(port, "lpop q", "two") &&
             answers(port, "exists q", "0"),
         "and uses queues");
-    /* Seconds pass between one process and the next. */
+    /* Seconds may pass between two processes. */
     ok(answers(port, "set life x ex 1000", "OK") &&
             lives(port, "life", 900, 1000) &&
             answers(port, "expire life 500", "1") &&
@@ -146,7 +146,7 @@ static long resident_kib(void)
     return usage.ru_maxrss;
 }
 
-/* A gigabyte in one text, as far as the server lets it come. */
+/* Sends a gigabyte in one string, until the server closes the connection. */
 static size_t send_gigabyte(int port, const char *head)
 {
     static char chunk[1 << 20];
@@ -160,7 +160,7 @@ static size_t send_gigabyte(int port, const char *head)
     return sent;
 }
 
-/* Ask for a large value again and again and read none of it. */
+/* Requests a large value repeatedly and reads no reply. */
 static int never_read(int port, int commands)
 {
     static const char get[] = "*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n";
@@ -229,7 +229,7 @@ static void test_bad_clients(struct symmcoll_store *store, int port)
         close(silent[i]);
 }
 
-/* A thousand connections in a process that may have fewer descriptors. */
+/* Opens a thousand connections in a process with enough descriptors. */
 static int flood(const void *arg)
 {
     const int *port = arg;

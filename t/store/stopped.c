@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define TIMEOUT 0.1
-#define BOUND 4.0 /* seconds, of a call that has 0.1 */
+#define BOUND 4.0 /* seconds, for a call with a timeout of 0.1 */
 
 static struct server server;
 static struct symmcoll_store *store;

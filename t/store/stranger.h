@@ -17,7 +17,7 @@
 
 #define STRANGER_ARGS 24
 
-/* A port of 127.0.0.1 that was free a moment ago. */
+/* Returns whether a port of 127.0.0.1 is free. */
 static inline int can_bind(int port)
 {
     struct sockaddr_in at = {
@@ -35,8 +35,8 @@ static inline int free_port(void)
 {
     static int count;
 
-    /* Below those that the kernel assigns to clients, of other tests too; and the
-     * next one is free as well. */
+    /* Below the ports that the kernel assigns to clients, also of other tests;
+     * the next port is free as well. */
     for (int i = 0; i < 1000; i++) {
         int port = 20000 + (getpid() * 17 + 2 * count++) % 12000;
 
@@ -55,7 +55,7 @@ static inline int has_program(const char *name)
     return system(command) == 0;
 }
 
-/* Start a program that dies with this one; its output goes nowhere. */
+/* Starts a program that dies with this one, and discards its output. */
 static inline pid_t start_program(const char *const *args)
 {
     pid_t parent = getpid();
@@ -86,7 +86,7 @@ static inline void stop_program(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* redis-server at a port of 127.0.0.1 (0: none, where TLS has one), with
+/* Starts redis-server at a port of 127.0.0.1 (0: none, if TLS has one), with
  * further arguments up to a NULL. */
 static inline pid_t start_stranger(int port, const char *const *more)
 {

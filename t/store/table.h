@@ -21,9 +21,9 @@
 struct table {
     struct symmcoll_store *inner;
     pthread_mutex_t lock;
-    _Atomic symmcoll_status_t status; /* returned by all, if not OK */
+    _Atomic symmcoll_status_t status; /* returned by all functions, if not OK */
     bool value_is_null;
-    size_t nbytes; /* said of every value, if not 0 */
+    size_t nbytes; /* reported for every value, if not 0 */
     bool stores_nothing;
     bool wait_is_early;
     double wait_takes;
@@ -65,7 +65,8 @@ static inline symmcoll_status_t set(void *user, const char *key,
                : symmcoll_store_set(table->inner, key, value, nbytes);
 }
 
-/* One step to others: under a lock, since NULL is not the same as no bytes. */
+/* Appears as one step to others: under a lock, since NULL differs from an
+ * empty value. */
 static inline symmcoll_status_t compare_set(void *user, const char *key,
     const void *expected, size_t expected_nbytes, const void *desired,
     size_t desired_nbytes, double timeout, int *stored)
@@ -198,7 +199,7 @@ static inline void make_table(struct table *table)
         exit(1);
 }
 
-/* The functions that a store cannot do without, for the whole contract. */
+/* Returns the functions that a store needs for the whole contract. */
 static inline struct symmcoll_store_functions least(struct table *table)
 {
     struct symmcoll_store_functions functions = SYMMCOLL_STORE_FUNCTIONS_INIT;

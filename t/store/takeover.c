@@ -21,7 +21,7 @@ static int open_at(
     return symmcoll_store_open_tcp(&args, store);
 }
 
-/* A socket at an address of this machine; listening: not only bound. */
+/* Opens a socket at an address of this machine; listening: not only bound. */
 static int open_socket_at(in_addr_t host, int listening, int *port)
 {
     struct sockaddr_in at = {
@@ -47,7 +47,7 @@ static int is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A client may have connected before the server was there. */
+/* Connects a client before the server exists. */
 static int connect_early(int port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -131,8 +131,8 @@ static void refused(void)
     close(bound);
 }
 
-/* The caller's again, and as it was, where the store fails after the server has
- * begun. */
+/* Checks that the socket is returned to the caller, unchanged, if the store
+ * fails after the server has begun. */
 static void given_back(void)
 {
     struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;

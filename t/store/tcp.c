@@ -145,7 +145,7 @@ static int finds(const char *says, symmcoll_status_t status, const char *text)
     snprintf(
         place, sizeof place, "redis://:sesame@127.0.0.1:%d", impostor.port);
     args.url = place;
-    /* Only what says nothing is waited for. */
+    /* Only a silent server is waited for. */
     args.timeout = says != NULL ? 60 : 1;
     snprintf(named, sizeof named, "127.0.0.1:%d", impostor.port);
     good = failed_with(symmcoll_store_open_tcp(&args, &store), status, text) &&

@@ -14,7 +14,7 @@
 
 static struct server server;
 
-/* A request as it is sent. */
+/* An encoded request. */
 struct request {
     char *bytes;
     size_t nbytes, room;
@@ -42,7 +42,7 @@ static void add_text(struct request *request, const char *text, size_t nbytes)
     add_bytes(request, "\r\n", 2);
 }
 
-/* Words up to a NULL, each of them a part. */
+/* Adds words up to a NULL, each of them a part. */
 static void add_request(struct request *request, const char *const *words)
 {
     char head[32];
@@ -67,7 +67,7 @@ static int send_request(int fd, struct request *request)
     return good;
 }
 
-/* Take one line, without its end; "" where none came. */
+/* Reads one line, without its end; "": none arrived. */
 static const char *take_line(int fd)
 {
     static char line[256];
@@ -138,7 +138,7 @@ static int is_overtaken(struct request *large)
                listener, strlen("$9\r\nsubscribe\r\n$5\r\nwords\r\n:1\r\n"));
     REQUEST(large, "PUBLISH", "words", "large");
     REQUEST(&word, "PUBLISH", "words", "small");
-    /* One read takes all of it. */
+    /* One read returns all of it. */
     if (large->nbytes > SYMC_SERVER_INPUT)
         diag("%zu bytes are too many", large->nbytes);
     good = good && large->nbytes <= SYMC_SERVER_INPUT;
@@ -183,8 +183,8 @@ static void test_turns(void)
 
 /* ---- transactions ---- */
 
-/* Take the replies to EXEC; returns how many there are, at failed how many of
- * them begin with the error. */
+/* Reads the replies to EXEC. Returns their number; failed (out): those that
+ * begin with the error. */
 static int take_replies(int fd, const char *error, int *failed)
 {
     int count = atoi(take_line(fd) + 1);
@@ -200,7 +200,7 @@ static int take_replies(int fd, const char *error, int *failed)
     return count;
 }
 
-/* MULTI, as many times the same command, EXEC. */
+/* Sends MULTI, the same command several times, and EXEC. */
 static int run_many(int fd, int times, const char *const *words)
 {
     struct request request = {.bytes = NULL};
@@ -273,14 +273,16 @@ static int is_closed(int fd)
     return poll(&ready, 1, 60000) > 0 && recv(fd, &byte, 1, 0) <= 0;
 }
 
-/* Clients that keep more than the server may: the largest goes. */
+/* Clients that keep more memory than the server may use: the largest is
+ * disconnected. */
 static void test_largest(void)
 {
     struct request request = {.bytes = NULL};
     size_t sizes[18];
     int fds[18], good = 1;
 
-    /* 256 MiB less a little in 16 of them, a little more in a small one. */
+    /* Slightly less than 256 MiB in 16 of them, slightly more with a small
+     * one. */
     for (int i = 0; i < 18; i++) {
         char *value;
 
@@ -318,7 +320,7 @@ static int matches(const char *pattern, const char *text)
 {
     struct symc_glob *glob = symc_glob_create(pattern);
     int good = glob != NULL && symc_glob_match(glob, text) &&
-               /* A second time the same. */
+               /* Repeated, with the same result. */
                symc_glob_match(glob, text);
 
     free(glob);
@@ -356,8 +358,8 @@ static void test_patterns(void)
         "a pattern may be longer than a word has bits");
 }
 
-/* All keys by SCAN, with a change after each part; returns how many of the first
- * 5000 were met. */
+/* Lists all keys with SCAN, with a change after each part. Returns how many of
+ * the first 5000 were found. */
 static int scan_all(int fd)
 {
     static char met[5000];
@@ -411,7 +413,8 @@ static void test_scan(void)
         snprintf(key, sizeof key, "k%d", i);
         REQUEST(&request, "SET", key, "x");
     }
-    fd = dial(server.port); /* one that is silent for long is dropped */
+    fd = dial(server.port); /* a client that is silent for long is
+                             * disconnected */
     good = send_request(fd, &request);
     for (int i = 0; i < 10000; i++)
         good = good && replies(fd, "+OK");

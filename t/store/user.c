@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <time.h>
 
-/* ---- what there is, and what is made of it ---- */
+/* ---- available functions, and substitutes for the others ---- */
 
 static void few_functions(void)
 {
@@ -117,7 +117,7 @@ static void without_removing(void)
     symmcoll_store_close(store);
 }
 
-/* As stores of the kind of torch.distributed.Store are. */
+/* Returns the functions of a store like torch.distributed.Store. */
 static struct symmcoll_store_functions by_value(struct table *table)
 {
     struct symmcoll_store_functions functions = least(table);
@@ -210,7 +210,7 @@ static void refused(void)
     close_table(&table);
 }
 
-/* ---- functions that fail ---- */
+/* ---- failing functions ---- */
 
 static void failing(void)
 {

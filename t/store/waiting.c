@@ -26,7 +26,7 @@ static void *run_wait(void *arg)
     return NULL;
 }
 
-/* Wait, while another thread changes the store by a function. */
+/* Waits while another thread changes the store with a function. */
 static symmcoll_status_t wait_while(struct symmcoll_store *store,
     const char *const *keys, size_t nkeys, double timeout,
     int (*act)(struct symmcoll_store *store))
@@ -102,8 +102,8 @@ static void check_waits(struct symmcoll_store *store, const char *kind)
         "%s: after a wait that timed out the store is as good as before", kind);
 }
 
-/* A process that reads a URL and waits for a key there, to be killed.  It is made
- * before this one has threads. */
+/* Starts a process that reads a URL and waits for a key there, to be killed.
+ * It is created before this process has threads. */
 static pid_t start_waiter(int *fd)
 {
     const char *key = "killed";

@@ -20,7 +20,7 @@ struct told {
     char value[64]; /* "-": absent */
     char detail[256];
     /* Further actions of the function. */
-    struct symmcoll_watch **ends; /* the watch, NULL: nothing */
+    struct symmcoll_watch **ends; /* the watch to end; NULL: none */
     int blocks;                   /* until the lock's owner clears it */
     int left;
 };
@@ -52,7 +52,7 @@ static void note(const struct symmcoll_store_event *event, void *arg)
     while (told->blocks)
         pthread_cond_wait(&told->more, &told->lock);
     pthread_mutex_unlock(&told->lock);
-    /* Whoever does not wait for the function's end sees it here. */
+    /* A watch that did not wait for the function's end would fail here. */
     for (int i = 0; i < 1000; i++)
         sched_yield();
     pthread_mutex_lock(&told->lock);
@@ -87,8 +87,8 @@ static symmcoll_status_t await_end(struct told *told)
     return status;
 }
 
-/* Wait until the function has left for the first time: it is not called any
- * more once its watch has ended, and what it uses may go. */
+/* Waits until the function has returned once: it is not called any more once
+ * its watch has ended, and its data may be freed. */
 static void await_left(struct told *told)
 {
     pthread_mutex_lock(&told->lock);
@@ -107,7 +107,7 @@ static int count_calls(struct told *told)
     return calls;
 }
 
-/* ---- each kind of store ---- */
+/* ---- every kind of store ---- */
 
 static void changes_are_told(
     struct symmcoll_store *store, const char *kind, bool deletes)
@@ -184,7 +184,7 @@ static void check_watching(
     watches_end(store, kind);
 }
 
-/* ---- what ends a watch besides ---- */
+/* ---- other ends of a watch ---- */
 
 static void queues_are_refused(struct symmcoll_store *store, const char *kind)
 {
@@ -228,7 +228,7 @@ static void arguments_are_checked(struct symmcoll_store *store)
 struct ending {
     struct told *told;
     struct symmcoll_watch *watch;
-    int left; /* of the function, when the watch had been freed */
+    int left; /* returns of the function when the watch had been freed */
 };
 
 static void *end_watch(void *arg)
@@ -391,7 +391,7 @@ static void check_tcp(void)
 
 /* ---- a server that hangs ---- */
 
-/* A process that serves; its port, 0: it cannot. */
+/* Starts a process that serves. Returns its port, 0: failed. */
 static pid_t start_server(int *port)
 {
     struct symmcoll_store_tcp_args args = SYMMCOLL_STORE_TCP_ARGS_INIT;
@@ -424,7 +424,7 @@ static pid_t start_server(int *port)
     return pid;
 }
 
-/* For how long a watch is freed while the server is stopped. */
+/* Returns how long it takes to free a watch while the server is stopped. */
 static double free_while_stopped(struct symmcoll_store *store, pid_t server)
 {
     struct symmcoll_watch *watch = NULL;
@@ -434,7 +434,7 @@ static double free_while_stopped(struct symmcoll_store *store, pid_t server)
     init_told(&told);
     if (symmcoll_store_watch(store, "h", note, &told, &watch) != SYMMCOLL_OK)
         diag("%s", symmcoll_last_error());
-    /* For the watch to wait: where it does not yet it ends at once. */
+    /* Lets the watch wait; otherwise it would end at once. */
     usleep(100000);
     kill(server, SIGSTOP);
     waitpid(server, NULL, WUNTRACED);

@@ -8,7 +8,8 @@
 #define COUNT (ROWS * STRIDE)
 #define AT ((size_t)64)
 
-/* All ranks' matrix in the buffers, and the reduction of all, whole. */
+/* The matrix of every rank in the buffers, and the reduction of all
+ * elements. */
 struct buffers {
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
@@ -77,7 +78,7 @@ static int reduces_tiles(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* Each rank but the last one receives a tile. */
+/* Checks that each rank but the last one receives a tile. */
 static int reduces_many_tiles(struct symmcoll_group *group, int rank)
 {
     struct buffers it;
@@ -200,7 +201,7 @@ static int checks(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* As many rows as an integer counts, none of which has an element. */
+/* Passes the largest number of rows, none of which has an element. */
 static int empty_rows_end_at_once(struct symmcoll_group *group, int rank)
 {
     const size_t rows = (size_t)1 << 62, at = AT, ends[] = {0, 0};

@@ -25,7 +25,7 @@ static bool is_state(int wanted, const char *call, int line)
     return false;
 }
 
-/* A call that has to go well, one that has to fail, and one without a status. */
+/* A call that must succeed, one that must fail, and one without a status. */
 #define GOOD(call) (OK(call) && is_state(state, #call, __LINE__))
 #define BAD(call) \
     (HOLDS((call) != SYMMCOLL_OK) && is_state(state, #call, __LINE__))

@@ -32,7 +32,7 @@ symmcoll_status_t __wrap_symc_group_exchange_until(
 static _Thread_local int rounds, exchanges;
 static _Thread_local int64_t last_ns = (int64_t)(2 * LONG * 1e9);
 static _Thread_local bool descends = true;
-static struct faults_rank *late; /* the rank that stays away */
+static struct faults_rank *late; /* the absent rank */
 
 symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
@@ -74,8 +74,8 @@ static int one_deadline_is_of_all(struct symmcoll_group *group, int rank)
            part(group, data, handle);
 }
 
-/* One rank stays away from the exchange, in which timeouts.init is no timeout of
- * the others. */
+/* One rank does not join the exchange, in which timeouts.init is not the
+ * timeout of the others. */
 static int stay_away(struct faults_rank *self)
 {
     struct symmcoll_call call = faults_timeout(self->rank == LATE ? 60 : 0.3);

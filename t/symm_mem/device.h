@@ -11,8 +11,7 @@
 
 #include <stdlib.h>
 
-/* Memory of a rank's device, joined, and a stream that is the group's current
- * one. */
+/* Joined memory of a rank's device, and the group's current stream. */
 struct joined {
     struct symmcoll_group *group;
     struct symmcoll_world *world;
@@ -70,7 +69,7 @@ static inline bool end_joined(struct joined *it, bool right)
     return right;
 }
 
-/* Bytes that a rank, and no other one, writes. */
+/* Fills with bytes that differ between ranks. */
 static inline void make_pattern(unsigned char *at, size_t nbytes, int seed)
 {
     for (size_t i = 0; i < nbytes; i++)

@@ -12,10 +12,11 @@
 #define HALF 2400
 #define TIMES 4
 
-/* ---- on one stream ---- */
+/* ---- one stream ---- */
 
-/* A message to the next rank and one from the rank before, several times, on the
- * channel of each: a put waits until the signal before has been taken. */
+/* Sends a message to the next rank and receives one from the previous rank,
+ * several times, on each rank's channel: a put waits until the previous signal
+ * has been taken. */
 static int sends_messages(struct symmcoll_group *group, int rank)
 {
     struct joined it;
@@ -32,7 +33,7 @@ static int sends_messages(struct symmcoll_group *group, int rank)
             OK(symmcoll_symm_wait_signal(it.handle, it.before, i % 2, -1)) &&
             OK(symmcoll_symm_get_data(
                 it.handle, rank, 8, found + i * HALF, HALF)) &&
-            /* what is there has been read */
+            /* the contents have been read */
             OK(symmcoll_symm_barrier(it.handle, 2, -1));
     }
     device_wait(it.stream);
@@ -64,7 +65,7 @@ static int reads_what_others_wrote(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* Words that a peer stores, and waits for them. */
+/* Waits for words that a peer stores. */
 static int waits_for_words(struct symmcoll_group *group, int rank)
 {
     struct joined it;
@@ -95,7 +96,7 @@ static int waits_for_words(struct symmcoll_group *group, int rank)
 
 /* ---- writing a word by the driver or by a kernel ---- */
 
-/* All have come here, whatever streams do. */
+/* Blocks until all ranks have called, independent of streams. */
 static bool meet(struct symmcoll_group *group)
 {
     int one = 1;
@@ -113,14 +114,15 @@ static bool writes_word(struct joined *it, uint32_t value)
                it->handle, it->before, 64, value, 20));
 }
 
-/* Calls while no member makes others. */
+/* Returns the number of driver calls while no member makes others. */
 static uint64_t calls_of(struct joined *it, const char *name)
 {
     device_wait(it->stream);
     return meet(it->group) ? fake_calls(name) : 0;
 }
 
-/* The driver does, without a kernel; what the stream had before is there. */
+/* Checks that the driver writes the word, without a kernel, after earlier work
+ * of the stream. */
 static int writes_by_the_driver(struct symmcoll_group *group, int rank)
 {
     static const char write[] = "cuStreamWriteValue32";
@@ -187,7 +189,7 @@ static int tells_errors_of_a_write(struct symmcoll_group *all, int rank)
         OK(symmcoll_group_create(symmcoll_group_world(all), NULL, &group)) &&
         begin_joined(&it, group, rank, NBYTES);
 
-    /* Nobody is in the rendezvous any more when the group fails. */
+    /* All ranks have left the rendezvous when the group fails. */
     if (!right || !OK(symmcoll_barrier(all, NULL, NULL)))
         return false;
     if (rank == 0)
@@ -203,7 +205,8 @@ static int tells_errors_of_a_write(struct symmcoll_group *all, int rank)
 
 /* ---- pads ---- */
 
-/* A put and a wait leave the words of the pad at 0, barriers use none. */
+/* Checks that a put and a wait leave the words of the pad at 0, and that
+ * barriers use none. */
 static int leaves_pads_idle(struct symmcoll_group *group, int rank)
 {
     struct joined it;
@@ -230,7 +233,8 @@ static int leaves_pads_idle(struct symmcoll_group *group, int rank)
 
 /* ---- streams ---- */
 
-/* The calls return, and nothing has happened before the stream goes on. */
+/* Checks that the calls return, and that nothing happens before the stream
+ * continues. */
 static int returns_at_once(struct symmcoll_group *group, int rank)
 {
     struct joined it;
@@ -252,8 +256,8 @@ static int returns_at_once(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* An operation does not wait for a signal that its peer puts after it, on other
- * streams of both. */
+/* Checks that an operation does not wait for a signal that its peer puts after
+ * it, on other streams of both. */
 static int is_beside_operations(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -285,7 +289,7 @@ static int is_beside_operations(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- looking after what runs ---- */
+/* ---- monitoring of running work ---- */
 
 #define COPIES 200
 
@@ -349,7 +353,7 @@ static int can_be_captured(struct symmcoll_group *group, int rank)
 
     exec = capture(&it, source, found, &captured);
     right = right && captured;
-    /* A graph has kernels: the driver need not take its own words into one. */
+    /* A graph has kernels: the driver may not support word writes in one. */
     right = HOLDS(fake_calls("cuStreamWriteValue32") == written) && right;
     for (int i = 0; i < 3 && right; i++) {
         write_pattern(source, HALF, 10 * rank + i);
@@ -365,7 +369,7 @@ static int can_be_captured(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused arguments ---- */
 
 static int refuses_timeouts(struct symmcoll_group *group, int rank)
 {

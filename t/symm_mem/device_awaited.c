@@ -12,14 +12,14 @@
 
 #define NBYTES 4096
 #define QUARTER ((size_t)NBYTES / 4)
-#define SHORT 0.3 /* seconds, of a group */
+#define SHORT 0.3 /* seconds; timeout of a group */
 
 bool __real_symc_queue_await_begun(
     struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
 bool __wrap_symc_queue_await_begun(
     struct symc_queue *queue, uint64_t number, int64_t deadline_ns);
 
-/* Memory of rank 0, of a pool or not. */
+/* Memory of rank 0, from a pool or not. */
 struct test {
     struct joined it;
     struct symmcoll_symm_pool *pool; /* NULL: of none */
@@ -30,9 +30,9 @@ struct test {
 /* What the wrapper does for the queue of rank 0's group. */
 static _Atomic(struct symc_queue *) watched;
 static _Atomic(struct test *) leaving; /* once */
-static _Atomic bool blind;             /* what has ended is not seen */
+static _Atomic bool blind;             /* completed work is not seen */
 
-/* Within this rank's memory; two streams do not write the same. */
+/* Copies within this rank's memory; the two streams write different parts. */
 static bool copy(struct joined *it, size_t offset)
 {
     return OK(symmcoll_symm_put_data(
@@ -81,7 +81,7 @@ static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
     return right && OK(symmcoll_group_set_timeout(group, SHORT));
 }
 
-/* released: rank 0 has neither handle nor memory. */
+/* Ends the test. released: rank 0 has neither handle nor memory. */
 static bool end(struct symmcoll_group *all, struct joined *it, bool released)
 {
     bool right = OK(symmcoll_barrier(all, NULL, NULL));
@@ -143,7 +143,8 @@ static int awaits_who_leaves(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Freed, but the handle keeps on using it, and the pool is trimmed. */
+/* The memory is freed while the handle still uses it, and the pool is
+ * trimmed. */
 static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm_args args = device_args(rank);
@@ -170,7 +171,7 @@ static int awaits_before_a_trim(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* ---- at the last moment ---- */
+/* ---- the last moment ---- */
 
 /* The copy ends between the last check and the report about it. */
 static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
@@ -188,7 +189,7 @@ static int says_nothing_of_what_has_ended(struct symmcoll_group *all, int rank)
     return right && end(all, &it, true);
 }
 
-/* ---- what has been let go of ---- */
+/* ---- released memory ---- */
 
 static int released, counted; /* calls; threads counted during one of them */
 

@@ -14,7 +14,7 @@
 #define COLUMNS ((size_t)(4 * RANKS))
 #define NBYTES (ROWS * COLUMNS * RANKS * sizeof(int32_t))
 
-/* Copies of rows, and of bytes, that were enqueued in this process. */
+/* The numbers of copies of rows, and of bytes, enqueued in this process. */
 struct calls {
     uint64_t planes, copies;
 };
@@ -41,7 +41,8 @@ static bool took(struct calls before, uint64_t planes, uint64_t copies)
 
 /* ---- reshard ---- */
 
-/* Element of the whole matrix, of which each rank has ROWS rows at first. */
+/* Returns an element of the whole matrix, of which each rank has ROWS rows at
+ * first. */
 static int32_t whole(size_t row, size_t column)
 {
     return (int32_t)(row * 1000 + column);
@@ -74,7 +75,8 @@ static bool is_own(const struct joined *it, const void *device)
     return HOLDS(right);
 }
 
-/* By columns, and back; from each rank one copy of rows. */
+/* Changes the division to columns and back, with one copy of rows from each
+ * rank. */
 static int reshards(struct symmcoll_group *group, int rank)
 {
     static int32_t own[ROWS * COLUMNS];
@@ -107,10 +109,10 @@ static int reshards(struct symmcoll_group *group, int rank)
 
 /* ---- push_rows ---- */
 
-#define PUSHED ((size_t)1000) /* rows of each rank: of three launches */
+#define PUSHED ((size_t)1000) /* rows of each rank, for three launches */
 #define ROW ((size_t)3)       /* elements */
 
-/* The number of a row, of all ranks', that it is at in one of them. */
+/* Returns the number, over all ranks, of a row at its destination. */
 static size_t row_of(int rank, size_t i)
 {
     return (size_t)rank * PUSHED + (i * 7 + 3) % PUSHED;
@@ -167,7 +169,7 @@ static int pushes(struct symmcoll_group *group, int rank)
 
 /* ---- low contention ---- */
 
-#define OWN ((size_t)600) /* elements of each rank: two pieces of a reduction */
+#define OWN ((size_t)600) /* elements of each rank: two chunks of a reduction */
 #define STAGED ((size_t)4096 / RANKS / 16 * 4 /* device_begin() */)
 _Static_assert(OWN > STAGED && OWN < 2 * STAGED, "it takes two pieces");
 
@@ -185,8 +187,8 @@ static void write_elements(const struct joined *it, size_t count)
     device_write(it->data, made, count * sizeof(*made));
 }
 
-/* Change this rank's buffer as soon as the operation has ended, which the others
- * may have read no more then. */
+/* Overwrites this rank's buffer as soon as the operation has ended, when the
+ * other ranks must have stopped reading it. */
 static bool spoil(const struct joined *it)
 {
     return HOLDS(cuMemsetD8Async((CUdeviceptr)(uintptr_t)it->data, 0xee,

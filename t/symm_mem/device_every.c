@@ -221,7 +221,7 @@ static symmcoll_status_t exchange_back(struct test *it, struct side *side)
     return symmcoll_symm_all_to_all_v_back(side->handle, &args, &side->call);
 }
 
-/* Made once, and run with other rows. */
+/* Creates a plan once, and runs it with different rows. */
 static symmcoll_status_t run_plan(struct test *it, struct side *side)
 {
     struct symmcoll_symm_exchange args = exchange_of(it);

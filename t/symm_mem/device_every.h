@@ -10,7 +10,7 @@
 #include "t/symm_mem/ops.h"
 
 #define SIDES_RANKS 8       /* at most */
-#define OUT_AT sides_region /* in the buffer: what the library writes there */
+#define OUT_AT sides_region /* in the buffer: outputs of the library */
 #define SPLITS_AT (2 * sides_region)
 #define OUT_SPLITS_AT (2 * sides_region + 4096)
 #define SIDES_NBYTES (2 * sides_region + 8192)
@@ -18,14 +18,14 @@
 #define EXPERTS 3
 #define ROWS 192 /* of an exchange */
 
-/* Bytes of what is passed, and of what is received: for 4 ranks that have 1003
- * elements each.  A test may set it before all ranks. */
+/* The bytes of the input and of the output: for 4 ranks with 1003 elements
+ * each. A test may set it before all ranks. */
 extern size_t sides_region;
 
 /* The same buffers on the host and on a device. */
 struct side {
     struct symmcoll_symm *handle;
-    char *data; /* from the handle's address on */
+    char *data; /* begins at the handle's address */
     char *in, *out;
     struct symmcoll_call call;
     struct symmcoll_symm_plan *plan;
@@ -48,13 +48,13 @@ struct operation {
     op_fn run;
 };
 
-/* All of them; ends with a name that is NULL. */
+/* All operations; ends with a NULL name. */
 extern const struct operation every[];
 
 /* ---- both sides ---- */
 
-/* Join memory of the host and of the rank's device; the opposite, whatever is
- * right, and whether all is. */
+/* sides_begin() joins host memory and memory of the rank's device; sides_end()
+ * releases it in any case, and returns whether everything was right. */
 bool sides_begin(struct test *it, struct symmcoll_group *group, int rank);
 bool sides_end(struct test *it, bool right);
 
@@ -66,24 +66,24 @@ void sides_fill(struct test *it, int round);
  * has changed. */
 bool sides_compare(struct test *it, const char *name);
 
-/* An operation on both sides, of count elements of dtype. */
+/* Runs an operation on both sides, with count elements of dtype. */
 bool sides_run(struct test *it, const struct operation *operation, int round);
 /* Runs the operation captured in a graph: `rounds` rounds of different
  * elements, in each of which the graph is launched `starts` times in a row. */
 bool sides_replay(
     struct test *it, const struct operation *operation, int rounds, int starts);
 
-/* Whose memory that of a device is: of the program, registered, and freed when no
- * rank has it any more; NULL: the library's. */
+/* Allocate and free the device's memory if it is the program's, which is
+ * registered, and freed when no rank has it any more; NULL: the library's. */
 extern void *(*sides_make)(const struct test *it, size_t nbytes);
 extern void (*sides_free)(const struct test *it, void *data);
 
-/* ---- the rest, each a rank_fn ---- */
+/* ---- further bodies, each a rank_fn ---- */
 
 /* Passes a different factor on each rank; complex numbers are twice as many
  * floats. */
 int sides_factors(struct symmcoll_group *group, int rank);
-/* In one shot and in two. */
+/* Runs in one shot and in two. */
 int sides_intra_node(struct symmcoll_group *group, int rank);
 
 #endif

@@ -103,8 +103,8 @@ static bool ends_in_vain(struct symmcoll_group *all, int rank, enum call call)
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;
     symmcoll_symm_release(it.handle);
     right = OK(symmcoll_symm_free(it.world, it.data)) && right;
-    /* A machine with much to do may let the stream go on after the second in
-     * which the group has tried to end what runs. */
+    /* On a busy machine the stream may continue after the second in which the
+     * group has tried to end running work. */
     freed = symmcoll_group_free(group);
     right =
         HOLDS(freed == SYMMCOLL_OK || freed == SYMMCOLL_ERR_DEVICE) && right;
@@ -181,7 +181,7 @@ static int takes_no_stream(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* Rank 1's memory is of another backend, which says that it is. */
+/* The memory of rank 1 belongs to another backend, which the error names. */
 static int names_another_backend(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle = NULL;
@@ -208,8 +208,8 @@ static int names_another_backend(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* The group's operations are of one backend, and memory that is allocated is of
- * another one, which the world has before it. */
+/* The group's operations use one backend, and new memory is allocated by
+ * another one, which has a higher priority in the world. */
 static int has_a_workspace_of_its_backend(
     struct symmcoll_group *group, int rank)
 {
@@ -243,7 +243,7 @@ static int has_a_workspace_of_its_backend(
     return end_joined(&it, right);
 }
 
-/* Rank 1 comes late to two rounds, and to each of them within the time. */
+/* Rank 1 is late in two rounds, in each of them by less than the timeout. */
 static int has_one_deadline(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -261,7 +261,8 @@ static int has_one_deadline(struct symmcoll_group *group, int rank)
     right = HOLDS(symmcoll_symm_rendezvous(group, data, &call, &handle) < 0) &&
             refused(symmcoll_group_error(group), SYMMCOLL_ERR_TIMEOUT,
                 "symm_rendezvous of group ", " did not come") &&
-            right; /* either waits for the other when it has passed */
+            right; /* either rank waits for the other when the timeout has
+                    * expired */
     right = OK(symmcoll_symm_free(it.world, data)) && right;
     return end_joined(&it, right);
 }

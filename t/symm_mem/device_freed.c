@@ -34,7 +34,7 @@ static int has_a_bound(struct symmcoll_group *all, int rank)
     return end(all, &it, true) && right;
 }
 
-/* Others go on to use the group. */
+/* The other ranks continue to use the group. */
 static int waits_for_what_was_before(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -62,7 +62,8 @@ static int waits_for_what_was_before(struct symmcoll_group *all, int rank)
 
 /* ---- an id ---- */
 
-/* Freed, but a handle goes on to use it, and it is allocated once more. */
+/* The memory is freed while a handle still uses it, and then allocated
+ * again. */
 static int waits_before_an_id_is_used_again(
     struct symmcoll_group *all, int rank)
 {
@@ -129,7 +130,7 @@ static int refuses_an_id_in_use(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* ---- the last handle, which has no status ---- */
+/* ---- the last handle, the release of which has no status ---- */
 
 static int keeps_for_later(struct symmcoll_group *all, int rank)
 {
@@ -161,7 +162,7 @@ static int keeps_for_later(struct symmcoll_group *all, int rank)
     return end(all, &it, true) && right;
 }
 
-/* ---- a group that has failed ---- */
+/* ---- a failed group ---- */
 
 static int says_what_a_device_has(struct symmcoll_group *all, int rank)
 {
@@ -201,7 +202,7 @@ static void listen(const struct symmcoll_operation *operation, void *arg)
         atomic_store(&told, true);
 }
 
-/* An operation on handles has no buffers by other addresses. */
+/* Checks that the error of an operation on handles names no other buffers. */
 static int names_no_other_buffers(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -227,7 +228,7 @@ static int names_no_other_buffers(struct symmcoll_group *all, int rank)
     return end(all, &it, false) && right;
 }
 
-/* The group is released, and a device has its memory. */
+/* Releases the group while a device still uses its memory. */
 static int keeps_what_a_device_has(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -264,7 +265,7 @@ static int ends_with_its_group(struct symmcoll_group *all, int rank)
     struct joined it = {0};
     struct symmcoll_symm *workspace = NULL;
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
-    int before = fake_live(FAKE_MAPPED); /* of threads all together */
+    int before = fake_live(FAKE_MAPPED); /* of all threads together */
     bool right =
         OK(symmcoll_barrier(all, NULL, NULL)) && begin(all, rank, &it) &&
         OK(symmcoll_symm_workspace(it.group, NBYTES, NULL, &workspace)) &&
@@ -284,7 +285,7 @@ static int ends_with_its_group(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* The first of three is used until the second has been released. */
+/* The first of three workspaces is used until the second has been released. */
 static int grows_while_it_is_used(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -342,7 +343,7 @@ static int leaves_captures_alone(struct symmcoll_group *all, int rank)
 
 /* ---- the driver ---- */
 
-static char slow_unmap[32]; /* a setting of the fake one */
+static char slow_unmap[32]; /* a setting of the fake driver */
 
 static void *free_data(void *arg)
 {

@@ -11,7 +11,7 @@
 #include "t/world/faults.h"
 
 #define NBYTES 4096
-#define SHORT 0.3 /* seconds, of a group */
+#define SHORT 0.3 /* seconds; timeout of a group */
 
 /* Creates a new group with joined memory. */
 static inline bool begin(
@@ -24,7 +24,7 @@ static inline bool begin(
            OK(symmcoll_barrier(all, NULL, NULL));
 }
 
-/* released: handle and memory are gone. */
+/* Ends the test. released: handle and memory are gone. */
 static inline bool end(
     struct symmcoll_group *all, struct joined *it, bool released)
 {
@@ -51,7 +51,7 @@ static inline bool stall(struct joined *it)
     return OK(symmcoll_group_set_timeout(it->group, SHORT));
 }
 
-/* A copy within this rank's part. */
+/* Enqueues a copy within this rank's part on the blocked stream. */
 static inline bool stall_copy(struct joined *it)
 {
     write_pattern(it->data, NBYTES / 2, 1);

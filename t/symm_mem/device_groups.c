@@ -15,7 +15,7 @@
 #define NBYTES 1024
 #define GROUPS 2
 #define TIMES 20
-#define PAUSE_US 100000 /* in which what passes too early has passed */
+#define PAUSE_US 100000 /* long enough for a barrier that passes too early */
 
 /* A group that has joined the memory, with its own stream. */
 struct member {
@@ -58,7 +58,8 @@ static bool meet(const struct joined *it)
 
 /* ---- two groups at once ---- */
 
-/* A word for all, a barrier, and what the next rank has written before that. */
+/* Writes a word to all, passes a barrier, and reads the word of the next
+ * rank. */
 static bool cross(const struct joined *it, const struct member *member,
     int which, uint32_t value, uint32_t *found)
 {
@@ -72,8 +73,9 @@ static bool cross(const struct joined *it, const struct member *member,
            OK(symmcoll_symm_barrier(member->handle, 0, -1));
 }
 
-/* Ranks take the groups in different orders; at first each holds up another one,
- * so that one rank is in the barrier of one group, and one in that of the other. */
+/* Ranks use the groups in different orders. At first each rank delays another
+ * one, so that one rank is in the barrier of one group while another is in
+ * that of the other. */
 static bool cross_all(const struct joined *it, struct member *members)
 {
     uint32_t *found = device_alloc(GROUPS * sizeof(*found)), words[GROUPS];
@@ -115,7 +117,7 @@ static int have_barriers_of_their_own(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* The word of the rank before, on the first channel. */
+/* Returns the signal word of the previous rank, on the first channel. */
 static uint32_t signal_of(const struct joined *it, const struct member *member)
 {
     uint32_t word = 7;
@@ -136,7 +138,7 @@ static int have_signals_of_their_own(struct symmcoll_group *group, int rank)
     device_wait(one.stream);
     right = right && meet(&it) && HOLDS(signal_of(&it, &one) == 1) &&
             HOLDS(signal_of(&it, &other) == 0) && meet(&it) &&
-            /* that of the one has not been taken */
+            /* the signal of the first group has not been taken */
             OK(symmcoll_symm_put_signal(other.handle, it.next, 0, -1)) &&
             OK(symmcoll_symm_wait_signal(other.handle, it.before, 0, -1)) &&
             OK(symmcoll_symm_barrier(other.handle, 0, -1));
@@ -149,7 +151,7 @@ static int have_signals_of_their_own(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- one after another ---- */
+/* ---- one group after another ---- */
 
 /* Only rank 1 enters a barrier, and it puts a signal that is never taken. */
 static bool fails(const struct joined *it)
@@ -194,7 +196,7 @@ static int leaves_no_words(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* An allocation of a pool that is used once more has the pads that it had. */
+/* Checks that a reused allocation of a pool has the same pads. */
 static int keeps_pads_of_a_pool(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -228,7 +230,7 @@ static int keeps_pads_of_a_pool(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- when there is no memory for the words ---- */
+/* ---- no memory for the words ---- */
 
 static int count_objects(void)
 {
@@ -255,13 +257,13 @@ static int need_no_multicast(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* A call of the driver fails on rank 1, in this or that step. */
+/* A driver call fails on rank 1, at different steps. */
 static const struct {
     const char *fail, *found;
 } steps[] = {{"fail=cuMemCreate:1:2", "rank 1: signal pads of "},
     {"fail=cuMemSetAccess:1:999", "rank 1: signal pads of "},
     {"fail=cuMemsetD32Async:1:999", "rank 1: signal pads of "},
-    /* the data, then the pads: in the row each rank's own comes first */
+    /* the data, then the pads; each rank maps its own first */
     {"fail=cuMemMap:2:999", "rank 1: "}, {"fail=cuMemMap:4:999", "rank 1: "},
     {"fail=cuMemMap:5:999", "rank 1: "},
     {"fail=cuMemExportToShareableHandle:2:999", "rank 1: "},
@@ -303,19 +305,19 @@ static int tells_who_has_no_pads(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- another thread that takes another device ---- */
+/* ---- another thread that uses another device ---- */
 
-#define ELSEWHERE 2 /* of rank 0, which has memory of device 0 */
+#define ELSEWHERE 2 /* device of rank 0, the memory of which is on device 0 */
 
 symmcoll_status_t __real_symc_slot_open(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_slot_memory *joins);
 symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_slot_memory *joins);
 
-/* The group of rank 0, before its backend of devices is opened. */
+/* The group of rank 0, before its device backend is opened. */
 static _Atomic(struct symmcoll_group *) disturbed;
 
-/* As the call of a collective does, which then waits for the ticket. */
+/* Opens the slot as a collective does, which then waits for the ticket. */
 symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_slot_memory *joins)
 {

@@ -175,7 +175,7 @@ static int keeps_what_is_freed(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_pool_free(pool));
 }
 
-/* ---- what ranks do not pass alike ---- */
+/* ---- arguments that differ between ranks ---- */
 
 static int names_kinds_that_differ(struct symmcoll_group *group, int rank)
 {
@@ -214,7 +214,7 @@ static int names_sizes_that_differ(struct symmcoll_group *group, int rank)
     return right && is_joined(group, rank);
 }
 
-/* The group is on the device of its first call. */
+/* The group is bound to the device of its first call. */
 static int names_another_device(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -235,7 +235,7 @@ static int names_another_device(struct symmcoll_group *group, int rank)
     return right && is_joined(group, rank);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused arguments ---- */
 
 static int refuses_what_cannot_be(struct symmcoll_group *group, int rank)
 {
@@ -309,7 +309,7 @@ static int refuses_to_free(struct symmcoll_group *group, int rank)
            right;
 }
 
-/* One rank cannot write the addresses: no rank has joined it. */
+/* One rank cannot write the table of addresses: no rank has joined. */
 static int refuses_without_tables(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -360,7 +360,7 @@ static int waits_for_what_runs(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The handle is the last that uses the memory. */
+/* The handle is the last user of the memory. */
 static int waits_with_the_last_handle(struct symmcoll_group *group, int rank)
 {
     struct later later;
@@ -382,7 +382,7 @@ static int waits_with_the_last_handle(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A handle that outlives its memory, and its group. */
+/* A handle outlives its memory and its group. */
 static int outlives(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;
@@ -408,7 +408,7 @@ static int outlives(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Without it nothing has ever loaded the driver. */
+/* Checks the error when the driver has never been loaded. */
 static int says_what_lacks(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_args args = device_args(rank);

@@ -13,9 +13,9 @@
 
 #define RANKS 4
 
-/* ---- the program's memory ---- */
+/* ---- memory of the program ---- */
 
-/* From another address of each rank on. */
+/* Returns the offset of a rank's memory, different on each rank. */
 static size_t offset_of(const struct test *it)
 {
     return 16 * (size_t)(it->rank + 1);

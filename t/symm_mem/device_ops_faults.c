@@ -66,7 +66,7 @@ static symmcoll_status_t sum(
         handle, offset, out, COUNT, F32, SYMMCOLL_SUM, &call);
 }
 
-/* The group can be used afterwards. */
+/* Checks that the group is usable afterwards. */
 static bool goes_on(struct test *it)
 {
     float one = 1, found = 0;
@@ -79,7 +79,7 @@ static bool goes_on(struct test *it)
     return right && HOLDS(found == (float)it->size);
 }
 
-/* ---- a device that breaks ---- */
+/* ---- a failing device ---- */
 
 static int breaks(struct symmcoll_group *group, int rank)
 {
@@ -103,7 +103,7 @@ static int breaks(struct symmcoll_group *group, int rank)
     return OK(symmcoll_symm_free(group->world, it.host_data)) && right;
 }
 
-/* ---- one rank's own mistakes ---- */
+/* ---- errors of one rank ---- */
 
 static int other_memory(struct symmcoll_group *group, int rank)
 {
@@ -171,7 +171,7 @@ static int overlapping(struct symmcoll_group *group, int rank)
     return end(&it, right);
 }
 
-/* ---- mistakes that the ranks compare ---- */
+/* ---- errors in arguments that ranks compare ---- */
 
 static int offsets_differ(struct symmcoll_group *group, int rank)
 {
@@ -225,7 +225,7 @@ static struct symmcoll_symm_exchange exchange_of(size_t out_rows)
     return exchange;
 }
 
-/* Splits of rank 1, or of the way back with their places. */
+/* Splits of rank 1, or of the opposite direction with their offsets. */
 static const struct mistake {
     int64_t splits[6];
     bool back;
@@ -240,7 +240,7 @@ static const struct mistake {
     {{1, 1, 1, 0, 1, 64}, true, 64,
         "the end of a split at or before row 64, found 65 at piece 2"},
     {{1, 8, 1}, false, 8, "room in out for at least 9, found 8 at piece 1"}};
-static const struct mistake *mistake; /* which it is, of all ranks */
+static const struct mistake *mistake; /* the current one, on all ranks */
 
 /* Checks that no row is moved, and that all ranks' errors name the rank and
  * its invalid split. */

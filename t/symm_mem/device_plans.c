@@ -15,7 +15,7 @@
 #define SPLITS_AT ((size_t)2048)
 #define OUT_SPLITS_AT ((size_t)2304)
 #define NBYTES ((size_t)4096)
-#define SHORT 0.3 /* seconds, of a group */
+#define SHORT 0.3 /* seconds; timeout of a group */
 
 static struct symmcoll_symm_exchange exchange(void)
 {
@@ -29,7 +29,7 @@ static struct symmcoll_symm_exchange exchange(void)
     return made;
 }
 
-/* A row for each rank, of this one's number. */
+/* Writes a row for each rank, with this rank's number. */
 static void write_rows(struct joined *it)
 {
     float rows[ROWS];
@@ -84,7 +84,7 @@ static symmcoll_status_t run(struct joined *it, struct symmcoll_symm_plan *plan)
     return symmcoll_symm_plan_run(plan, &call);
 }
 
-/* All have left what they use of it. */
+/* Ends the test when all ranks have stopped using the memory. */
 static bool end(struct symmcoll_group *all, struct joined *it, bool released)
 {
     bool right;
@@ -102,7 +102,7 @@ static bool end(struct symmcoll_group *all, struct joined *it, bool released)
     return right;
 }
 
-/* ---- while it runs ---- */
+/* ---- a running plan ---- */
 
 static int is_awaited(struct symmcoll_group *all, int rank)
 {
@@ -157,7 +157,7 @@ static int is_left_for_later(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* ---- without what it is of ---- */
+/* ---- a plan without its handle or group ---- */
 
 static int outlives_its_handle(struct symmcoll_group *all, int rank)
 {
@@ -206,7 +206,7 @@ static void outlives_its_world(void)
         "a plan that is freed after finalize(), which has left all memory");
 }
 
-/* ---- threads that are to be cancelled ---- */
+/* ---- threads with a pending cancellation ---- */
 
 struct cancelled {
     struct joined *it;

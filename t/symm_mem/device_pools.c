@@ -141,7 +141,7 @@ static int retires_for_later(struct symmcoll_group *all, int rank)
     right = right && OK(symmcoll_symm_free(it.world, fresh)) &&
             stall_copy(&it) && OK(symmcoll_group_set_timeout(it.group, -1));
 
-    /* Rank 1 has new memory, and all join anew. */
+    /* Rank 1 has new memory, and all ranks join again. */
     if (rank == 1)
         right = OK(symmcoll_symm_pool_alloc(pool, NBYTES, &data)) && right;
     right = right && OK(symmcoll_symm_pool_alloc(pool, NBYTES, &fresh)) &&

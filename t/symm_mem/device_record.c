@@ -11,7 +11,7 @@
 #define NBYTES 4096
 #define QUARTER ((size_t)NBYTES / 4)
 
-/* This rank's record. */
+/* Opens this rank's record. */
 static bool open_view(
     struct symmcoll_world *world, struct symc_trace_view *view)
 {
@@ -21,7 +21,7 @@ static bool open_view(
         view, writer->ring, symc_trace_capacity_nbytes(writer->capacity)));
 }
 
-/* The latest entry of a kind. */
+/* Finds the latest entry of a kind. */
 static bool find_entry(struct symmcoll_world *world, enum symc_kind kind,
     struct symc_trace_copy *latest)
 {
@@ -100,7 +100,7 @@ static int tells_of_what_runs(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- what is captured ---- */
+/* ---- captured calls ---- */
 
 static bool is_in_dump(const struct joined *it)
 {

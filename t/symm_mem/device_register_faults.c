@@ -9,7 +9,7 @@
 #define SIZE 3
 #define VICTIM 1
 
-/* Joined by all, after what was refused. */
+/* Checks that all ranks can join memory after a refusal. */
 static bool can_be_joined(
     struct symmcoll_group *group, int rank, enum kind kind)
 {
@@ -20,7 +20,7 @@ static bool can_be_joined(
     return end_own(&it, &own, right);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused memory ---- */
 
 static bool is_refused(struct symmcoll_group *group, void *data, size_t nbytes,
     const struct symmcoll_symm_args *args, symmcoll_status_t expected,
@@ -231,7 +231,7 @@ static int names_sizes_that_differ(struct symmcoll_group *group, int rank)
 
 /* ---- deaths ---- */
 
-/* In which call of the driver, on which memory. */
+/* The driver call in which the rank dies, and the kind of memory. */
 struct death {
     enum kind kind;
     const char *setting;
@@ -270,7 +270,7 @@ static int die_in_the_rendezvous(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-/* By the call that the program has made. */
+/* Checks that the error names the call that the program made. */
 static bool is_named(const struct faults_note *note)
 {
     return faults_said(note, SYMMCOLL_ERR_PEER, "symm_rendezvous", NULL) &&

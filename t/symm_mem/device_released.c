@@ -66,18 +66,19 @@ static symmcoll_status_t call(struct joined *it, enum call which)
 
 /* ---- actions during the release ---- */
 
-/* Each acts once, for the queue of the group that is released. */
+/* Each thread acts once, for the queue of the group that is released. */
 static _Atomic(struct symc_queue *) watched;
-static _Atomic(struct joined *) helped;  /* the release waits for what runs */
-static _Atomic(struct joined *) late;    /* it has been stopped */
-static _Atomic(struct joined *) dropped; /* it is about to be */
-static _Atomic(struct joined *) closed;  /* its queue is gone */
-static _Atomic(struct joined *) hurried; /* it has been drained, not cut off */
-static bool leaves;                      /* the next rank, then */
-static bool helps, ends;                 /* what came of it */
+static _Atomic(struct joined *) helped;  /* the release waits for running
+                                          * work */
+static _Atomic(struct joined *) late;    /* the queue has been stopped */
+static _Atomic(struct joined *) dropped; /* the queue is about to be stopped */
+static _Atomic(struct joined *) closed;  /* the queue is closed */
+static _Atomic(struct joined *) hurried; /* drained, not interrupted */
+static bool leaves;                      /* the next rank leaves */
+static bool helps, ends;                 /* results of the actions */
 static pthread_t freeing;
 
-/* On another stream: what the kernel on the first one waits for. */
+/* Does on another stream what the kernel on the first one waits for. */
 static bool help(struct joined *it)
 {
     CUstream other = device_stream();
@@ -107,7 +108,8 @@ static void *free_data(void *arg)
     return OK(symmcoll_symm_free(it->world, it->data)) ? arg : NULL;
 }
 
-/* Every call ends with the reason, and nothing has been enqueued. */
+/* Checks that every call fails with the reason, and that nothing was
+ * enqueued. */
 static bool refuses_all(struct joined *it)
 {
     bool right = true;
@@ -152,7 +154,7 @@ void __wrap_symc_group_cut(struct symmcoll_group *group)
     __real_symc_group_cut(group);
 }
 
-/* The handle has a user more. */
+/* Adds a user to the handle. */
 void __wrap_symc_queue_close(struct symc_queue *queue)
 {
     struct joined *it = NULL;
@@ -181,7 +183,8 @@ static bool make(struct symmcoll_group *all, int rank, struct joined *it)
     return right;
 }
 
-/* Rank 1 releases it when rank 0 has.  freed: rank 0 has freed the memory. */
+/* Rank 1 releases the group after rank 0. freed: rank 0 has freed the
+ * memory. */
 static bool leave(struct symmcoll_group *all, struct joined *it, bool freed)
 {
     bool right = it->handle != NULL && OK(symmcoll_barrier(all, NULL, NULL));
@@ -239,7 +242,7 @@ static int a_release_cancels(struct symmcoll_group *all, int rank)
     return leave(all, &it, false) && right;
 }
 
-/* A call of another thread that the release has not waited for. */
+/* Makes a call of another thread for which the release has not waited. */
 static int a_hurried_one_ends(struct symmcoll_group *all, int rank)
 {
     struct joined it = {0};
@@ -316,7 +319,7 @@ static int a_handle_is_late(struct symmcoll_group *all, int rank)
     return leave(all, &it, false) && right;
 }
 
-/* ---- whenever it is ---- */
+/* ---- calls at any time ---- */
 
 static void *call_until_released(void *arg)
 {
@@ -324,7 +327,7 @@ static void *call_until_released(void *arg)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     device_use(it->rank);
-    /* With pauses in which nothing runs, for which the release waits. */
+    /* With pauses in which nothing runs, which the release uses. */
     for (int i = 1; status == SYMMCOLL_OK; i++) {
         status = call(it, i % 2 == 0 ? PUT_DATA : WRITE_VALUE);
         if (i % 8 == 0)

@@ -49,7 +49,7 @@ bool sides_begin(struct test *it, struct symmcoll_group *group, int rank)
            open_side(it, &it->device, &it->allocated[1], &args);
 }
 
-/* The program's memory is freed when all have given it back. */
+/* Frees the program's memory when all ranks have deregistered it. */
 static bool end_memory(const struct test *it)
 {
     struct symmcoll_world *world = symmcoll_group_world(it->group);
@@ -80,7 +80,8 @@ bool sides_end(struct test *it, bool right)
     return right;
 }
 
-/* Pieces of few rows each, and where they begin, as on the way back. */
+/* Writes splits with few rows each, and their offsets for the opposite
+ * direction. */
 static void write_splits(struct test *it, int round)
 {
     const int n = it->size * EXPERTS;
@@ -102,7 +103,7 @@ void sides_fill(struct test *it, int round)
 
     fill_bytes(it->host.data, SIDES_NBYTES, it->rank, round);
     fill_elements(it->host.data, 8, it->dtype, it->rank, round);
-    /* From each offset that reductions have. */
+    /* Reads from each offset that reductions have. */
     fill_elements(it->host.data + 8, all - 8, it->dtype, it->rank, round + 1);
     fill_elements(it->host.in, all, it->dtype, it->rank, round + 2);
     fill_elements(it->host.out, all, it->dtype, it->rank, round + 3);
@@ -255,7 +256,7 @@ int sides_factors(struct symmcoll_group *group, int rank)
     return sides_end(&it, right);
 }
 
-#define LARGE ((size_t)140 * 1024) /* elements: in two shots */
+#define LARGE ((size_t)140 * 1024) /* elements, which take two shots */
 
 int sides_intra_node(struct symmcoll_group *group, int rank)
 {

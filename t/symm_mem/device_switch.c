@@ -48,7 +48,7 @@ static bool is_right(
     return HOLDS(right);
 }
 
-/* All forms of it; by (out): how many were by the switch. */
+/* Runs all forms; by (out): how many used the switch. */
 static bool reduce(struct joined *it, symmcoll_op_t op, int *by)
 {
     int before = count_runs(), root = it->size - 1;
@@ -96,7 +96,8 @@ static int one_by_one(struct symmcoll_group *group, int rank)
     return reduces(group, rank, 0);
 }
 
-/* The address of it, for kernels of the program's. */
+/* Checks the multicast address in the handle's attributes, for kernels of the
+ * program. */
 static int is_shown(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm_info info = SYMMCOLL_SYMM_INFO_INIT;
@@ -117,11 +118,11 @@ static int is_shown(struct symmcoll_group *group, int rank)
     return end_joined(&it, right);
 }
 
-/* ---- the settings of it ---- */
+/* ---- its settings ---- */
 
 #define BLOCKS_COUNT 8192 /* floats: more than two blocks have threads for */
 
-/* The blocks that a sum of many has. */
+/* Checks the number of blocks of a large sum. */
 static int has_blocks(struct symmcoll_group *group, int rank, int wanted)
 {
     struct joined it;
@@ -148,7 +149,7 @@ static int has_two_blocks(struct symmcoll_group *group, int rank)
     return has_blocks(group, rank, 2);
 }
 
-/* intra_node_all_reduce: how often in one shot and in two. */
+/* Checks how often intra_node_all_reduce used one shot and two. */
 static int takes_shots(struct symmcoll_group *group, int rank, int one, int two)
 {
     static const char *const of[] = {

@@ -14,8 +14,8 @@
 #define SIZE 3
 #define VICTIM 1
 #define NBYTES ((size_t)1 << 20)
-#define COUNT ((size_t)12288) /* elements of what is divided */
-#define OTHER ((size_t)11520) /* divided by the same numbers */
+#define COUNT ((size_t)12288) /* elements to be divided */
+#define OTHER ((size_t)11520) /* divisible by the same numbers */
 #define OUT_AT ((size_t)512 * 1024)
 #define IN_SPLITS_AT ((size_t)768 * 1024)
 #define OUT_SPLITS_AT ((size_t)800 * 1024)
@@ -257,7 +257,7 @@ static const struct operation {
     {"symm_all_gather_offset", gather_unequal}, {"symm_permute", permute},
     {"symm_reshard", reshard}, {"symm_plan_run", run_plan}};
 
-/* ---- a death in the middle ---- */
+/* ---- a death during an operation ---- */
 
 static int operate_for_ever(struct faults_rank *self)
 {
@@ -303,7 +303,7 @@ static int sizes_differ(struct symmcoll_group *group, int rank)
     struct buffers it;
     bool good = acquire(&it, group);
 
-    /* A plan's sizes cannot differ: it is the last one. */
+    /* The last operation is excluded: sizes of a plan cannot differ. */
     for (size_t i = 0; good && i + 1 < LENGTH(operations); i++) {
         const struct operation *operation = &operations[i];
 
@@ -344,7 +344,7 @@ static int ends_are_kept(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* ---- an owner leaves while another rank copies ---- */
+/* ---- an owner that leaves while another rank copies ---- */
 
 static symmcoll_status_t agrees(struct symc_mover *mover,
     const struct symc_moving *moving, const void *const *payloads)
@@ -355,7 +355,7 @@ static symmcoll_status_t agrees(struct symc_mover *mover,
     return SYMMCOLL_OK;
 }
 
-/* Memory of rank 0, where ranks are threads. */
+/* Memory of rank 0, if ranks are threads. */
 static _Alignas(64) char owned[4096];
 
 struct leaving {
@@ -363,7 +363,7 @@ struct leaving {
     bool streaming; /* by non-temporal stores */
 };
 
-/* Rank 1 writes the memory of rank 0 until it may not any more. */
+/* Rank 1 writes the memory of rank 0 until that is no longer permitted. */
 static void copies_for_ever(
     struct symc_mover *mover, const struct symc_moving *moving)
 {
@@ -416,8 +416,8 @@ static bool copy_ends_with_its_owner(const void *streaming)
     return faults_finish(&job, 0) && faults_clear_dumps(2) && good;
 }
 
-/* The owner waits for a thread that is inside its memory, however long; then it
- * finds there what it writes itself. */
+/* The owner waits for a thread that is accessing its memory, however long;
+ * afterwards the memory has only the owner's writes. */
 static bool thread_leaves(
     struct symmcoll_group *group, int rank, bool streaming)
 {

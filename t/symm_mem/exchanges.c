@@ -22,13 +22,15 @@
 #define BACK_SPLITS (OUT_SPLITS + 2 * PIECES_MOST * 8)
 #define NBYTES (BACK_SPLITS + 2 * PIECES_MOST * 8)
 
-/* An exchange as it should be: what a rank has, and what one receives. */
+/* The parameters of an exchange, from which the data and the results are
+ * computed. */
 struct model {
     int ranks, experts, round;
     size_t align;
 };
 
-/* Rows of a rank's piece; every third one is empty, and one rank has none. */
+/* Returns the rows of a rank's piece; every third one is empty, and one rank
+ * has none. */
 static int64_t split_of(const struct model *model, int rank, size_t piece)
 {
     uint64_t state = seed_of(rank, (int)piece + 100 * model->round);
@@ -42,7 +44,7 @@ static size_t pieces_of(const struct model *model)
     return (size_t)model->ranks * (size_t)model->experts;
 }
 
-/* Element i of a rank's row. */
+/* Returns element i of a rank's row. */
 static int32_t element(int rank, size_t row, size_t i)
 {
     return (int32_t)((size_t)rank * 1000000 + row * 10 + i);
@@ -65,7 +67,7 @@ static size_t fill(const struct model *model, char *data, int rank)
     return rows;
 }
 
-/* The row at which a rank's piece begins in its input. */
+/* Returns the first row of a rank's piece in its input. */
 static size_t start_of(const struct model *model, int rank, size_t piece)
 {
     size_t start = 0;
@@ -131,7 +133,7 @@ static struct symmcoll_symm_exchange describe(const struct model *model)
 
 /* ---- bodies ---- */
 
-/* Experts and alignments, one after another. */
+/* Combinations of experts and alignment. */
 static const int shapes[][2] = {{1, 0}, {2, 0}, {4, 0}, {2, 1}, {3, 8}, {4, 5}};
 
 static int exchanges(struct symmcoll_group *group, int rank)
@@ -156,7 +158,7 @@ static int exchanges(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* There and back: every rank has what it had, and its splits. */
+/* Exchanges forth and back: every rank has its original rows and splits. */
 static int returns(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle = NULL;
@@ -190,7 +192,8 @@ static int returns(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* One plan, several times; and rows that are written by what it says. */
+/* Runs one plan several times, and pushes rows to the places that it
+ * returns. */
 static int plans(struct symmcoll_group *group, int rank)
 {
     struct model model = {.ranks = symmcoll_group_size(group),
@@ -233,7 +236,7 @@ static int plans(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* ---- what is wrong on one rank is refused on all ---- */
+/* ---- an error of one rank, which all report ---- */
 
 static bool refuses(struct symmcoll_group *group, struct symmcoll_symm *handle,
     const struct symmcoll_symm_exchange *exchange, const char *text)

@@ -137,7 +137,7 @@ static int a_tile_whose_stride_wraps_around(
     return right && part(group, data, handle);
 }
 
-/* None of these is a matter of NULL, nor of what overlaps. */
+/* None of these errors is about NULL or overlaps. */
 static int rows_that_no_memory_has(struct symmcoll_group *group, int rank)
 {
     const int ranks[] = {0};
@@ -169,7 +169,7 @@ static int rows_that_no_memory_has(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Nothing is sent, from the middle of what would be received. */
+/* Sends an empty part, from the middle of the received range. */
 static int an_empty_part_is_apart_from_all(
     struct symmcoll_group *group, int rank)
 {

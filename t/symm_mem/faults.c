@@ -184,7 +184,7 @@ static symmcoll_status_t put_two(struct symmcoll_symm *handle)
                                  : status;
 }
 
-/* arg: what waits. */
+/* arg: the waiting call. */
 static int abort_it(struct faults_rank *self)
 {
     const int *wait = self->arg;

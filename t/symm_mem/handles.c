@@ -8,7 +8,7 @@
 
 #define SIZE_MOST 8
 
-/* Each writes to all others, and reads what all have written. */
+/* Each rank writes to all others, and reads what all have written. */
 static int all_see_the_same(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -80,7 +80,8 @@ static int a_handle_keeps_the_memory(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* A rank lets go; another reads on, while the first allocates and writes. */
+/* One rank releases the memory, and another still reads it while the first
+ * allocates and writes. */
 static int a_peer_reads_on(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -163,7 +164,8 @@ static int foreign_memory_is_refused(struct symmcoll_group *group, int rank)
            part(group, data, handle);
 }
 
-/* The group of all, one of some, and views. */
+/* Joins the memory in the group of all, in one of some ranks, and with
+ * views. */
 static int one_memory_joins_groups(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -212,7 +214,7 @@ static int one_memory_joins_groups(struct symmcoll_group *group, int rank)
     return part(group, data, some) && right;
 }
 
-/* Views of tensors, at an offset in elements. */
+/* Creates views of tensors at an offset in elements. */
 static int views_have_bounds(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), peer = (rank + 1) % size;

@@ -20,8 +20,8 @@
 #include <time.h>
 
 #define ROUNDS (SANITIZED ? 20000u : 1000000u)
-#define BATCH 10000u /* rounds between two looks at the clock */
-#define SECONDS 3    /* for one test: processors may be others' */
+#define BATCH 10000u /* rounds between two checks of the clock */
+#define SECONDS 3    /* for each test, if other processes use the processors */
 #define WORDS 4
 #define LINE 16 /* words of 4 bytes */
 
@@ -58,7 +58,7 @@ static bool goes_on(struct symmcoll_group *group, uint32_t round, time_t began)
                any == 0);
 }
 
-/* Rank 0 writes to rank 1, which reads and acknowledges, round after round. */
+/* Rank 0 writes to rank 1, which reads and acknowledges, in every round. */
 static int messages_pass(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle;
@@ -82,8 +82,8 @@ static int messages_pass(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* Two buffers in turn, and no acknowledgement but that a signal can be put only
- * when the one before has been taken. */
+/* Uses two buffers alternately. The only acknowledgement is that a signal can
+ * be put only after the previous one has been taken. */
 static int a_put_follows_the_wait_before(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle;
@@ -133,8 +133,7 @@ static int stores_are_seen_after_a_barrier(
     return right && part(group, data, handle);
 }
 
-/* Words that are written in place of signals: the same as message passing, and
- * the acknowledgement likewise. */
+/* Uses words in place of signals, for messages and acknowledgements. */
 static int words_pass_messages(struct symmcoll_group *group, int rank)
 {
     enum {

@@ -245,7 +245,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
            HOLDS(data == NULL);
 }
 
-/* One after another, at few addresses: those are used again. */
+/* Allocates and frees repeatedly: few addresses are used. */
 static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
 {
     void *data = NULL, *seen[100] = {NULL};

@@ -65,7 +65,7 @@ static int exchanges_parts(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* Rank r has 3 r + 1 elements, but rank 1 none. */
+/* Rank r has 3 r + 1 elements, except that rank 1 has none. */
 static int gathers_unequal(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -119,7 +119,7 @@ static int permutes(struct symmcoll_group *group, int rank)
     void *data = NULL;
     bool good = join(group, NBYTES, &data, &handle);
 
-    /* Rank 0 keeps its own, the others go round. */
+    /* Rank 0 keeps its own, the others rotate. */
     for (int r = 0; r < size; r++)
         to[r] = r == 0 ? 0 : r % (size - 1) + 1;
     for (size_t c = 0; good && c < LENGTH(counts); c++) {
@@ -143,13 +143,13 @@ static int permutes(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* Element of the whole matrix. */
+/* Returns an element of the whole matrix. */
 static int32_t whole(size_t row, size_t column)
 {
     return (int32_t)(row * 10000 + column);
 }
 
-/* A matrix of 3 * size rows and 4 * size columns, divided by rows and back. */
+/* Divides a matrix of 3 * size rows and 4 * size columns by rows and back. */
 static int reshards(struct symmcoll_group *group, int rank)
 {
     size_t size = (size_t)symmcoll_group_size(group), me = (size_t)rank;

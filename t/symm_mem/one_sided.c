@@ -31,8 +31,8 @@ static int puts_and_gets(struct symmcoll_group *group, int rank)
     return part(group, data, handle) && good;
 }
 
-/* Each signal finds its data there, in many rounds; two slots, so that the
- * writer does not overwrite what is still compared. */
+/* Checks that data has arrived before its signal, in many rounds. Two slots
+ * keep the writer from overwriting data that is still being compared. */
 static int signals_follow(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), next = (rank + 1) % size;
@@ -105,9 +105,9 @@ static int compare_times(const void *a, const void *b)
            (*(const double *)a < *(const double *)b);
 }
 
-/* The writer lets the other one fall asleep first.  A sleeper looks by itself
- * ten times a second, so half of the delays would be above the bound.  They may
- * be where other processes run, so it is tried a few times. */
+/* The writer lets the other rank fall asleep first. A sleeper polls ten times
+ * a second, so without a wake half of the delays would exceed the bound. Other
+ * processes may cause that, too, so the test is repeated. */
 static int wakes_who_sleeps(struct symmcoll_group *group, int rank)
 {
     double delays[9], stamp;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The next of a sequence of numbers. */
+/* Returns the next random number. */
 static inline uint32_t next_number(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -23,7 +23,7 @@ static inline uint64_t seed_of(int rank, int kind)
     return (uint64_t)rank * 1000003u + (uint64_t)kind * 7919u + 12345u;
 }
 
-/* Bytes of any kind. */
+/* Fills with random bytes. */
 static inline void fill_bytes(void *out, size_t nbytes, int rank, int kind)
 {
     uint64_t state = seed_of(rank, kind);

@@ -59,7 +59,7 @@ static bool tells_of_deaths(void)
     return faults_finish(&job, 1u << 1) && good;
 }
 
-/* One rank is killed while all reduce for ever. */
+/* Kills one rank while all reduce endlessly. */
 static int reduces_for_ever(struct faults_rank *self)
 {
     struct symmcoll_symm *handle = NULL;
@@ -97,7 +97,7 @@ static bool ends_in_the_middle(void)
     return faults_finish(&job, 1u << 2) && good;
 }
 
-/* ---- a rank that stops while it moves ---- */
+/* ---- a rank that stops during a move ---- */
 
 static symmcoll_status_t agrees(struct symc_mover *mover,
     const struct symc_moving *moving, const void *const *payloads)
@@ -156,7 +156,7 @@ static bool finds_that_it_was_late(void)
     return faults_finish(&job, 0) && good;
 }
 
-/* ---- ranks that differ ---- */
+/* ---- differing ranks ---- */
 
 static int passes_something_else(struct symmcoll_group *group, int rank)
 {
@@ -259,7 +259,7 @@ static int checks_arguments(struct symmcoll_group *group, int rank)
                        handle, 0, (char *)data + 8, 16, F32, NULL),
                SYMMCOLL_ERR_INVALID, "overlap");
     after = symmcoll_group_sequence(group);
-    /* Results that end where the input begins, and begin where it ends. */
+    /* Results adjacent to the input are permitted. */
     good = HOLDS(before == after) &&
            OK(symmcoll_symm_one_shot_all_reduce(
                handle, 64, data, 16, F32, SYMMCOLL_SUM, NULL)) &&

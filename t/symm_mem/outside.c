@@ -77,7 +77,8 @@ static bool handles_are_refused(const struct inherited *inherited)
            HOLDS(made == NULL);
 }
 
-/* The child has no mapping of the memory: it cannot write what peers read. */
+/* Checks that the child has no mapping of the memory, and so cannot write data
+ * that peers read. */
 static bool memory_is_not_there(const struct inherited *inherited)
 {
     unsigned char page = 0;
@@ -172,7 +173,7 @@ static int one_rank_is_enough(void)
 
 /* ---- another machine ---- */
 
-/* Rank 0 plays that the block of rank 1 is not here. */
+/* Rank 0 pretends that the block of rank 1 is absent. */
 static int a_member_elsewhere_is_named(struct symmcoll_group *group, int rank)
 {
     struct symc_block_view *view = &group->world->peers[1].view, kept = *view;

@@ -15,8 +15,8 @@ enum kind {
     MAPPED
 };
 
-/* An allocation of a rank's device, and a part of it that is registered: from another
- * address of each rank on. */
+/* An allocation of a rank's device, and the part of it that is registered, at
+ * a different offset on each rank. */
 struct own {
     enum kind kind;
     struct mapped mapped;
@@ -54,7 +54,7 @@ static inline bool is_alone(const struct own *own)
            HOLDS(is_zero(own->data + NBYTES, WHOLE - before - NBYTES));
 }
 
-/* As begin_joined(), of the program's memory. */
+/* Does the same as begin_joined() with the program's memory. */
 static inline bool begin_own(struct joined *it, struct symmcoll_group *group,
     int rank, const struct own *own)
 {
@@ -76,7 +76,8 @@ static inline bool begin_own(struct joined *it, struct symmcoll_group *group,
            OK(symmcoll_symm_rendezvous(group, own->data, NULL, &it->handle));
 }
 
-/* On the host, so that no kernel waits for a rank that unmaps memory. */
+/* Synchronises on the host, so that no kernel waits for a rank that unmaps
+ * memory. */
 static inline bool synchronise(struct symmcoll_group *group)
 {
     int32_t one = 1;
@@ -98,7 +99,8 @@ static inline bool end_own(struct joined *it, struct own *own, bool right)
     return right;
 }
 
-/* Bytes for the next rank with a signal, those of the rank before, a barrier. */
+/* Sends bytes to the next rank with a signal, checks those of the previous
+ * rank, and passes a barrier. */
 static inline bool passes_on(const struct joined *it)
 {
     unsigned char *source = device_alloc(NBYTES);

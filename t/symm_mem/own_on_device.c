@@ -46,8 +46,8 @@ int own_joins_mapped(struct symmcoll_group *group, int rank)
     return is_joined(group, rank, MAPPED);
 }
 
-/* Two parts of an allocation, and two groups on one of them; the next rank has
- * read what one group left before the other one writes there. */
+/* Joins two parts of an allocation, and one of them in two groups; the next
+ * rank has read the data of one group before the other group writes there. */
 int own_joins_parts(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_symm *rest = NULL;
@@ -84,7 +84,8 @@ int own_joins_parts(struct symmcoll_group *all, int rank)
     return end_own(&it, &own, right);
 }
 
-/* Memory that the library has allocated, and mapped memory of others. */
+/* Joins memory allocated by the library on some ranks, and mapped memory on
+ * others. */
 int own_joins_both_kinds(struct symmcoll_group *group, int rank)
 {
     struct joined it;

@@ -8,14 +8,15 @@
 
 #include <symmcoll.h>
 
-/* Memory of cuMemAlloc(), and mapped. */
+/* Join memory of cuMemAlloc(), and mapped memory. */
 int own_joins_allocated(struct symmcoll_group *group, int rank);
 int own_joins_mapped(struct symmcoll_group *group, int rank);
-/* Two parts of an allocation, and two groups on one of them. */
+/* Joins two parts of an allocation, and one of them in two groups. */
 int own_joins_parts(struct symmcoll_group *group, int rank);
-/* Memory that the library has allocated, and mapped memory of others. */
+/* Joins memory allocated by the library on some ranks, and mapped memory on
+ * others. */
 int own_joins_both_kinds(struct symmcoll_group *group, int rank);
-/* Mapped memory that its rank has unmapped. */
+/* Uses mapped memory that its rank has unmapped. */
 int own_leaves_mapped_to_peers(struct symmcoll_group *group, int rank);
 
 #endif

@@ -29,20 +29,20 @@ void __real_symc_proc_each_line(
 void __wrap_symc_proc_each_line(
     const char *path, bool (*take)(const char *line, void *arg), void *arg);
 
-/* A file and what is said to be in it. */
+/* A file and its simulated contents. */
 struct file {
     const char *path, *text;
 };
 
-/* The machine has 4 MiB left. */
+/* A machine with 4 MiB available. */
 static const struct file poor[] = {
     {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 4096 kB\n"},
     {"/proc/self/cgroup", ""},
     {NULL, NULL},
 };
 
-/* A group has 10 MiB of 64 MiB left, and 3 more are a cache of files; the group
- * that it is in has more.  Version 2, and version 1. */
+/* A control group with 10 MiB of 64 MiB left, and 3 more in a cache of files;
+ * its parent has more. Version 2, and version 1. */
 static const struct file groups_2[] = {
     {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
     {"/proc/self/cgroup", "1:name=systemd:/\n0::/jobs/one\n"},
@@ -76,7 +76,7 @@ static const struct file groups_together[] = {
     {NULL, NULL},
 };
 
-/* A group that has nothing left; nothing is known. */
+/* A control group without memory left; and a machine without information. */
 static const struct file full[] = {
     {"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 99999999 kB\n"},
     {"/proc/self/cgroup", "0::/jobs\n"},
@@ -86,9 +86,9 @@ static const struct file full[] = {
 };
 static const struct file unknown[] = {{NULL, NULL}};
 
-static const struct file *_Atomic said; /* NULL: the machine's own */
+static const struct file *_Atomic said; /* NULL: the machine's own files */
 
-/* Returns what is said of a file, NULL where the file itself is read. */
+/* Returns the simulated text of a file; NULL: the file itself is read. */
 static const char *find_text(const char *path)
 {
     const struct file *file = atomic_load(&said);
@@ -121,7 +121,7 @@ void __wrap_symc_proc_each_line(
         return;
     }
     for (size_t length; *found != '\0'; found += length + 1) {
-        length = strcspn(found, "\n"); /* each line has one */
+        length = strcspn(found, "\n"); /* each line has a value */
         memcpy(line, found, length);
         line[length] = '\0';
         if (!take(line, arg))
@@ -177,7 +177,7 @@ static int what_is_there_needs_no_memory(struct symmcoll_group *group, int rank)
            part(group, data, handle);
 }
 
-/* 13 MiB are available. */
+/* Checks that 13 MiB are available. */
 static bool is_limited(const struct file *files)
 {
     bool group = false;
@@ -207,7 +207,7 @@ static int a_group_is_an_error(struct symmcoll_group *group, int rank)
     return right && OK(symmcoll_symm_free(world, some));
 }
 
-/* Nothing left is not the same as nothing known. */
+/* Checks that no memory left differs from no information. */
 static int a_full_group_is_an_error(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -290,7 +290,7 @@ static void pages_are_known(void)
         close(huge);
 }
 
-/* Less than a huge page of a memfd of those. */
+/* Imports less than a huge page of a memfd of huge pages. */
 static int huge_pages_are_imported(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

@@ -61,7 +61,8 @@ static int many_tensors_are_of_a_pool(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_INVALID, "expected an address");
 }
 
-/* The oldest of the same size, in whatever order they were freed. */
+/* Checks that the oldest allocation of the same size is reused, in whatever
+ * order they were freed. */
 static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -100,8 +101,8 @@ static int what_is_freed_is_used_again(struct symmcoll_group *group, int rank)
     return right && OK(symmcoll_symm_free(world, apart));
 }
 
-/* A temporary tensor, joined each time: the former handle, and no
- * more memory than at first. */
+/* Joins a temporary tensor each time: the previous handle is returned, and no
+ * more memory is used. */
 static int it_is_joined_once_more(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -135,7 +136,8 @@ static int it_is_joined_once_more(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_pool_free(pool));
 }
 
-/* One rank has used its pool in another way: all join anew, and none waits. */
+/* One rank has used its pool differently: all ranks join again, and none
+ * waits. */
 static int histories_may_differ(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -148,7 +150,7 @@ static int histories_may_differ(struct symmcoll_group *group, int rank)
                  OK(symmcoll_symm_rendezvous(group, data, NULL, &handle));
 
     for (int round = 0; right && round < 3; round++) {
-        /* Rank 1 has one that was never joined, then none. */
+        /* Rank 1 has memory that was never joined, then none. */
         if (rank == 1 && round == 0)
             right = OK(symmcoll_symm_pool_alloc(pool, 400, (void **)&more));
         right = part(group, data, handle) && right;
@@ -176,7 +178,7 @@ static int histories_may_differ(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_pool_free(pool));
 }
 
-/* As long as this rank has a handle its memory is not used again. */
+/* Checks that memory is not reused while this rank has a handle. */
 static int a_handle_keeps_it_out_of_use(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

@@ -60,7 +60,8 @@ static bool outlive(
     return false;
 }
 
-/* Ranges of this rank's arena that are in use; all ranks have left the others. */
+/* Returns the number of used ranges in this rank's arena; all ranks have left
+ * the others. */
 static int count_buffers(struct symmcoll_world *world)
 {
     int count = 0;
@@ -87,7 +88,7 @@ static int it_takes_part_in_a_rendezvous(struct symmcoll_group *group, int rank)
            HOLDS(count_buffers(world) == before);
 }
 
-/* Not even for what a world has of symmetric memory. */
+/* Fails even the allocation of the world's state for symmetric memory. */
 static int it_takes_part_without_any(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -109,7 +110,8 @@ static int it_takes_part_without_any(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_NOT_SYMMETRIC, "rank 1");
 }
 
-/* Each growth fails on one rank, until it succeeds and the workspace before goes. */
+/* Each growth fails on one rank, until it succeeds and the previous workspace
+ * is released. */
 static int what_cannot_grow_leaves_nothing(
     struct symmcoll_group *group, int rank)
 {
@@ -123,7 +125,7 @@ static int what_cannot_grow_leaves_nothing(
            HOLDS(count_buffers(world) == before);
 }
 
-/* A view of what has been joined is local. */
+/* Checks that a view of joined memory fails only locally. */
 static int a_view_is_refused_locally(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle, *view = NULL;

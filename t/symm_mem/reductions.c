@@ -6,7 +6,7 @@
 #include "t/symm_mem/ops.h"
 
 #define MOST ((size_t)70001)
-#define AT ((size_t)192) /* where the elements are in the buffers */
+#define AT ((size_t)192) /* offset of the elements in the buffers */
 
 static const size_t counts[] = {0, 1, 7, 64, 1000, MOST};
 static const enum symmcoll_dtype dtypes[] = {
@@ -55,7 +55,7 @@ struct task {
     size_t nbytes;
 };
 
-/* Let one of them loose on all sizes and types; its result is as expected. */
+/* Runs one operation with all sizes and types, and checks its results. */
 static bool each(
     struct buffers *it, bool (*run)(struct buffers *, const struct task *))
 {
@@ -159,7 +159,8 @@ static int all_reduces(struct symmcoll_group *group, int rank)
 
 /* ---- reduce_scatter and all_gather ---- */
 
-/* The whole of `in`, of as many elements as ranks share evenly. */
+/* Reduces and scatters all of `in`, with a number of elements divisible by the
+ * ranks. */
 static bool scatter_rows(struct buffers *it, const struct task *task)
 {
     size_t size = (size_t)it->size, columns = task->count > 100 ? 5 : 1;
@@ -235,7 +236,7 @@ static int gathers(struct symmcoll_group *group, int rank)
     return release_all(&it) && good;
 }
 
-/* ---- as an operation with limits ---- */
+/* ---- an operation with limits ---- */
 
 static int has_limits(struct symmcoll_group *group, int rank)
 {

@@ -44,13 +44,13 @@ struct waiter {
     char detail[512];
 };
 
-static _Atomic(struct symmcoll_group *)
-    watched;                            /* the group that is released */
-static _Atomic bool inside;             /* a thread waits */
-static _Atomic(struct waiter *) helped; /* what it waits for happens while the
-                                           release waits */
+static _Atomic(struct symmcoll_group *) watched; /* the released group */
+static _Atomic bool inside;                      /* a thread waits */
+static _Atomic(struct waiter *) helped; /* its event happens while the release
+                                         * waits */
 static _Atomic bool waited;             /* it did */
-static _Atomic(struct waiter *) late;   /* it begins when that has waited */
+static _Atomic(struct waiter *) late;   /* it begins after the release has
+                                         * waited */
 
 enum symc_wait_end __wrap_symc_group_wait_until(struct symmcoll_group *group,
     int member, bool (*ready)(void *arg), void *arg,
@@ -154,7 +154,7 @@ static bool make(struct symmcoll_group *all, struct released *it)
            OK(symmcoll_symm_barrier(it->handle, 1, -1));
 }
 
-/* Rank 1 releases it when rank 0 has. */
+/* Rank 1 releases the group after rank 0. */
 static bool leave(
     struct symmcoll_group *all, int rank, const struct released *it)
 {
@@ -234,7 +234,7 @@ static int a_release_cancels(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* Signals to itself, of which none waits, until the group is not there. */
+/* Sends signals to itself, none of which blocks, until the group is gone. */
 static void *put_and_take(void *arg)
 {
     struct waiter *waiter = arg;

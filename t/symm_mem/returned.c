@@ -16,11 +16,12 @@
 #define NBYTES ((size_t)512 << 10) /* in the arena */
 #define ROUNDS 16
 #define SLACK \
-    ((size_t)1 << 20) /* less than two of them; more than small things */
+    ((size_t)1 << 20) /* less than two allocations; more than small objects */
 #define SIZE 3
 #define ABSENT 2
 
-/* Bytes of memory that the arenas have, of which this process has descriptors. */
+/* Returns the bytes of memory in the arenas of which this process has
+ * descriptors. */
 static size_t backed(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -79,7 +80,7 @@ static int a_mismatch_returns_it(struct symmcoll_group *group, int rank)
     return OK(symmcoll_barrier(group, NULL, NULL)) && right;
 }
 
-/* Sizes that differ are found after the first round. */
+/* Passes different sizes, which are detected after the first round. */
 static int a_refusal_returns_it(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -102,7 +103,8 @@ static int a_refusal_returns_it(struct symmcoll_group *group, int rank)
     return OK(symmcoll_barrier(group, NULL, NULL)) && right;
 }
 
-/* One allocation in many groups: each is released with its handle, or before. */
+/* Joins one allocation in many groups: each is released with its handle, or
+ * before. */
 static int a_group_returns_its_mappings(struct symmcoll_group *group, int rank)
 {
     static const int ranks[] = {0, 1};
@@ -137,7 +139,7 @@ static int a_group_returns_its_mappings(struct symmcoll_group *group, int rank)
            OK(symmcoll_symm_free(symmcoll_group_world(group), data));
 }
 
-/* A rank dies, and the others release what they had of its memory. */
+/* A rank dies, and the others release their mappings of its memory. */
 static int outlive(struct faults_rank *self)
 {
     struct symmcoll_symm *handle;
@@ -160,7 +162,7 @@ static void a_death_returns_it(void)
     struct faults_job job;
     bool right;
 
-    (void)faults_clear_dumps(SIZE); /* those of the points before */
+    (void)faults_clear_dumps(SIZE); /* those of earlier points */
     faults_start(&job, SIZE, outlive, NULL);
     right = faults_await_all(&job, 1);
     faults_signal(&job, ABSENT, SIGKILL);
@@ -172,7 +174,7 @@ static void a_death_returns_it(void)
         "what survivors had of a dead rank's memory is returned with theirs");
 }
 
-/* A rank does not join in time, of which the group fails. */
+/* A rank does not join in time, which fails the group. */
 static int wait_in_vain(struct faults_rank *self)
 {
     struct symmcoll_call call = faults_timeout(0.3);

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes of this process's memory that is mapped of memfds of allocations. */
+/* Returns the bytes of this process's mappings of memfds of allocations. */
 static size_t mapped_memfds(void)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -54,7 +54,8 @@ static int small_is_in_the_arena(struct symmcoll_group *group, int rank)
            part(group, data, handle);
 }
 
-/* Each rank maps its own and those of the others; nothing is left in the end. */
+/* Checks that each rank maps its own memfd and those of the others, and that
+ * nothing remains in the end. */
 static int memfds_are_exchanged(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -81,7 +82,7 @@ static int memfds_are_exchanged(struct symmcoll_group *group, int rank)
     return right && HOLDS(mapped_memfds() == 0);
 }
 
-/* Some have a memfd and some have none. */
+/* Joins allocations of which some have a memfd and some have none. */
 static int both_kinds_are_joined(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Every pair, on the first and last channel; all slots are 0 afterwards. */
+/* Sends between every pair, on the first and last channel; all slots are 0
+ * afterwards. */
 static int signals_reach_their_ranks(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -33,8 +34,9 @@ static int signals_reach_their_ranks(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* The slot is size * channel + source of the destination's pad.  A barrier of the
- * same channel neither takes a signal nor leaves one. */
+/* Checks that the slot is size * channel + source in the destination's pad,
+ * and that a barrier of the same channel neither takes a signal nor leaves
+ * one. */
 static int a_signal_is_in_its_slot(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -60,7 +62,8 @@ static int a_signal_is_in_its_slot(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* A second put waits for the first to be taken; a wait for no signal ends. */
+/* Checks that a second put waits until the first is taken, and that a wait
+ * without a signal times out. */
 static int timeouts_name_both(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_symm *handle;
@@ -82,7 +85,7 @@ static int timeouts_name_both(struct symmcoll_group *group, int rank)
                     SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 5");
     right = right && OK(symmcoll_barrier(group, NULL, NULL)) &&
             HOLDS(symmcoll_group_error(group) == SYMMCOLL_OK);
-    if (right && rank == 1) /* rank 0 has arrived already */
+    if (right && rank == 1) /* rank 0 has already arrived */
         right = OK(symmcoll_symm_barrier(handle, 5, 0)) &&
                 OK(symmcoll_symm_wait_signal(handle, 0, 2, 0));
     else
@@ -197,7 +200,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
     return right && part(group, data, handle);
 }
 
-/* A pad as small as it may be, and larger ones. */
+/* Uses the smallest pad, and larger ones. */
 static int the_pad_decides_the_channels(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -232,7 +235,8 @@ static int the_pad_decides_the_channels(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Nobody leaves before all have arrived, with two channels in turn. */
+/* Checks that no rank leaves before all have arrived, with two channels
+ * alternately. */
 static int nobody_leaves_early(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);

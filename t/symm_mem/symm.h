@@ -39,7 +39,7 @@ static inline bool holds(bool condition, const char *text, int line)
 
 #define HOLDS(condition) holds(condition, #condition, __LINE__)
 
-/* Allocate and join. */
+/* Allocates and joins memory. */
 static inline bool join(struct symmcoll_group *group, size_t nbytes,
     void **data, struct symmcoll_symm **handle)
 {
@@ -48,7 +48,7 @@ static inline bool join(struct symmcoll_group *group, size_t nbytes,
            OK(symmcoll_symm_rendezvous(group, *data, NULL, handle));
 }
 
-/* Release both. */
+/* Releases the handle and the memory. */
 static inline bool part(
     struct symmcoll_group *group, void *data, struct symmcoll_symm *handle)
 {

@@ -21,7 +21,7 @@ symmcoll_status_t __wrap_symc_backing_open(struct symmcoll_world *world,
     const char *where, const struct symc_backing_source *source,
     struct symc_allocation *allocation);
 
-/* By rank, since all may be threads of this process. */
+/* Indexed by rank, since all ranks may be threads of this process. */
 static _Atomic int inside[2], done[2];
 
 static bool await(const _Atomic int *flag)

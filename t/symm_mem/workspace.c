@@ -30,7 +30,7 @@ static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
             OK(symmcoll_symm_workspace(group, 1000, NULL, &same)) &&
             HOLDS(same == larger);
     symmcoll_symm_release(same);
-    /* Who has a handle on the former keeps it. */
+    /* A rank with a handle on the previous workspace keeps it. */
     right = right && HOLDS(size_of(first) == 1000) &&
             OK(symmcoll_symm_buffer(first, peer, 0, 4, (void **)&theirs)) &&
             HOLDS(theirs[0] == peer + 5) &&
@@ -42,7 +42,8 @@ static int it_grows_and_never_shrinks(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* As long as it is the workspace: operations use it where it lies. */
+/* Checks that the workspace counts as symmetric memory while it is the
+ * workspace: operations use it in place. */
 static int it_is_allocated(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);
@@ -147,7 +148,8 @@ static int a_size_that_is_there_is_compared(
     return right;
 }
 
-/* Who has the one before keeps it, and it is the workspace still. */
+/* Checks that after a failed growth the previous workspace is kept, and is
+ * still the workspace. */
 static int what_cannot_grow_remains(struct symmcoll_group *group, int rank)
 {
     const size_t huge = SIZE_MAX / 4;
