@@ -26,7 +26,7 @@ static symmcoll_status_t sum_with(void *call)
         SYMMCOLL_INT32, SYMMCOLL_SUM, call, NULL);
 }
 
-/* The members that an older struct has are read, and no others. */
+/* Checks that the members of an older struct are read, and no others. */
 static void older_call(void)
 {
     struct {
@@ -66,7 +66,7 @@ static void older_bucket(void)
         "a hook refuses a bucket with a member that it does not know");
 }
 
-/* Tensors of a newer header, which are further apart than ours. */
+/* Passes tensors of a newer header, which are larger than ours. */
 static void newer_tensors(void)
 {
     struct {

@@ -34,7 +34,7 @@ static const struct symmcoll_tensor one_eighth = {
     .shape = {1, 1},
     .strides = {1, 1}};
 
-/* ---- what is done with each ---- */
+/* ---- a use of each struct ---- */
 
 static symmcoll_status_t use_call(void *given)
 {
@@ -134,7 +134,7 @@ static symmcoll_status_t use_symm_pool_info(void *given)
                                  : status;
 }
 
-/* With a shape alone for A. */
+/* Uses the struct with an A without memory. */
 static symmcoll_status_t use_scaled_matrix(void *given)
 {
     struct symmcoll_tensor a =
@@ -184,7 +184,7 @@ static symmcoll_status_t use_reducer_args(void *given)
     return status;
 }
 
-/* One backward in 16 bits, by the hook that it has. */
+/* Runs one backward in 16 bits, with the hook in the struct. */
 static symmcoll_status_t use_hook_wrapped(void *given)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
@@ -271,7 +271,7 @@ static symmcoll_status_t open_nothing(void *user, const char *url,
     return SYMMCOLL_ERR_UNSUPPORTED;
 }
 
-/* Each scheme can be registered once. */
+/* Registers a scheme, a different one each time. */
 static symmcoll_status_t use_rendezvous_functions(void *given)
 {
     static int count;
@@ -351,8 +351,8 @@ static symmcoll_status_t use_pair_op(void *given)
 
 /* ---- the list ---- */
 
-/* STRUCT(NAME, LEAST, INIT): its sizes, one as initialised, and what takes it.
- */
+/* STRUCT(NAME, LEAST, INIT): its sizes, an initialised one, and the function
+ * that uses it. */
 #define STRUCT(name, least, ...)                             \
     {                                                        \
 #name, sizeof(struct symmcoll_##name), (least),      \

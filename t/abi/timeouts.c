@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TINY 1e-12 /* of a second: no clock counts it */
+#define TINY 1e-12 /* seconds: less than any clock's resolution */
 
 /* The progress of ranks that are threads. */
 static _Atomic int step;
@@ -34,7 +34,7 @@ static int says(
     return status == expected && strstr(symmcoll_last_error(), what) != NULL;
 }
 
-/* A rank that does not call waits until the other has failed the group. */
+/* Waits without a call until the other rank has failed the group. */
 static int see_failure(struct symmcoll_group *group)
 {
     while (symmcoll_group_error(group) == SYMMCOLL_OK)
@@ -155,7 +155,7 @@ static int works_wait(struct symmcoll_group *group, int rank)
     return right;
 }
 
-static double short_time; /* that an operation waits */
+static double short_time; /* timeout of an operation */
 
 /* Checks that the two kinds of expiry have one status, and that the work's
  * state distinguishes them. */
@@ -179,7 +179,8 @@ static int expiries_differ(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The first wait ends before the operation. */
+/* Runs with a timeout of the operation that is longer than that of the first
+ * wait. */
 static bool differ_within(double seconds, void *arg)
 {
     (void)arg;

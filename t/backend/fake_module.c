@@ -183,7 +183,7 @@ static symmcoll_status_t start(
     return leave(state, status);
 }
 
-/* Take a job out of the list: it is no token any more. */
+/* Removes a job from the list, which makes it an invalid token. */
 static void end_job(struct fake *fake, struct job *job)
 {
     struct job **at = &fake->first;
@@ -259,7 +259,7 @@ static symmcoll_status_t test_job(struct fake *fake, struct job *job)
     if (!is_job(fake, job))
         return fake->core->fail(SYMMCOLL_ERR_INTERNAL, "fake: a strange token");
     if (atomic_load(&fake_control.fails) == fake->rank) {
-        /* The thread may use it: it is freed at the end. */
+        /* The thread may still use it: it is freed at the end. */
         atomic_store(&job->cancelled, 1);
         atomic_fetch_sub(&fake_control.running, 1);
         return fake->core->fail(SYMMCOLL_ERR_DEVICE, "fake: out of order");
@@ -325,7 +325,7 @@ static symmcoll_status_t follow(void *state, void *token, void *stream)
     return leave(fake, status);
 }
 
-/* ---- what operations need ---- */
+/* ---- resources that operations need ---- */
 
 static bool needs(void *state, const struct symc_op *op)
 {

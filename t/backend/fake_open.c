@@ -214,7 +214,8 @@ static symmcoll_status_t tell(struct fake *fake, int16_t device)
     return status;
 }
 
-/* Everybody has mapped all, which the core's waiting shows. */
+/* Waits until all members have mapped all memfds, with the core's wait
+ * function. */
 static symmcoll_status_t await_ready(struct fake *fake)
 {
     const struct symc_core *core = fake->core;
@@ -250,7 +251,8 @@ static symmcoll_status_t share(struct fake *fake, int16_t device)
         status = core->fail(SYMMCOLL_ERR_NO_MEMORY, "fake: refused late");
     if (status == SYMMCOLL_OK)
         status = tell(fake, device);
-    /* A member that has refused says so in the round of the second one. */
+    /* A member that has refused reports it in the round of the second
+     * exchange. */
     if (status == SYMMCOLL_OK)
         status = core->exchange(core->group, -1, fds);
     return status == SYMMCOLL_OK ? await_ready(fake) : status;

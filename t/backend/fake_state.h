@@ -12,7 +12,7 @@
 #define RANKS FAKE_RANKS
 #define FLOATS 4096 /* of a contribution */
 
-/* From one rank to another. */
+/* A message from one rank to another. */
 struct mail {
     _Atomic uint64_t sent;
     _Atomic uint64_t received;
@@ -29,12 +29,12 @@ struct shared {
     float data[FLOATS];
 };
 
-/* An operation that has been started: a token. */
+/* A started operation: a token. */
 struct job {
     struct job *next;
     struct symc_op op;
     uint64_t number;
-    _Atomic int moved; /* its data has been */
+    _Atomic int moved; /* its data has been moved */
     _Atomic int cancelled;
 };
 
@@ -52,13 +52,13 @@ struct fake {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *first, **last; /* under the lock, as the next two */
+    struct job *first, **last; /* under the lock, like the next two members */
     struct job *current;       /* of the thread */
     uint64_t jobs;
     struct symc_op pair; /* its token is this struct */
     bool prepared;
     _Atomic int stopping;
-    _Atomic int inside; /* calls that are to be one at a time */
+    _Atomic int inside; /* calls that must be one at a time */
 };
 
 SYMMCOLL_API

@@ -39,7 +39,8 @@ static bool leave_one(struct symmcoll_world *world, int rank, char *name)
         "still owns the buffers of all_reduce seq 2 on the default stream");
 }
 
-/* arg NULL: it keeps them to the end. */
+/* Releases a group with a kept operation. arg NULL: the backend keeps it to
+ * the end. */
 static int release_a_group(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;

@@ -207,7 +207,7 @@ static int streams(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_UNSUPPORTED, "expected no stream for host memory");
 }
 
-/* An operation of no bytes is nowhere. */
+/* Checks that an operation without bytes has no place. */
 static int empty(struct symmcoll_group *group, int rank)
 {
     float *at = rank == 0 ? device(rank) : NULL;
@@ -217,14 +217,15 @@ static int empty(struct symmcoll_group *group, int rank)
         "empty");
 }
 
-/* ---- what is not alike ---- */
+/* ---- arguments that differ between ranks ---- */
 
 static int one_passes_host_memory(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), host[2] = {0, 42};
     int right = 1;
 
-    for (int first = 0; first < 2; first++) { /* before it is open, and after */
+    for (int first = 0; first < 2; first++) { /* before the backend is open,
+                                               * and after */
         float *mine = rank == 1 ? host : at;
         struct symmcoll_work *work = NULL;
 
@@ -323,7 +324,7 @@ static int coalesced(struct symmcoll_group *group, int rank)
            at[9] == 1 && symmcoll_group_sequence(group) == 5;
 }
 
-/* The counts are compared as of host memory, then all are refused alike. */
+/* Counts are compared as for host memory, and then all are refused alike. */
 static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -401,7 +402,7 @@ static int pairs(struct symmcoll_group *group, int rank)
 
 static int knows_host_memory_alone(struct symmcoll_group *group, int rank)
 {
-    static float at[2]; /* of no module, for none is loaded */
+    static float at[2]; /* of no module, because none is loaded */
 
     at[0] = (float)rank;
     return control() == NULL && !group->world->registry.finds &&
@@ -457,7 +458,7 @@ static void test_settings(void)
 int main(void)
 {
     use_modules_of_tests();
-    /* Calls without a work return when the data has moved. */
+    /* Makes calls without a work return after the data has moved. */
     setenv("SYMMCOLL_ERRORS_BLOCKING_WAIT", "on", 1);
     for (int n = 2; n <= 4; n++) {
         on_both(n, every_collective, "each collective on another memory");

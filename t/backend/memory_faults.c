@@ -98,8 +98,8 @@ static int others_learn_of_the_death(int n)
 
 /* ---- errors, timeouts, aborts ---- */
 
-/* The others may be done before they learn of it; then their next operation
- * ends with the reason. */
+/* The other ranks may complete before they see the failure; their next
+ * operation then ends with the cause. */
 static int one_fails(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -116,7 +116,7 @@ static int one_fails(struct symmcoll_group *group, int rank)
 
 static double short_time; /* the timeout */
 
-/* One rank's backend hangs; the others' wait for it. */
+/* Makes one rank's backend hang; those of the others wait for it. */
 static int times_out(struct symmcoll_group *group, int rank, bool waits)
 {
     float *at = device(rank);
@@ -147,7 +147,8 @@ static int hangs_in_a_work(struct symmcoll_group *group, int rank)
     return times_out(group, rank, true);
 }
 
-/* Operations that all ranks have begun, in memory that processes share. */
+/* The number of ranks that have begun the operation, in memory shared by
+ * processes. */
 static _Atomic int *started;
 
 static int aborted(struct symmcoll_group *group, int rank)
@@ -173,7 +174,7 @@ static int aborted(struct symmcoll_group *group, int rank)
     return at[1] == 0;
 }
 
-/* A backend that never lets go. */
+/* Runs an operation that its backend never completes or releases. */
 static int keeps_its_buffers(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;
@@ -256,7 +257,7 @@ static void on_both_hangs(int n, rank_fn body, const char *what)
     ok(attempts_hold(hang, 0.3, &hanging), "%s, %d threads", what, n);
 }
 
-/* ---- what it has not ---- */
+/* ---- missing operations ---- */
 
 static int kind_that_it_lacks(struct symmcoll_group *group, int rank)
 {
@@ -271,7 +272,7 @@ static int kind_that_it_lacks(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
-/* ---- what is searched ---- */
+/* ---- searched data ---- */
 
 /* Sums a NaN twice and captures the log. */
 static int sum_nan(

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what is none ---- */
+/* ---- files that are not modules ---- */
 
 static int is_refused(
     const char *name, symmcoll_status_t expected, const char *text)
@@ -32,7 +32,7 @@ static int is_refused(
     return 0;
 }
 
-/* Build t/backend/NAME.c as a module in a folder; false without a compiler. */
+/* Builds t/backend/NAME.c as a module in a folder; false without a compiler. */
 static bool build_module(const char *folder, const char *name)
 {
     const char *compiler = getenv("T_CC"), *source = getenv("T_SRCDIR");
@@ -48,7 +48,7 @@ static bool build_module(const char *folder, const char *name)
     return system(command) == 0;
 }
 
-/* A file of that name which is no shared object. */
+/* Writes a file of that name which is no shared object. */
 static bool write_rubbish(const char *folder)
 {
     char path[PATH_MAX];
@@ -75,7 +75,7 @@ static void remove_modules(const char *folder)
     rmdir(folder);
 }
 
-/* The beginnings of a module, of several lengths. */
+/* Checks that prefixes of a module, of several lengths, are refused. */
 static bool cut_is_refused(const char *folder)
 {
     char path[PATH_MAX];

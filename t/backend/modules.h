@@ -21,7 +21,7 @@
 
 #define F32 SYMMCOLL_FLOAT32
 #define SUM SYMMCOLL_SUM
-#define ROOM 4096 /* floats of a rank in the fake memory, for threads */
+#define ROOM 4096 /* floats of a rank in the fake memory, with threads */
 
 static inline void use_modules_of_tests(void)
 {
@@ -33,7 +33,7 @@ static inline void use_modules_of_tests(void)
     setenv("SYMMCOLL_MODULE_DIR", folder, 1);
 }
 
-/* The module that init has loaded. */
+/* Returns the control struct of the module that init has loaded. */
 static inline struct fake_control *control(void)
 {
     char path[PATH_MAX];
@@ -45,7 +45,7 @@ static inline struct fake_control *control(void)
     return module != NULL ? dlsym(module, "fake_control") : NULL;
 }
 
-/* A rank's part of the fake memory; zeroed. */
+/* Returns a rank's part of the fake memory, zeroed. */
 static inline float *device(int rank)
 {
     float *at = (float *)(void *)control()->memory + (size_t)rank * ROOM;
@@ -98,7 +98,7 @@ static inline float expected_sum(const struct symmcoll_group *group)
     return (float)(size * (size + 1) / 2);
 }
 
-/* A body on processes and on threads. */
+/* Runs a body on processes and on threads. */
 static inline void on_both(int n, rank_fn body, const char *what)
 {
     ok(ranks_run(n, body), "%s, %d processes", what, n);

@@ -82,8 +82,8 @@ static int all_do_without_it(struct symmcoll_group *group, int rank)
            atomic_load(&control()->strange) == 0;
 }
 
-/* A call of a member's that was wrong: the next one makes it, or does not for some
- * times, and then it is tried no more. */
+/* Makes a member's call invalid: a later call creates the resource, or after
+ * several failures it is no longer tried. */
 static int a_mistake_passes(struct symmcoll_group *group, int rank)
 {
     int before = atomic_load(&control()->prepared),
@@ -147,7 +147,8 @@ static int sums_on(struct symmcoll_group *group, float *at, void *on)
         "a sum on a stream");
 }
 
-/* From the first operation on, before the backend is open. */
+/* Checks that all members see the capture of one, from the first operation on,
+ * before the backend is open. */
 static int all_know_who_captures(struct symmcoll_group *group, int rank)
 {
     int before = atomic_load(&control()->captured);

@@ -33,8 +33,8 @@ static symmcoll_status_t refuse_shortly(const struct symc_peers *peers)
     return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "shortly");
 }
 
-/* Chooses among backends of device memory, all of which refuse, and checks the
- * beginning of the message and that it is whole. */
+/* Chooses among backends of device memory, all of which refuse, and checks
+ * that the message begins with the text and is not truncated. */
 static bool refused(symmcoll_status_t (*first)(const struct symc_peers *),
     symmcoll_status_t (*second)(const struct symc_peers *), const char *text)
 {

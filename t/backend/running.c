@@ -3,11 +3,11 @@
  * Tests operations on device memory that run concurrently with later calls,
  * and the order of streams after them. The fake module completes an operation
  * with a number as its label once its `turn` has that value. running_faults.c
- * tests failures meanwhile.
+ * tests failures during that.
  */
 #include "running.h"
 
-/* ---- beside each other ---- */
+/* ---- concurrent operations ---- */
 
 #define SEVERAL 6
 
@@ -27,7 +27,7 @@ static int one_more(struct symmcoll_group *group, int rank, float *at)
     return right;
 }
 
-/* The last one completes first. */
+/* Completes the last one first. */
 static int several_end_in_any_order(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[SEVERAL] = {NULL};
@@ -113,7 +113,7 @@ static void *await(void *work)
     return symmcoll_work_wait(work, 60) == SYMMCOLL_OK ? work : NULL;
 }
 
-/* One thread tests its work all the time while another one starts others: the
+/* One thread tests its work continuously while another one starts others: the
  * backend is in one call at a time. */
 static int tested_while_others_start(struct symmcoll_group *group, int rank)
 {
@@ -140,7 +140,7 @@ static int tested_while_others_start(struct symmcoll_group *group, int rank)
            say(atomic_load(&control()->strange) == 0, "one at a time");
 }
 
-/* In the order of calls: each sum is of the one before it. */
+/* Checks the order of calls: each sum uses the result of the one before. */
 static int in_the_order_of_calls(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank), expected = 1;
@@ -185,8 +185,8 @@ static int returns_when_enqueued(struct symmcoll_group *group, int rank)
     return none_runs(group) && at[1] == (float)symmcoll_group_size(group);
 }
 
-/* errors.blocking_wait: calls and waits return when the device has completed, and
- * no stream is ordered. */
+/* Checks errors.blocking_wait: calls and waits return when the device has
+ * completed, and no stream is ordered. */
 static int blocks(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -208,7 +208,7 @@ static int blocks(struct symmcoll_group *group, int rank)
     return right && atomic_load(&control()->followed) == 0;
 }
 
-/* Nothing is left to test of what was captured. */
+/* Checks that a captured operation has nothing left to test. */
 static int captured(struct symmcoll_group *group, int rank)
 {
     float *at = device(rank);
@@ -290,9 +290,8 @@ static void *end_works(void *arg)
     return NULL;
 }
 
-/* A token may end on another thread while the stream is ordered after it; with
- * `held` most likely at the moment in which this thread has seen that it has not
- * ended. */
+/* Ends a token on another thread while the stream is ordered after it; with
+ * `held` most likely when this thread has just seen that it has not ended. */
 static int order_and_end(struct symmcoll_group *group, int rank,
     struct other *other, float *at, bool held)
 {
@@ -338,7 +337,7 @@ static int wait_beside_the_end(struct symmcoll_group *group, int rank)
            say(atomic_load(&control()->strange) == 0, "no rule broken");
 }
 
-/* The wait for a barrier that a device has waits for the device. */
+/* Checks that the wait for a barrier on a device waits for the device. */
 static int barrier_blocks(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = label_of(1);
@@ -383,7 +382,7 @@ static int barrier_of_the_host(struct symmcoll_group *group, int rank)
     return right && all_is_given_back(group, rank);
 }
 
-/* ---- where it is ---- */
+/* ---- place of the memory ---- */
 
 static int another_device(struct symmcoll_group *group, int rank)
 {
@@ -404,7 +403,7 @@ static int another_device(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
-/* A call without a stream has the group's. */
+/* Checks that a call without a stream uses the group's. */
 static int current_stream(struct symmcoll_group *group, int rank)
 {
     static char streams[2];

@@ -23,7 +23,8 @@ static inline struct symmcoll_call label_of(int turn)
     return call;
 }
 
-/* The backend is open on all ranks, and what opened it has ended there. */
+/* Opens the backend on all ranks, and waits until the opening operation has
+ * ended. */
 static inline int opened(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -57,7 +58,7 @@ static inline int all_run(struct symmcoll_group *group, int count)
         "how many run");
 }
 
-/* None runs any more. */
+/* Waits until no operation runs. */
 static inline int none_runs(struct symmcoll_group *group)
 {
     while (atomic_load(&group->queue->nrunning) > 0)

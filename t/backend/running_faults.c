@@ -19,8 +19,8 @@ static double short_time; /* the timeout */
  * processes. */
 static _Atomic int *here;
 
-/* All ranks have, and are in no call: an operation that they have all begun may
- * still end with what fails the group next. */
+/* Waits until all ranks have called and are in no call: an operation that all
+ * have begun may still end with the failure that follows. */
 static int await_all(const struct symmcoll_group *group)
 {
     atomic_fetch_add(here, 1);
@@ -57,7 +57,8 @@ static int submit_some(struct symmcoll_group *group, int rank,
     return all_run(group, SOME);
 }
 
-/* All have an error; one of them is the reason, the others come after it. */
+/* Checks that all works have an error: one has the cause, the others follow
+ * it. */
 static int all_end(struct symmcoll_work *works[SOME], symmcoll_status_t status,
     const char *text)
 {
@@ -117,7 +118,8 @@ static bool holds(double seconds, void *arg)
     return dated->run(3, dated->body);
 }
 
-/* All ranks submit all before the first of them is late. */
+/* Runs with a timeout in which all ranks start all operations before the first
+ * one times out. */
 static void on_both_dated(rank_fn body, const char *what)
 {
     struct dated dated = {ranks_run, body};
@@ -170,7 +172,7 @@ static bool spawn(int n, raw_rank_fn body, void *arg)
     return right;
 }
 
-/* The one that dies ends as the others do, with 0. */
+/* Runs the body; the rank that dies exits with status 0 like the others. */
 static bool one_dies_of(int n, void *arg)
 {
     return spawn(n, one_dies, arg);
@@ -205,8 +207,9 @@ static int one_has_an_error(struct symmcoll_group *group, int rank)
            none_runs(group);
 }
 
-/* A stream that cannot be ordered fails the group, and what runs there ends; threads
- * have one backend, so that the other may not wait before. */
+/* A stream that cannot be ordered fails the group, and its running operations
+ * end. Ranks that are threads share one backend, so the other one must not
+ * wait before. */
 static int cannot_follow(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[SOME];
@@ -316,7 +319,7 @@ static int keeps(int rank, int size, void *lets_go)
     group = symmcoll_world_group(world);
     if (!opened(group, rank) || !submit_some(group, rank, works, -1))
         return 1;
-    /* Before the other's abort is heard of. */
+    /* Before this rank sees the other's abort. */
     atomic_store(&control()->keeps, 0);
     if (!await_all(group))
         return 1;
@@ -405,7 +408,8 @@ static int await_count(struct told *told, int count)
            atomic_load(&told->wrong) == 0;
 }
 
-/* Functions of the program are called when the device has completed. */
+/* Checks that functions of the program are called when the device has
+ * completed. */
 static int told(struct symmcoll_group *group, int rank)
 {
     static struct told all[FAKE_RANKS][2];

@@ -38,7 +38,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACE 1 /* the rank of which something happens */
+#define PLACE 1 /* the rank with the fault */
 
 static int rank;
 
@@ -90,7 +90,7 @@ static void misbehave(
         exit(symmcoll_finalize(world) != SYMMCOLL_OK);
 }
 
-/* The groups that some make before the second operation. */
+/* Creates the groups that some modes need before the second operation. */
 static symmcoll_status_t make_groups(
     struct symmcoll_group *group, const char *how)
 {
@@ -112,7 +112,8 @@ static void await(const char *path)
         usleep(1000);
 }
 
-/* Makes a file "shrunk.R" for this rank, or waits for that of another one. */
+/* Creates the file "shrunk.R" of this rank, or waits for that of another
+ * one. */
 static void announce(int of)
 {
     char path[32];
@@ -138,7 +139,7 @@ static void note_request(int sig)
         close(fd);
 }
 
-/* Leaves rank 1 out of the group, and goes on without it.  Returns the exit
+/* Excludes rank 1 from the group, and continues without it. Returns the exit
  * status. */
 static int go_on(struct symmcoll_world *world, struct symmcoll_group *group,
     const char *how, int size)
@@ -196,7 +197,7 @@ int main(int argc, char **argv)
     rank = symmcoll_world_rank(world);
     size = symmcoll_world_size(world);
     /* A rank that leaves late may get the error here already. */
-    patient.timeout = 60; /* not the short one of the second operation */
+    patient.timeout = 60; /* instead of the short one of the second operation */
     status = symmcoll_barrier(group, &patient, NULL);
     if (status == SYMMCOLL_OK &&
         (strcmp(how, "shrink") == 0 || strcmp(how, "stay") == 0))

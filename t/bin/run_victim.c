@@ -42,12 +42,13 @@ static void use_memory(const char *mib)
     if (memory == NULL)
         exit(9);
     memset(memory, 1, nbytes);
-    /* Keep it: a compiler may see through memory that is never read. */
+    /* Keeps the memory: a compiler may optimise away memory that is never
+     * read. */
     if (write(-1, memory, nbytes) >= 0)
         exit(9);
 }
 
-/* Say to the script that it may kill us; the file appears whole. */
+/* Writes our number for the script that kills us; the file appears complete. */
 static void offer_ourselves(void)
 {
     FILE *file = fopen("victim.tmp", "w");
@@ -57,7 +58,7 @@ static void offer_ourselves(void)
         exit(9);
 }
 
-/* Rank 0 comes when the other is gone. */
+/* Calls on rank 0 after the other rank has died. */
 static void wait_for_the_end(void)
 {
     FILE *file = NULL;

@@ -35,7 +35,7 @@ SYMC_CUBLASLT_FUNCTIONS(PROTOTYPE)
 
 static int failures;
 
-/* A value of both. */
+/* Compares a value of both headers. */
 static void compare(const char *what, uint64_t ours, uint64_t theirs)
 {
     if (ours == theirs)

@@ -16,7 +16,7 @@
 /* The struct that libcublasLt.so.13 exports under the name "fake_cublaslt";
  * zero selects the behaviour of cuBLASLt. */
 struct fake_cublaslt {
-    /* Statuses that these calls return: not 0, an error. */
+    /* Statuses that these calls return; not 0: an error. */
     _Atomic int create_status, heuristic_status, matmul_status;
     _Atomic int none;         /* 1: the heuristic finds no algorithm */
     _Atomic size_t workspace; /* bytes that each product needs */

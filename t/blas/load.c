@@ -15,7 +15,7 @@
 static const char *const names[] = {SYMC_CUBLASLT_FUNCTIONS(NAME)};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In place of the loader's, by --wrap: a function that is not found. */
+/* Replaces the loader's function, by --wrap: one function is not found. */
 static const char *missing;
 void *__wrap_dlsym(void *handle, const char *name);
 extern void *__real_dlsym(void *handle, const char *name);
@@ -27,7 +27,7 @@ void *__wrap_dlsym(void *handle, const char *name)
                : __real_dlsym(handle, name);
 }
 
-/* A file of the build folder. */
+/* Returns the path of a file in the build folder. */
 static const char *built(const char *name)
 {
     static _Thread_local char path[4096];

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A product that has been enqueued; kept for graphs, which do it again. */
+/* An enqueued product, which is kept because graphs run it again. */
 struct product {
     struct product *next;
     struct symc_lt_desc desc;
@@ -101,7 +101,7 @@ static void write_at(const struct symc_lt_layout *layout, void *data,
     }
 }
 
-/* The nearest number of 10 bits after the point. */
+/* Rounds to the nearest number with 10 bits after the point. */
 static double round_tf32(double value)
 {
     float single = (float)value;
@@ -214,7 +214,8 @@ static double number_at(const struct symc_lt_desc *desc, const void *at)
     return single;
 }
 
-/* A handle is of the context that is current, and so are its kernels. */
+/* Returns whether a stream is in the current context, as a handle and its
+ * kernels must be. */
 static bool is_of_current(CUstream stream)
 {
     CUcontext of = NULL, current = NULL;

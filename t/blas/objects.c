@@ -182,7 +182,8 @@ static bool is_eighth(const struct symc_lt_layout *layout)
     return layout->type == SYMC_LT_E4M3 || layout->type == SYMC_LT_E5M2;
 }
 
-/* 8-bit floats: a transposed and b not, in lines of 16 bytes; not both E5M2. */
+/* Checks 8-bit floats: a transposed and b not, in lines of 16 bytes; not both
+ * E5M2. */
 static bool multiplies_eighths(const struct symc_lt_desc *desc,
     const struct symc_lt_layout *a, const struct symc_lt_layout *b,
     const struct symc_lt_preference *preference)

@@ -118,7 +118,8 @@ static bool is_near(const struct product_given *given,
     return false;
 }
 
-/* Elements are near, and what lies between the lines is as it was. */
+/* Checks that elements are close, and that bytes between the lines are
+ * unchanged. */
 bool product_is_right(const struct product_given *given,
     const struct product_matrix *c, const char *before)
 {

@@ -20,12 +20,14 @@ struct product_matrix {
     size_t nbytes;
 };
 
-/* Element (i, j) of a matrix that is made with a seed: exact in every type. */
+/* Returns element (i, j) of a matrix created with a seed: exact in every
+ * type. */
 double product_value(int seed, int64_t i, int64_t j);
 /* Returns the offset of an element in bytes. */
 size_t product_place(
     const struct symc_product_matrix *shape, int64_t i, int64_t j);
-/* On the device, and in a copy; room: elements between two lines. */
+/* Creates a matrix on the device, and a copy; room: elements between two
+ * lines. */
 struct product_matrix product_make(enum symmcoll_dtype dtype, int64_t rows,
     int64_t cols, bool by_columns, int64_t room, int seed);
 void product_drop(struct product_matrix *it);
@@ -47,7 +49,7 @@ struct product_room {
     size_t nbytes;
 };
 
-/* By what, and where. */
+/* The handle and the stream of a product. */
 struct product_on {
     const struct symc_lt *lt;
     struct CUstream_st *stream;
@@ -58,8 +60,8 @@ struct product_on {
 bool product_is_right(const struct product_given *given,
     const struct product_matrix *c, const char *before);
 
-/* Make one, and look at it.  False: also where it could not be made: then that is
- * in symmcoll_last_error(), and nothing has been multiplied. */
+/* Runs a product and checks it. False also if it could not be started: the
+ * cause is in symmcoll_last_error(), and nothing has been multiplied. */
 bool product_run(const struct product_on *on, const struct product_given *given,
     const struct product_room *workspace);
 

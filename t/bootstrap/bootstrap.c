@@ -29,7 +29,7 @@ static void await_server(void)
     close(fd);
 }
 
-/* ---- ranks that go wrong ---- */
+/* ---- failing ranks ---- */
 
 /* Two ranks join as rank 1: one is refused, and joins again as rank 2. */
 static int comes_twice(int rank, int size, void *arg)
@@ -57,7 +57,7 @@ static int says_another_size(int rank, int size, void *arg)
     if (rank == 0)
         return fails(0, 3, SYMMCOLL_ERR_TIMEOUT, "missing: ranks 1 and 2") ? 0
                                                                            : 1;
-    await_server(); /* rank 0 has said 3 */
+    await_server(); /* rank 0 has announced 3 */
     return fails(1, 5, SYMMCOLL_ERR_INVALID, "rank 1 passed 5, others passed 3")
                ? 0
                : 1;
@@ -85,7 +85,7 @@ static int the_first_is_missing(int rank, int size, void *arg)
                                                                           : 1;
 }
 
-/* One more is expected, so that the rendezvous is not complete before the
+/* Expects one more rank, so that the rendezvous is not complete before the
  * death. */
 static int one_dies(int rank, int n, void *arg)
 {
@@ -120,8 +120,9 @@ static int the_first_dies(int rank, int size, void *arg)
     _exit(0);
 }
 
-/* The server of another job that is ending, as a killed process's is until its
- * memory has been torn down: it accepts a connection and reads nothing. */
+/* Joins while the server of another job is ending, as a killed process's is
+ * until its memory has been torn down: it accepts a connection and reads
+ * nothing. */
 static int joins_after_another_job(int rank, int size, void *arg)
 {
     struct pollfd polled = {.events = POLLIN};
@@ -145,7 +146,7 @@ static void *join_in_thread(void *arg)
     return joins(0, 2) ? arg : NULL;
 }
 
-/* Twice under one name, while a child from the first time lives. */
+/* Joins twice under one name, while a child of the first time lives. */
 static int joins_again(int rank, int size, void *arg)
 {
     _Atomic int *forked = arg;
@@ -183,7 +184,7 @@ static int has_few_descriptors(int rank, int size, void *arg)
     (void)arg;
     if (rank != 3)
         return joins(rank, size) ? 0 : 1;
-    /* Enough to join, beside those that are inherited, and not for all. */
+    /* Enough to join, in addition to the inherited ones, and not for all. */
     next = dup(STDIN_FILENO);
     close(next);
     few.rlim_cur = few.rlim_max = (rlim_t)next + 9;
@@ -245,7 +246,7 @@ static void test_forked(void)
     munmap(forked, sizeof(int));
 }
 
-/* ---- a name that is not free yet ---- */
+/* ---- a name that is still in use ---- */
 
 /* Holds the name for a moment without serving, as a killed process does. */
 static void *hold_name(void *arg)
@@ -300,9 +301,9 @@ static void test_held_name(void)
         "a second rank 0 is refused by the first");
 }
 
-/* ---- blocks that are none ---- */
+/* ---- invalid blocks ---- */
 
-/* Join with a descriptor that is no block, or with none. */
+/* Joins with a descriptor that is not a block, or with none. */
 static int offers_no_block(int rank, int size, void *arg)
 {
     struct symc_bootstrap_args args = args_of(rank, size);

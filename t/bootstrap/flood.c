@@ -130,7 +130,7 @@ static pid_t start_launcher(int *out)
     return pid;
 }
 
-/* Find the name of the launcher's socket as anybody can. */
+/* Finds the name of the launcher's socket, as any process can. */
 static int find_socket(pid_t launcher, char *buffer, size_t nbytes)
 {
     char line[512], start[64];
@@ -152,7 +152,7 @@ static int find_socket(pid_t launcher, char *buffer, size_t nbytes)
     return at != NULL;
 }
 
-/* Count lines until there are enough of them, or a minute has passed. */
+/* Counts lines until there are enough of them, or a minute has passed. */
 static int count_lines(int fd)
 {
     struct pollfd polled = {.fd = fd, .events = POLLIN};

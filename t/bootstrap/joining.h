@@ -16,7 +16,7 @@
 
 #define MOST 64
 
-/* The rendezvous of the running point, the same in all its processes. */
+/* The rendezvous of the current point, the same in all its processes. */
 static char name[64];
 static double timeout;
 
@@ -137,8 +137,8 @@ static inline int all_true_in_time(double seconds, int n, raw_rank_fn body)
 
 /* ---- anybody ---- */
 
-/* A connection to the server as anybody of this machine can make it; -1 where
- * the server closed it. */
+/* Connects to the server as any process of this machine can; -1: the server
+ * closed the connection. */
 static inline int knock(void)
 {
     struct sockaddr_un address;
@@ -153,7 +153,7 @@ static inline int knock(void)
     exit(1);
 }
 
-/* Send something; the connection stays open until this process ends. */
+/* Sends a message; the connection stays open until this process ends. */
 static inline void say(
     const void *data, size_t nbytes, const int *fds, int nfds)
 {

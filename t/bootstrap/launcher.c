@@ -58,7 +58,7 @@ static void serve_until(
     }
 }
 
-/* A rank at the other end of a socket; -1 where it could not be made. */
+/* Adds a rank at the other end of a socket; -1: failed. */
 static int add_rank(struct symc_bootstrap_server *server)
 {
     int ends[2];
@@ -138,7 +138,8 @@ static bool serve_three(
     return good;
 }
 
-/* A launcher has no more descriptors after several rendezvous than after one. */
+/* Checks that a launcher has no more descriptors after several rendezvous than
+ * after one. */
 static bool keeps_no_descriptor(
     struct symc_bootstrap_server *server, const struct seen *seen, int *numbers)
 {
@@ -163,7 +164,7 @@ static bool is_answered(struct symc_bootstrap_server *server, int fd, int rank)
            recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-/* A rank connects when no descriptor is left, one rendezvous is being answered
+/* Connects a rank when no descriptor is left, one rendezvous is being answered
  * and another waits. */
 static bool answers_without_descriptors(struct symc_bootstrap_server *server)
 {
@@ -237,7 +238,7 @@ static bool answers_later(struct symc_bootstrap_server *server, int error)
     return good;
 }
 
-/* An abstract name has 107 bytes at most. */
+/* Checks that an abstract name has at most 107 bytes. */
 static bool longest_name_is_the_kernels(void)
 {
     struct symc_bootstrap_server *server;

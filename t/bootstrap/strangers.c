@@ -73,7 +73,7 @@ static int joins_among_strangers(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
-/* More silent connections than the server has descriptors for. */
+/* Opens more silent connections than the server has descriptors. */
 static int joins_among_many(int rank, int size, void *arg)
 {
     struct rlimit few = {.rlim_cur = 300, .rlim_max = 300};
@@ -86,7 +86,8 @@ static int joins_among_many(int rank, int size, void *arg)
     return joins(rank, size) ? 0 : 1;
 }
 
-/* Who connects before the server's own rank has said anything does not push it out. */
+/* Checks that a client which connects before the server's own rank has sent
+ * anything does not displace it. */
 static int keeps_its_own(int rank, int size, void *arg)
 {
     struct symc_bootstrap_server *server = NULL;
@@ -114,8 +115,7 @@ static int keeps_its_own(int rank, int size, void *arg)
     return good ? 0 : 1;
 }
 
-/* Become another user, say that we are rank 1, and be turned away at the door.
- */
+/* Connects as another user, claims to be rank 1, and is refused. */
 static int knock_as(uid_t uid)
 {
     struct symc_bootstrap_hello hello = sane_hello(1, 2);
@@ -127,7 +127,7 @@ static int knock_as(uid_t uid)
     polled.fd = knock();
     symc_bootstrap_message_send(polled.fd, &hello, sizeof(hello), NULL, 0);
     poll(&polled, 1, 10000);
-    /* A leak checker could not look at a process of another user. */
+    /* A leak checker cannot inspect a process of another user. */
     _exit(recv(polled.fd, &byte, 1, MSG_DONTWAIT) <= 0 ? 0 : 1);
 }
 
@@ -145,7 +145,7 @@ static int joins_beside_another_user(int rank, int size, void *arg)
     return joins(rank, size) && turned_away ? 0 : 1;
 }
 
-/* A server of another user is not trusted. */
+/* Checks that a server of another user is not trusted. */
 static int refuses_another_users_server(int rank, int size, void *arg)
 {
     _Atomic int *over = arg; /* rank 1 has its error */
@@ -169,7 +169,7 @@ static int refuses_another_users_server(int rank, int size, void *arg)
     _exit(status == SYMMCOLL_OK ? 0 : 1);
 }
 
-/* ---- users without a number ---- */
+/* ---- users without an id ---- */
 
 /* Each rank is in its own user namespace without mappings: each sees the other
  * as the overflow user, which it also is itself. */
@@ -183,7 +183,7 @@ static int is_unmapped(int rank, int size, void *arg)
     return fails(0, size, SYMMCOLL_ERR_TIMEOUT, "missing: rank 1") ? 0 : 1;
 }
 
-/* The user of that number, where all have one. */
+/* Runs as the user with the overflow id in a namespace that maps all users. */
 static int is_nobody(int rank, int size, void *arg)
 {
     (void)arg;
@@ -204,7 +204,7 @@ static bool write_text(const char *path, const char *text)
     return good;
 }
 
-/* Map the ids of a process that has made a user namespace, of a process outside. */
+/* Maps the ids of a process in a new user namespace, from a process outside. */
 static bool map_ids(pid_t pid)
 {
     char path[64];
@@ -216,8 +216,8 @@ static bool map_ids(pid_t pid)
     return write_text(path, IDS);
 }
 
-/* Become the user 65534 of a user namespace that maps it, among others, but not all
- * ids. */
+/* Becomes user 65534 of a user namespace that maps it, among others, but not
+ * all ids. */
 static bool become_mapped_nobody(void)
 {
     int made[2], status = 1;
@@ -238,7 +238,8 @@ static bool become_mapped_nobody(void)
            setuid(NOBODY) == 0;
 }
 
-/* A user that the ranks' namespace does not map has their number there. */
+/* Connects as a user that the ranks' namespace does not map, which has the
+ * overflow id there. */
 static int knock_as_unmapped(void *arg)
 {
     (void)arg;
@@ -333,9 +334,9 @@ static void test_pid_namespaces(void)
             "ranks that see no number of each other are not threads of one");
 }
 
-/* ---- a name that is taken ---- */
+/* ---- a name in use ---- */
 
-/* Listen on the name and fill the queue: a connection blocks from now on. */
+/* Listens on the name and fills the queue, so that a connection blocks. */
 static int squat(void *arg)
 {
     struct sockaddr_un address;

@@ -36,7 +36,7 @@ static char folder[4096];
 static char board_path[4200], said_path[4200];
 static bool own_network;
 
-/* One case under way. */
+/* A running case. */
 struct run {
     struct chaos_board *board;
     struct chaos_ends ends;
@@ -141,7 +141,7 @@ static bool reap(struct run *run)
     return all && run->launcher == 0;
 }
 
-/* Continue a victim that has stopped: soon, or when the others have ended. */
+/* Continues a stopped victim: soon, or after the others have ended. */
 static void look_at_stopped(struct run *run)
 {
     struct chaos_board *board = run->board;
@@ -163,7 +163,7 @@ static void look_at_stopped(struct run *run)
         kill(atomic_load(&victim->pid), SIGCONT);
 }
 
-/* Kill all that descends from us. */
+/* Kills all descendants of this process. */
 static void kill_children(void)
 {
     DIR *all = opendir("/proc");
@@ -245,8 +245,8 @@ static char *read_said(void)
     return text;
 }
 
-/* Remove what the case has written: dumps, and where a rank died while it wrote
- * one, the beginning of that. */
+/* Removes the files of the case: dumps, and the incomplete one of a rank that
+ * died while it wrote it. */
 static bool clear_folder(const struct chaos_case *drawn)
 {
     DIR *dir = opendir(folder);
@@ -338,7 +338,8 @@ static bool run_unhurried(uint64_t seed, int number, char *text, size_t nbytes)
 
 /* ---- the program ---- */
 
-/* Processes that spin until this one has gone; no children of ours. */
+/* Starts processes that spin until this one has ended, and are not its
+ * children. */
 static void add_load(int count)
 {
     int fds[2];

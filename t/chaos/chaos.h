@@ -81,11 +81,11 @@ struct chaos_line {
     uint64_t left_last; /* collective */
 };
 
-/* In a file that the test and its ranks map. */
+/* The state in a file that the test and its ranks map. */
 struct chaos_board {
     struct chaos_case drawn;
     char world[48];
-    int slower;           /* by which times are longer */
+    int slower;           /* factor by which times are longer */
     _Atomic int finished; /* ranks that have completed all operations */
     struct chaos_line lines[CHAOS_RANKS];
 };
@@ -94,7 +94,7 @@ struct chaos_board {
 
 void chaos_draw(uint64_t seed, struct chaos_case *drawn);
 void chaos_describe(const struct chaos_case *drawn, char *text, size_t nbytes);
-/* The n-th number of a case's own sequence. */
+/* Returns the n-th number of a case's own sequence. */
 uint64_t chaos_random(uint64_t seed, uint64_t n);
 
 /* Returns whether the fault ends the process. */
@@ -106,7 +106,7 @@ bool chaos_has_no_end(const struct chaos_case *drawn);
 
 /* ---- operate.c ---- */
 
-/* A rank that operates. */
+/* A rank that runs operations. */
 struct chaos_rank {
     const struct chaos_case *drawn;
     struct chaos_line *line;
@@ -120,7 +120,7 @@ struct chaos_rank {
     char reason[1024];
 };
 
-/* The i-th operation of the case. */
+/* Runs the i-th operation of the case. */
 symmcoll_status_t chaos_operate(struct chaos_rank *self, int i);
 /* Runs one operation of each kind that does not need the whole world. */
 symmcoll_status_t chaos_operate_all(
@@ -139,13 +139,13 @@ symmcoll_status_t chaos_make_groups(struct chaos_rank *self);
  * status to record. */
 symmcoll_status_t chaos_give_up(struct chaos_rank *self,
     symmcoll_status_t status, char *detail, size_t nbytes);
-/* Go on with those that are left. */
+/* Continues with the remaining ranks. */
 void chaos_go_on(struct chaos_rank *self);
 
 /* ---- rank.c ---- */
 
-/* Be the rank that the environment names, of the case on a board; the exit
- * status. */
+/* Runs the rank that the environment names, in the case on a board. Returns
+ * the exit status. */
 int chaos_be_rank(const char *board);
 
 /* ---- judge.c ---- */

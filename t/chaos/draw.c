@@ -23,7 +23,7 @@ static int pick(const struct chaos_case *drawn, int n, int count)
 
 void chaos_draw(uint64_t seed, struct chaos_case *drawn)
 {
-    /* Few ranks more often than many, and the slow fault seldom. */
+    /* Few ranks are drawn more often than many, and the slow fault seldom. */
     static const int sizes[] = {2, 2, 3, 3, 4, 4, 5, 6, 8, 16};
     static const enum chaos_fault faults[] = {CHAOS_KILL, CHAOS_KILL,
         CHAOS_KILL, CHAOS_STOP, CHAOS_STOP, CHAOS_FREEZE, CHAOS_EXIT,
@@ -40,7 +40,7 @@ void chaos_draw(uint64_t seed, struct chaos_case *drawn)
     drawn->victim = pick(drawn, 4, drawn->size);
     drawn->before = pick(drawn, 5, 30);
     drawn->delay_us = pick(drawn, 6, delays[pick(drawn, 7, 4)]);
-    /* A limit on address space is none to a sanitizer's. */
+    /* A limit on address space has no effect on a sanitizer's. */
     drawn->limit = pick(drawn, 8, SANITIZED ? 2 : 3);
     drawn->works = pick(drawn, 9, 4);
     drawn->groups = pick(drawn, 10, 2) == 1;

@@ -18,7 +18,7 @@ static symmcoll_status_t create(
     int ranks[CHAOS_RANKS];
 
     args.ranks = ranks;
-    /* The order of the list is not that of the group. */
+    /* The order of the list differs from that of the group. */
     for (int r = last; r >= first; r--)
         ranks[args.nranks++] = r;
     return symmcoll_group_create(self->world, &args, group);
@@ -65,9 +65,9 @@ symmcoll_status_t chaos_give_up(struct chaos_rank *self,
     return status;
 }
 
-/* ---- those that are left ---- */
+/* ---- the remaining ranks ---- */
 
-/* Make a group of the same members, without anybody else. */
+/* Creates a group of the same members, with calls of these only. */
 static symmcoll_status_t make_local(
     struct chaos_rank *self, struct symmcoll_group *left)
 {
@@ -107,7 +107,7 @@ static symmcoll_status_t go_on(struct chaos_rank *self)
     status = chaos_operate_all(self, left);
     if (status == SYMMCOLL_OK)
         status = make_local(self, left);
-    /* Nobody goes before all have learnt that. */
+    /* No rank leaves before all have learned that. */
     if (status == SYMMCOLL_OK)
         status = symmcoll_barrier(left, NULL, NULL);
     return status;

@@ -137,7 +137,7 @@ static bool judge_left(const struct chaos_board *board, int r)
             r, symmcoll_status_name(line->left), line->left_detail);
         return false;
     }
-    /* In init some may have failed before they could go on. */
+    /* In init some ranks may have failed before they could continue. */
     if (board->drawn.moment != CHAOS_INIT &&
         line->left_size != board->drawn.size - 1)
         return fail(board, r, "a survivor was left out");
@@ -171,7 +171,7 @@ static bool judge_survivor(const struct chaos_board *board, int r)
     return line->status == SYMMCOLL_OK || fail(board, r, "expected OK");
 }
 
-/* The launcher's status, and its last line. */
+/* Checks the launcher's status, and its last line. */
 static bool judge_launcher(
     const struct chaos_board *board, const struct chaos_ends *ends)
 {
@@ -184,7 +184,7 @@ static bool judge_launcher(
     while (last != NULL && last > ends->said && last[-1] != '\n')
         last--;
     last = last != NULL ? last : ends->said;
-    /* Who is missing in init is named at the end of the line. */
+    /* A rank missing in init is named at the end of the line. */
     snprintf(name, sizeof(name), "symmcoll-run: rank %d%s", drawn->victim,
         drawn->moment == CHAOS_INIT && chaos_has_no_end(drawn) && wanted == 0
             ? ""
@@ -207,7 +207,7 @@ static bool judge_launcher(
     return good;
 }
 
-/* Without a launcher the test sees how each rank ended. */
+/* Checks how each rank ended, without a launcher. */
 static bool judge_ends(
     const struct chaos_board *board, const struct chaos_ends *ends)
 {
@@ -243,7 +243,7 @@ bool chaos_judge(const struct chaos_board *board, const struct chaos_ends *ends)
     return good;
 }
 
-/* ---- what is left ---- */
+/* ---- remaining resources ---- */
 
 static bool is_held(const char *pid, const char *mark)
 {

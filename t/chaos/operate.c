@@ -8,7 +8,7 @@
 #define COUNT_MAX 20000
 #define BUFFERS 3 /* of a coalesced operation */
 
-/* The first are drawn in every case, all from scatter on in those with
+/* The first kinds are drawn in every case, all from scatter on in those with
  * groups. */
 enum kind {
     BARRIER,
@@ -42,7 +42,7 @@ struct call {
 };
 
 static float in[COUNT_MAX * CHAOS_RANKS], out[COUNT_MAX * CHAOS_RANKS];
-/* The library's until an operation has ended. */
+/* Memory of the library until an operation has ended. */
 static size_t sends[CHAOS_RANKS], receives[CHAOS_RANKS];
 static void *buffers[BUFFERS];
 static size_t counts[BUFFERS];
@@ -58,7 +58,7 @@ static float value(int r, int i, size_t j)
     return (float)(r + 1) * (float)(1 + ((size_t)i + j) % 7);
 }
 
-/* The sum of all ranks'. */
+/* Returns the sum over all ranks. */
 static float sum(const struct call *call, size_t j)
 {
     return value(call->size * (call->size + 1) / 2 - 1, call->i, j);
@@ -323,8 +323,8 @@ static bool is_chosen(const struct call *call, int rank)
     return rank == call->self->drawn->victim || (rank + call->i) % 3 != 0;
 }
 
-/* An operation in a group that was just made, and its end.  The group's failure
- * is reported, not that of its end. */
+/* Runs an operation in a new group, and frees the group. Reports the group's
+ * failure, not that of the free. */
 static symmcoll_status_t use(const struct call *call, symmcoll_status_t status,
     struct symmcoll_group *made)
 {
@@ -426,7 +426,7 @@ symmcoll_status_t chaos_operate(struct chaos_rank *self, int i)
         call.kind = SYMM;
     if (drawn->groups)
         call.group = self->groups[random / 1024 % CHAOS_GROUPS];
-    /* These are of the world. */
+    /* These are operations of the world. */
     if (call.kind == CREATE || call.kind == LOCAL)
         call.group = self->groups[0];
     self->spared = symmcoll_group_rank_of(call.group, drawn->victim) < 0;

@@ -125,7 +125,7 @@ static void come_to(enum chaos_moment moment)
 
 /* ---- operations ---- */
 
-/* The operations; a dump in the middle of them. */
+/* Runs the operations, with a dump in the middle. */
 static symmcoll_status_t operate_all(void)
 {
     int end = drawn->before + MORE_OPERATIONS;
@@ -171,7 +171,7 @@ static bool map_board(const char *path)
     return board != MAP_FAILED;
 }
 
-/* The groups, and the operations. */
+/* Creates the groups, and runs the operations. */
 static symmcoll_status_t work(void)
 {
     symmcoll_status_t status =
@@ -189,7 +189,7 @@ static void await_others(void)
     atomic_fetch_add(&board->finished, 1);
     while (atomic_load(&board->finished) < drawn->size)
         rest(100);
-    /* Monitors shall look at what is under the closed numbers now. */
+    /* Lets monitors check the descriptors with the closed numbers. */
     if (drawn->fault == CHAOS_CLOSE)
         rest(60000);
 }
@@ -229,7 +229,7 @@ static int live(void)
     come_to(CHAOS_FINALIZE);
     line->finalized = symmcoll_finalize(self.world);
     pthread_testcancel();
-    /* An end that is still to come, comes now. */
+    /* A pending end of this process occurs here. */
     while (is_to_end()) {
         rest(1000);
         pthread_testcancel();
@@ -262,6 +262,6 @@ int chaos_be_rank(const char *path)
     }
     status = live();
     atomic_store(&line->ended, 1);
-    /* At exit() a sanitizer looks for what the fault has left. */
+    /* At exit() a sanitizer would report what the fault has left. */
     _exit(status);
 }

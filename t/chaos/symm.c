@@ -17,7 +17,7 @@ struct shared {
     struct chaos_rank *self;
     struct symmcoll_group *group;
     struct symmcoll_symm *handle;
-    float *data; /* count elements, and one that the rank before writes */
+    float *data; /* count elements, and one that the previous rank writes */
     size_t count;
     int i;
     int rank, size; /* in the group */

@@ -20,7 +20,7 @@
 
 #define LARGE 30000 /* elements: more than fit beside a header */
 
-/* Copies that pass by the cache, in this process: see Makefile.am. */
+/* Counts non-temporal copies in this process: see Makefile.am. */
 static _Atomic int streamed;
 void __real_symc_copy(void *, const void *, size_t, bool);
 void __wrap_symc_copy(void *, const void *, size_t, bool);
@@ -149,7 +149,8 @@ static double count_braces(struct symmcoll_world *world, int rank)
     return count_in_dump(world, rank, "{");
 }
 
-/* The dump that a failure writes, as far as it goes where the settings say. */
+/* Counts the entries in the dump of a failure, within the limits of the
+ * settings. */
 static double count_after_failure(struct symmcoll_world *world, int rank)
 {
     struct symmcoll_group *group = symmcoll_world_group(world);
@@ -165,7 +166,7 @@ static double count_after_failure(struct symmcoll_world *world, int rank)
     return count_in(path, "\"record_id\"");
 }
 
-/* Milliseconds of a failing call while the monitor cannot write. */
+/* Returns the milliseconds of a failing call while the monitor cannot write. */
 static double time_grace(struct symmcoll_world *world, int rank)
 {
     struct symmcoll_group *group = symmcoll_world_group(world);
@@ -180,7 +181,7 @@ static double time_grace(struct symmcoll_world *world, int rank)
     return (double)(symc_now_ns() - began) / 1e6;
 }
 
-/* A machine that does other work may take longer, a few times. */
+/* Repeated, because a busy machine may take longer. */
 static bool within_200_ms(const char *setting)
 {
     bool within = false;
@@ -229,7 +230,7 @@ static bool keeps_awake(const char *setting, int size)
     waits_for_sleep = true;
     sleeps = with(NULL, size, has_gone_to_sleep) == 1;
     waits_for_sleep = false;
-    /* Who looks too late finds it asleep. */
+    /* A late check finds it asleep. */
     for (int i = 0; i < 10 && sleeps && !awake; i++)
         awake = with(setting, size, has_gone_to_sleep) == 0;
     return awake;
@@ -324,7 +325,7 @@ free_reducer:
     return count;
 }
 
-/* Lines on standard error from init to here. */
+/* Counts the lines on standard error since init. */
 static double count_lines(const char *level)
 {
     char path[300], command[64];
@@ -344,7 +345,7 @@ static double count_lines(const char *level)
     return count;
 }
 
-/* Seconds that the store of a world that threads make waits. */
+/* Returns the timeout in seconds of the store of a world with threads. */
 static double store_timeout(const char *setting)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;

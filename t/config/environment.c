@@ -8,7 +8,7 @@
 
 static struct reading reading;
 
-/* Read the variables that follow, up to a NULL. */
+/* Reads the given variables, up to a NULL. */
 #define READ(...) read_environment(&reading, (char *[]){__VA_ARGS__, NULL})
 
 static void test_own_names(void)

@@ -15,7 +15,7 @@ static struct reading reading;
 static const char *scratch;
 static char path[PATH_MAX];
 
-/* Read a file with these bytes. */
+/* Reads a file with these bytes. */
 static bool read_bytes(const void *text, size_t nbytes)
 {
     struct symc_sources sources = {.named = path};
@@ -194,8 +194,9 @@ static void test_rubbish(void)
         for (size_t i = 0; i < sizeof bytes; i++) {
             state = state * 1664525 + 1013904223;
             bytes[i] = (unsigned char)(state >> 24);
-            /* Without zero bytes in every other round, to get further; and
-             * without quotes, as libconfig leaks text in a wrong place. */
+            /* Without zero bytes in every other round, to parse further; and
+             * without quotes, because libconfig leaks text at a misplaced
+             * one. */
             if ((round % 2 == 1 && bytes[i] == 0) || bytes[i] == '"')
                 bytes[i] = ' ';
         }
@@ -292,7 +293,7 @@ static void test_forbidden(void)
         "one of the user, who may have become another, is a warning");
     if (uid == 0 && seteuid(0) != 0)
         diag("cannot become root again");
-    /* The tests that follow write this file again. */
+    /* The tests below write this file again. */
     if (chmod(path, 0600) != 0)
         diag("cannot make %s readable again", path);
 }

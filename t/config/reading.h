@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The outcome of one reading. */
+/* The result of one reading. */
 struct reading {
     struct symc_config *config; /* NULL where it failed */
     symmcoll_status_t status;
@@ -33,7 +33,7 @@ static inline void count_warning(const char *line, void *arg)
     snprintf(reading->last_warning, sizeof reading->last_warning, "%s", line);
 }
 
-/* Make a folder that anybody may look into. */
+/* Creates a folder that any user may read. */
 static inline char *make_scratch(void)
 {
     static char folder[64];
@@ -60,7 +60,7 @@ static inline void remove_scratch(const char *folder)
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Write a file below the folder; the path stays in a buffer of PATH_MAX. */
+/* Writes a file in the folder; the path stays in a buffer of PATH_MAX. */
 static inline const char *write_file(char *path, const char *folder,
     const char *name, const void *text, size_t nbytes)
 {
@@ -80,7 +80,7 @@ static inline void forget(struct reading *reading)
     memset(reading, 0, sizeof *reading);
 }
 
-/* Read sources, in place of what was read before. */
+/* Reads sources, and discards the previous reading. */
 static inline symmcoll_status_t read_sources(
     struct reading *reading, const struct symc_sources *sources)
 {
@@ -91,7 +91,7 @@ static inline symmcoll_status_t read_sources(
     return reading->status;
 }
 
-/* Read an environment alone. */
+/* Reads only an environment. */
 static inline symmcoll_status_t read_environment(
     struct reading *reading, char *const *environment)
 {

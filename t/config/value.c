@@ -11,7 +11,7 @@
 
 static struct reading reading;
 
-/* Read one variable. */
+/* Reads one variable. */
 static bool accepts(const char *assignment)
 {
     char *environment[] = {(char *)assignment, NULL};

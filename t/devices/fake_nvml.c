@@ -68,7 +68,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
     return 0;
 }
 
-/* The letters of a link's other end are not always in the same case. */
+/* Fills in a link's other end, the letters of which differ in case. */
 static void fill_pci(struct pci *pci, int number, const char *format)
 {
     memset(pci, 0, sizeof(*pci));
@@ -108,7 +108,7 @@ int nvmlDeviceGetMemoryInfo(const int *device, struct memory *memory)
     return 0;
 }
 
-/* The last one is too old. */
+/* Returns the compute capability; the last device is too old. */
 int nvmlDeviceGetCudaComputeCapability(
     const int *device, int *major, int *minor);
 int nvmlDeviceGetCudaComputeCapability(
@@ -119,7 +119,7 @@ int nvmlDeviceGetCudaComputeCapability(
     return 0;
 }
 
-/* Links of each, and one more that is down. */
+/* Returns the links of each device; one more is down. */
 static unsigned count_links(int device)
 {
     static const unsigned links[GPUS] = {4, 4, 6, 12};

@@ -26,8 +26,8 @@ static int fails_as(symmcoll_status_t expected, const char *text)
     return good;
 }
 
-/* From here on the library finds the fake by its name: it is loaded already, and
- * stays so. */
+/* Loads the fake, which the library then finds by its name for the rest of the
+ * program. */
 static int load_fake(const char *fault)
 {
     static void *library;
@@ -124,7 +124,7 @@ static int has_no_library(void)
     return fails_as(SYMMCOLL_ERR_UNSUPPORTED, SYMC_NVML_LIBRARY ":");
 }
 
-/* This machine may have one. */
+/* Returns whether this machine has NVML. */
 static int is_installed(void)
 {
     void *library = dlopen(SYMC_NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);

@@ -77,8 +77,8 @@ static int gather_what_is_here(struct symmcoll_world *world)
     return good;
 }
 
-/* Several buffers at once: each of them is gathered, and their time is that of
- * one operation on all elements. */
+/* Gathers several buffers at once: their time is that of one operation on all
+ * elements. */
 static int several_at_once(void)
 {
     struct symmcoll_world *world = make(1, 4, 10e-6, 1e9);
@@ -198,7 +198,7 @@ static int groups_are_made(void)
 
 /* ---- time ---- */
 
-/* The time that a call has taken, in microseconds, is that. */
+/* Checks the time of a call in microseconds. */
 static int takes(struct symmcoll_world *world, double *last, double expected)
 {
     double now = symmcoll_fake_clock(world), spent = (now - *last) * 1e6;
@@ -209,7 +209,7 @@ static int takes(struct symmcoll_world *world, double *last, double expected)
     return fabs(spent - expected) <= 1e-6 * expected + 1e-9;
 }
 
-/* 8 ranks, 10 us a message, a byte a nanosecond. */
+/* Uses 8 ranks, 10 us a message, and a byte a nanosecond. */
 static int time_follows_the_model(void)
 {
     struct symmcoll_world *world = make(3, 8, 10e-6, 1e9);
@@ -246,8 +246,8 @@ static int time_follows_the_model(void)
     return symmcoll_finalize(world) == SYMMCOLL_OK && good;
 }
 
-/* A schedule of 4096 ranks, from the view of one: an all_reduce in rows of 64
- * and then in columns of 64 takes less time than one of all. */
+/* Runs a schedule of 4096 ranks, from the view of one: an all_reduce in rows
+ * of 64 and then in columns of 64 takes less time than one of all. */
 static int thousands_of_ranks(void)
 {
     struct symmcoll_world *world = make(4095, 4096, 5e-6, 10e9);
@@ -267,7 +267,7 @@ static int thousands_of_ranks(void)
         good = OK(symmcoll_group_create(world, &args, &part[dim]));
     }
     before = symmcoll_fake_clock(world);
-    good = good && before == 0 && /* making groups is not counted */
+    good = good && before == 0 && /* creating groups takes no time */
            OK(symmcoll_all_reduce(symmcoll_world_group(world), buffer, buffer,
                1 << 20, SYMMCOLL_UINT8, SYMMCOLL_SUM, NULL, NULL));
     flat = symmcoll_fake_clock(world) - before;
@@ -354,7 +354,7 @@ static int worlds_are_checked(void)
            symmcoll_finalize(world) == SYMMCOLL_OK;
 }
 
-/* In one process, after one that failed too. */
+/* Runs several worlds in one process, also after a failed one. */
 static int worlds_follow(void)
 {
     return operations_end() && errors_are_injected() && a_failed_world_ends() &&

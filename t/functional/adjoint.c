@@ -38,7 +38,7 @@ static int is_gradient(struct symmcoll_group *group,
     return good;
 }
 
-/* ---- one call of each ---- */
+/* ---- one call of each kind ---- */
 
 static int gather_back(struct symmcoll_group *group, int rank)
 {
@@ -106,7 +106,8 @@ static int averages_back(struct symmcoll_group *group, int rank)
            scatter_back_of(group, SYMMCOLL_AVG);
 }
 
-/* Without a token the result is cut off; with one the gradient is summed. */
+/* Checks that without a token the result has no adjoint, and that with one the
+ * gradient is summed. */
 static int reduce_back(struct symmcoll_group *group, int rank)
 {
     float mine[4];
@@ -146,7 +147,7 @@ static int broadcast_back(struct symmcoll_group *group, int rank)
 
 /* ---- what they share ---- */
 
-/* A maximum has no way back; forward it is a call like any other. */
+/* Checks that a maximum has no adjoint; forward it is like any other call. */
 static int refused_when_run(struct symmcoll_group *group, int rank)
 {
     float mine[4] = {1, 2, 3, 4};
@@ -180,7 +181,7 @@ static int refused_when_run(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* One value for all elements, as the gradient of a sum is. */
+/* Passes one value for all elements, as the gradient of a sum is. */
 static int takes_one_value(struct symmcoll_group *group, int rank)
 {
     float mine[4] = {0}, value[1] = {(float)(rank + 1)};
@@ -205,7 +206,7 @@ static int takes_one_value(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Gradients may have any strides; here those of a transposed matrix. */
+/* Passes gradients with the strides of a transposed matrix. */
 static int takes_any_strides(struct symmcoll_group *group, int rank)
 {
     float ones[6] = {1, 1, 1, 1, 1, 1}, back[6] = {0, 1, 2, 3, 4, 5};
@@ -269,7 +270,8 @@ static int lists_go_back(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* i + 2 on each of two ranks: nothing is conjugated on either way. */
+/* Uses i + 2 on each of two ranks: nothing is conjugated in either
+ * direction. */
 static int complex_go_back(struct symmcoll_group *group, int rank)
 {
     float mine[2] = {1, (float)rank}, given[2] = {2, 1};

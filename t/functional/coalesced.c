@@ -123,7 +123,8 @@ static int reduces_mixed(struct symmcoll_group *group, int rank)
     return reduce_some(group, rank, true);
 }
 
-/* Along both dimensions, and their gradients: of ones, as many as ranks. */
+/* Gathers along both dimensions; gradients of ones become the number of
+ * ranks. */
 static int gathers(struct symmcoll_group *group, int rank)
 {
     static const int dims[N] = {1, 0, 1};
@@ -161,8 +162,8 @@ static int gathers(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Along both dimensions, and their gradients: those that this rank passes come
- * back in its part. */
+/* Scatters along both dimensions; the gradients that this rank passes return
+ * in its part. */
 static int scatters(struct symmcoll_group *group, int rank)
 {
     static const int dims[N] = {0, 1, 0};
@@ -249,7 +250,8 @@ static int waits_apart(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* A rank that has another number of tensors: every result says so. */
+/* Passes a different number of tensors on one rank: every result has the
+ * error. */
 static int lists_that_differ(struct symmcoll_group *group, int rank)
 {
     struct list list;

@@ -20,7 +20,7 @@ struct call {
     float in[MOST], out[MOST];
 };
 
-/* Until its operation would start. */
+/* Prepares a call up to the start of its operation. */
 static int make_ready(struct call *call, struct symmcoll_group *group,
     const struct symc_f_spec *spec, const struct symmcoll_tensor *in, int dim)
 {
@@ -110,7 +110,8 @@ static int direct_calls(struct symmcoll_group *group, int rank)
            is_direct(&call, "all_to_all of equal parts");
 }
 
-/* The root sends its input, and the others receive into the result. */
+/* Checks that the root sends its input, and that the others receive into the
+ * result. */
 static int direct_broadcast(struct symmcoll_group *group, int rank)
 {
     struct symc_f_spec spec = symc_f_broadcast_spec();
@@ -149,7 +150,7 @@ static int copied_calls(struct symmcoll_group *group, int rank)
 
 /* ---- gradients ---- */
 
-/* The call that takes the gradient of one along dimension 0. */
+/* Returns the call that computes the gradient of one along dimension 0. */
 static struct symc_f_spec back_of(struct symmcoll_group *group,
     enum symc_kind kind, symmcoll_op_t op, struct symmcoll_adjoint *adjoint)
 {

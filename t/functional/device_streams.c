@@ -45,7 +45,7 @@ static int begin(struct flow *flow, struct symmcoll_group *group, int rank)
     return 1;
 }
 
-/* Everything is 1 after what the stream has now. */
+/* Enqueues writes that set everything to 1. */
 static void enqueue_ones(const struct flow *flow)
 {
     const float one = 1;
@@ -162,8 +162,9 @@ static int leaves_results(struct symmcoll_group *group, int rank)
 
 /* ---- captures ---- */
 
-/* A result that is pending when a stream is captured is neither copied nor freed by the
- * graph: the wait is refused, and what is freed then is freed once. */
+/* A result that is pending when a stream is captured is neither copied nor
+ * freed by the graph: the wait is refused, and memory freed then is freed
+ * once. */
 static int waits_outside(struct flow *flow, CUstream stream, const char *why)
 {
     struct symmcoll_group *group = flow->group;
@@ -211,7 +212,8 @@ static int waits_outside_captures(struct symmcoll_group *group, int rank)
     return end(&flow, right);
 }
 
-/* The default stream has the result, and one that waits for it is captured. */
+/* The result is on the default stream, and a stream that waits for it is
+ * captured. */
 static int waits_outside_of_others(struct symmcoll_group *group, int rank)
 {
     struct flow flow;
@@ -232,7 +234,7 @@ static int waits_outside_of_others(struct symmcoll_group *group, int rank)
 
 /* ---- lists ---- */
 
-/* Tensors of a list are an operation for each type, as in host memory. */
+/* Checks that a list takes one operation for each type, as in host memory. */
 static int lists(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor out[2] = {
@@ -271,7 +273,7 @@ static int lists(struct symmcoll_group *group, int rank)
     return end(&flow, right);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused calls ---- */
 
 static symmcoll_status_t sum(struct flow *flow)
 {
@@ -345,7 +347,7 @@ static int refusals(struct symmcoll_group *group, int rank)
     return end(&flow, right);
 }
 
-/* A result in the caller's memory, in place and not. */
+/* Puts a result into the caller's memory, in place and not. */
 static int takes_memory(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_tensor into;

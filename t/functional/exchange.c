@@ -73,7 +73,7 @@ static int exchanges_equal_parts(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Twice a tensor of ones goes out, and the gradient of its sum comes back. */
+/* Sends a tensor of ones twice, and returns the gradient of its sum. */
 static int goes_back(struct symmcoll_group *group, int rank)
 {
     float twos[4] = {2, 2, 2, 2}, ones[4] = {1, 1, 1, 1};
@@ -103,7 +103,7 @@ static int goes_back(struct symmcoll_group *group, int rank)
 }
 
 /* Rank 0 sends all its three rows to rank 1, which sends one; gradients are
- * transposed, and go the other way. */
+ * transposed, and sent in the opposite direction. */
 static int uneven_goes_back(struct symmcoll_group *group, int rank)
 {
     static const size_t sent[2][2] = {{0, 3}, {1, 0}};
@@ -182,7 +182,7 @@ static int shapes_alone(struct symmcoll_group *group, int rank)
 
 /* ---- permute ---- */
 
-/* In the rows and in the columns of a mesh of 2 x 2. */
+/* Permutes in the rows and in the columns of a mesh of 2 x 2. */
 static int permutes_in(
     struct symmcoll_group *group, const int *ranks, int *good)
 {
@@ -224,7 +224,7 @@ static int permutes(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Three ranks in a circle, and back. */
+/* Permutes three ranks in a ring, and back. */
 static int permutes_back(struct symmcoll_group *group, int rank)
 {
     const int next[3] = {1, 2, 0}, twice[3] = {1, 2, 1}, outside[3] = {1, 2, 3};

@@ -22,7 +22,7 @@ static int reduces(struct symmcoll_group *group, int rank)
     return good && out.data == NULL;
 }
 
-/* A transposed matrix: the result is in the order of its indices. */
+/* Uses a transposed matrix: the result is in the order of its indices. */
 static int takes_any_strides(struct symmcoll_group *group, int rank)
 {
     float matrix[2][3] = {{0, 1, 2}, {10, 11, 12}};
@@ -69,7 +69,7 @@ static int broadcasts(struct symmcoll_group *group, int rank)
 
 /* ---- all_gather ---- */
 
-/* Element (i, j, k) of a rank's tensor. */
+/* Returns element (i, j, k) of a rank's tensor. */
 static float element(int rank, int i, int j, int k)
 {
     return (float)(rank * 1000 + i * 100 + j * 10 + k);
@@ -149,7 +149,7 @@ static int scatters(struct symmcoll_group *group, int rank)
 
 /* ---- meshes ---- */
 
-/* In a mesh of 2 x 2 ranks: sums along rows, parts along columns. */
+/* Runs in a mesh of 2 x 2 ranks: sums along rows, parts along columns. */
 static int works_in(struct symmcoll_group *world_group, const int *ranks)
 {
     struct symmcoll_group_args args = SYMMCOLL_GROUP_ARGS_INIT;

@@ -71,7 +71,7 @@ static symmcoll_status_t call_form(const struct one *one,
     }
 }
 
-/* Bytes from the first element to the end of the last. */
+/* Returns the bytes from the first element to the end of the last. */
 static size_t span_of(const struct symmcoll_tensor *tensor)
 {
     struct symc_tensor_span span = symc_tensor_span(tensor);
@@ -120,7 +120,8 @@ static int is_same(const struct symmcoll_tensor *device,
     return right;
 }
 
-/* The gradient of a result: that itself, or the same memory in the other order. */
+/* Returns the gradient of a result: the result itself, or the same memory in
+ * reverse order. */
 static struct symmcoll_tensor gradient_of(
     const struct one *one, const struct symmcoll_tensor *out)
 {
@@ -134,7 +135,7 @@ static struct symmcoll_tensor gradient_of(
     return made;
 }
 
-/* Forward and back, on both memories. */
+/* Runs forward and backward, on both memories. */
 static int agrees(const struct one *one, const struct symmcoll_tensor *host,
     const struct symmcoll_tensor *device)
 {
@@ -184,7 +185,8 @@ static struct symmcoll_tensor make_host(
     return made;
 }
 
-/* Along a dimension that the call takes; those that are cut divide. */
+/* Runs each form along a supported dimension, with a length divisible by the
+ * ranks. */
 static int runs_each(struct one *one, int rank, enum symmcoll_dtype dtype)
 {
     struct symmcoll_tensor host =
@@ -242,7 +244,8 @@ static symmcoll_status_t call_list(struct symmcoll_group *group, enum form form,
         group, in, LISTED, SUM, dims, call, out, NULL);
 }
 
-/* As many operations as in host memory, and the same results. */
+/* Checks that as many operations run as in host memory, with the same
+ * results. */
 static int lists_agree(struct symmcoll_group *group, enum form form,
     const struct symmcoll_tensor *host, const struct symmcoll_tensor *device,
     const struct symmcoll_call *call)
@@ -300,7 +303,8 @@ int functional_lists(struct symmcoll_group *group, int rank)
 
 /* ---- elements in another order ---- */
 
-/* Batch, channels, height, width, with the channels last. */
+/* Returns a tensor of batch, channels, height, width, with the channels
+ * last. */
 static struct symmcoll_tensor channels_last(
     enum symmcoll_dtype dtype, int size, int rank)
 {
@@ -316,7 +320,8 @@ static struct symmcoll_tensor channels_last(
     return made;
 }
 
-/* Rows apart, in the other order of dimensions, and one row for all indices. */
+/* Returns a tensor with separate rows, with reversed dimensions, and with one
+ * row for all indices. */
 static struct symmcoll_tensor transposed(
     enum symmcoll_dtype dtype, int size, int rank)
 {

@@ -8,11 +8,12 @@
 
 #include <symmcoll.h>
 
-/* Every call: of float32 on the group's stream, of others on one of the call's. */
+/* Runs every call: of float32 on the group's stream, of other types on a
+ * stream of the call. */
 int functional_every_form(struct symmcoll_group *group, int rank);
-/* Lists of tensors of two types, on a stream of the call's. */
+/* Runs lists of tensors of two types, on a stream of the call. */
 int functional_lists(struct symmcoll_group *group, int rank);
-/* On the group's stream: channels last, dimensions in the other order. */
+/* Runs on the group's stream: channels last, dimensions reversed. */
 int functional_other_orders(struct symmcoll_group *group, int rank);
 
 #endif

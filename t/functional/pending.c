@@ -11,7 +11,8 @@
 
 /* ---- waiting ---- */
 
-/* A result of one call is the input of the next, of another group even. */
+/* Uses the result of one call as the input of the next, also in another
+ * group. */
 static int chains(struct symmcoll_group *group, int rank)
 {
     float ones[6] = {1, 1, 1, 1, 1, 1};
@@ -53,7 +54,7 @@ static int unknown_is_complete(struct symmcoll_group *group, int rank)
            symmcoll_f_wait(group->world, NULL, -1) == SYMMCOLL_ERR_INVALID;
 }
 
-/* Two operations write to one buffer: waiting is for both. */
+/* Two operations write to one buffer: a wait covers both. */
 static int several_on_one(struct symmcoll_group *group, int rank)
 {
     float low[2] = {1, 1}, place[4] = {0};
@@ -74,7 +75,7 @@ static int several_on_one(struct symmcoll_group *group, int rank)
 /* Whether rank 0 has tested, in memory shared by processes. */
 static _Atomic int *asked;
 
-/* A wait that expires leaves the result pending.  Rank 1 comes after that. */
+/* A wait that times out leaves the result pending. Rank 1 calls afterwards. */
 static int zero_does_not_block(struct symmcoll_group *group, int rank)
 {
     float ones[2] = {1, 1};
@@ -101,8 +102,8 @@ static int zero_does_not_block(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* A result may come between two looks of one wait, which then takes it or leaves
- * it pending: it is in its place when the wait returns OK. */
+/* A result may arrive between two polls of one wait, which then takes it or
+ * leaves it pending: it is complete when the wait returns OK. */
 static int is_there_when_found(struct symmcoll_group *group, int rank)
 {
     float mine[2], place[4];
@@ -171,7 +172,7 @@ static int threads_wait(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* ---- never waited for ---- */
+/* ---- results without a wait ---- */
 
 static int leave_two(struct symmcoll_group *group, int rank)
 {
@@ -188,7 +189,8 @@ static int leave_two(struct symmcoll_group *group, int rank)
            waits(group, &out[0]) && symmcoll_barrier(group, NULL, NULL) == 0;
 }
 
-/* An operation on two tensors fails, and a wait for one of them says so. */
+/* An operation on two tensors fails, and a wait for one of them returns the
+ * error. */
 static int leave_failed(struct symmcoll_group *group, int rank)
 {
     float ones[2] = {1, 1};

@@ -25,7 +25,7 @@ static int is_call(int at, const char *name, int from)
     return 0;
 }
 
-/* A call, its wait and what follows. */
+/* Records a call, its wait and the calls after it. */
 static int traces(struct symmcoll_world *world)
 {
     struct symmcoll_group *all = symmcoll_world_group(world);
@@ -58,7 +58,7 @@ static int traces(struct symmcoll_world *world)
 
 static int traces_ranks(struct symmcoll_group *group, int rank)
 {
-    /* Ranks that are threads share the records: one of them records. */
+    /* Ranks that are threads share the records: only one of them records. */
     if (symmcoll_group_size(group) > 1 && rank != 0) {
         float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
         struct symmcoll_tensor in =
@@ -78,7 +78,7 @@ static int traces_ranks(struct symmcoll_group *group, int rank)
     return traces(group->world);
 }
 
-/* A pending input is waited for by the call that takes it. */
+/* Checks that a pending input is waited for by the call that uses it. */
 static int implicit_waits(struct symmcoll_group *group, int rank)
 {
     float ones[2] = {1, 1};
@@ -99,7 +99,7 @@ static int implicit_waits(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* One call and one wait for an all_to_all and its gradient each. */
+/* Checks one call and one wait each for an all_to_all and its gradient. */
 static int gradients_too(struct symmcoll_group *group, int rank)
 {
     float ones[2] = {1, 1};
@@ -151,7 +151,7 @@ static int counts_more(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_INVALID;
 }
 
-/* Eight ranks of which seven are not there. */
+/* Uses eight ranks, seven of which do not exist. */
 static int traces_without_peers(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_fake_args args = SYMMCOLL_FAKE_ARGS_INIT;

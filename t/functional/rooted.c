@@ -14,7 +14,7 @@ static float element(int64_t columns, int64_t i, int64_t j)
     return (float)(1 + i * columns + j);
 }
 
-/* The whole is 2 * size x 3 or 2 x 3 * size. */
+/* Returns the whole tensor: 2 * size x 3 or 2 x 3 * size. */
 static struct symmcoll_tensor make_whole(float *values, int size, int dim)
 {
     struct symmcoll_tensor made = SYMMCOLL_TENSOR_SHAPE(values,
@@ -38,7 +38,7 @@ static int is_whole(const struct symmcoll_tensor *tensor, int size, int dim)
     return 1;
 }
 
-/* A rank's part of it, 2 x 3. */
+/* Returns a rank's part of it, 2 x 3. */
 static struct symmcoll_tensor make_part(
     float *values, int size, int dim, int rank)
 {
@@ -62,7 +62,7 @@ static int is_part(
            memcmp(tensor->data, expected, sizeof(expected)) == 0;
 }
 
-/* The result of a rank that is not the root: a part without any length. */
+/* Checks the result of a rank that is not the root: a part of length 0. */
 static int is_empty(const struct symmcoll_tensor *tensor, int dim)
 {
     return tensor->ndim == 2 && tensor->shape[dim] == 0 &&
@@ -158,7 +158,7 @@ static int gathers(struct symmcoll_group *group, int rank)
            gathers_along(group, rank, 1, size - 1);
 }
 
-/* ---- what else there is to them ---- */
+/* ---- other properties ---- */
 
 /* Checks a broadcast from the only rank with data; every rank has a part of
  * the gradient. */
@@ -185,7 +185,7 @@ static int broadcasts_without_data(struct symmcoll_group *group, int rank)
     return good;
 }
 
-/* Into memory of the caller, and without memory at all. */
+/* Uses memory of the caller, and tensors without memory. */
 static int into_places(struct symmcoll_group *group, int rank)
 {
     float values[MOST], part[6], place[MOST];

@@ -147,7 +147,8 @@ static int tensors_are_checked(struct symmcoll_group *group, int rank)
                        "device_index of 0 or more, found -1");
 }
 
-/* With each of them the first or the last element would be where no memory can be. */
+/* Passes strides with which the first or the last element would be outside of
+ * the address space. */
 static int strides_are_checked(struct symmcoll_group *group, int rank)
 {
     static const int64_t wrong[] = {INT64_MAX, INT64_MIN, INT64_C(1) << 61,
@@ -182,7 +183,8 @@ static int strides_are_checked(struct symmcoll_group *group, int rank)
         place = in;
     }
     good = good && symmcoll_group_sequence(group) == before;
-    /* A dimension of one index takes no step, and no element takes any. */
+    /* The stride of a dimension with one index is not used, nor that of an
+     * empty tensor. */
     bad = in;
     bad.ndim = 3;
     bad.shape[2] = 1;
@@ -200,7 +202,7 @@ static int strides_are_checked(struct symmcoll_group *group, int rank)
     return good && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
-/* The result's memory has to be of its shape and type (C29). */
+/* Checks that the result's memory must have its shape and type (C29). */
 static int places_are_checked(struct symmcoll_group *group, int rank)
 {
     float mine[6] = {0}, place[12];
@@ -229,8 +231,8 @@ static int places_are_checked(struct symmcoll_group *group, int rank)
                        "in place: expected a contiguous tensor");
 }
 
-/* Ranks that pass other shapes with as many elements agree; other types do
- * not. */
+/* Checks that ranks may pass different shapes with as many elements, but not
+ * different types. */
 static int counts_are_compared(struct symmcoll_group *group, int rank)
 {
     float ones[6] = {1, 1, 1, 1, 1, 1};
@@ -254,7 +256,7 @@ static int counts_are_compared(struct symmcoll_group *group, int rank)
     return good && OK(symmcoll_barrier(group, NULL, NULL));
 }
 
-/* The collective refuses: nothing is left, and the group goes on. */
+/* The collective is refused: nothing remains, and the group remains usable. */
 static int errors_leave_nothing(struct symmcoll_group *group, int rank)
 {
     float mine[6] = {0};
@@ -271,7 +273,7 @@ static int errors_leave_nothing(struct symmcoll_group *group, int rank)
                out, &adjoint) == SYMMCOLL_ERR_UNSUPPORTED &&
            adjoint == NULL && out[0].data == NULL &&
            symmcoll_group_sequence(group) == before;
-    in[0].shape[0] = rank + 1; /* differs: the wait says so */
+    in[0].shape[0] = rank + 1; /* differs: the wait returns the error */
     good =
         good &&
         OK(symmcoll_f_all_reduce(group, in, SYMMCOLL_SUM, NULL, out, NULL)) &&

@@ -25,7 +25,7 @@
 
 const char fuzz_name[] = "bootstrap";
 
-/* Bytes that are taken one after another. */
+/* Bytes that are consumed one after another. */
 struct input {
     const uint8_t *at;
     size_t left;
@@ -88,7 +88,7 @@ static void say_hello(struct input *input, int fd)
     send_with_fds(fd, &hello, nbytes, take(input) % 4);
 }
 
-/* Read an answer and close what came beside it. */
+/* Reads an answer and closes its descriptors. */
 static void hear(int fd)
 {
     static struct symc_bootstrap_answer answer;
@@ -101,7 +101,7 @@ static void hear(int fd)
         close(fds[i]);
 }
 
-/* Our end of a new connection, or -1. */
+/* Returns our end of a new connection, or -1. */
 static int connect_client(struct symc_bootstrap_server *server)
 {
     int ends[2];
@@ -152,7 +152,7 @@ static void test_server(struct input *input)
 
     snprintf(name, sizeof(name), "symmcoll-fuzz-%ld", (long)getpid());
     if (symc_bootstrap_open(name, NULL, &server) != SYMMCOLL_OK)
-        return; /* the name of the one before is still in use */
+        return; /* the previous name is still in use */
     for (int i = 0; i < CLIENTS; i++)
         clients[i] = -1;
     for (int i = 0; i < MESSAGES_MAX && input->left > 0; i++)

@@ -13,7 +13,7 @@
 /* The folder of its seeds, below t/fuzz/seeds. */
 extern const char fuzz_name[];
 
-/* libFuzzer's name; always 0. */
+/* The name that libFuzzer expects; returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 #endif

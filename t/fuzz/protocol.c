@@ -20,7 +20,7 @@
 
 const char fuzz_name[] = "protocol";
 
-/* The next piece; false at the end. */
+/* Takes the next piece; false at the end. */
 static bool take_piece(const uint8_t **at, size_t *left, unsigned *client,
     const uint8_t **piece, size_t *nbytes)
 {
@@ -69,7 +69,7 @@ static void read_replies(const uint8_t *data, size_t left)
 
 /* ---- the server ---- */
 
-/* Our end of a new connection; -1 where there is none. */
+/* Returns our end of a new connection; -1: none. */
 static int connect_client(struct symc_server *server)
 {
     int ends[2];
@@ -81,7 +81,7 @@ static int connect_client(struct symc_server *server)
     return ends[0];
 }
 
-/* Let the server work, and read what it says. */
+/* Runs the server's loop, and reads its replies. */
 static void run_loop(struct symc_server *server, const int *fds)
 {
     char replies[4096];

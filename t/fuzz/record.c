@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define ENTRIES 8
-#define RANKS_MAX 300 /* a large group makes a large file, and no more */
+#define RANKS_MAX 300 /* a larger group makes only a larger file */
 
 const char fuzz_name[] = "record";
 
@@ -57,7 +57,7 @@ static void write_all(const struct symc_trace_ring *ring, size_t nbytes)
     char position[SYMC_TRACE_POSITION];
     char folder[64], path[80];
 
-    /* Each dump looks through its folder. */
+    /* Each dump scans its folder. */
     snprintf(folder, sizeof(folder), "/tmp/symmcoll-fuzz-record-%ld",
         (long)getpid());
     snprintf(path, sizeof(path), "%s/dump", folder);

@@ -20,7 +20,8 @@ static int is_seed(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* A copy of exact size, so that a sanitizer sees a byte too many. */
+/* Runs on a copy of exact size, so that a sanitizer detects accesses past the
+ * end. */
 static void run(const uint8_t *data, size_t nbytes)
 {
     uint8_t *copy = malloc(nbytes > 0 ? nbytes : 1);

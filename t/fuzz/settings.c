@@ -17,7 +17,8 @@
 
 const char fuzz_name[] = "settings";
 
-/* libconfig loses a text that it was reading at a syntax error. */
+/* Suppresses a leak of libconfig, which loses the text that it was reading at
+ * a syntax error. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

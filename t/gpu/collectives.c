@@ -82,7 +82,8 @@ static symmcoll_status_t sum(
         run->in, COUNT, F32, SUM, &run->call, work);
 }
 
-/* On two streams in turn, some with works, which are waited for last first. */
+/* Runs operations on two streams alternately, some with works, which are
+ * waited for in reverse. */
 static int many_works(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[MANY] = {NULL};
@@ -113,7 +114,7 @@ static int many_works(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* A wait without a timeout has the stream wait, not the host. */
+/* Checks that a wait without a timeout makes the stream wait, not the host. */
 static int stream_waits(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work = NULL;
@@ -138,13 +139,12 @@ static int stream_waits(struct symmcoll_group *group, int rank)
     return finish(&run, right);
 }
 
-/* ---- in a row ---- */
+/* ---- consecutive operations ---- */
 
-/* The stream writes an input and has it added up, again and again, without the
- * host's waiting; with barriers beside it.
- *
- * Never on the default stream: threads that share a device share that, too, and a
- * rank's kernel would wait for one that cannot begin before it has ended. */
+/* The stream writes an input and sums it, many times, without waits of the
+ * host; with barriers in between. Never on the default stream: threads that
+ * share a device share that, too, and a rank's kernel would wait for one that
+ * cannot begin before it has ended. */
 static int in_a_row(struct symmcoll_group *group, int rank)
 {
     const int rounds = gpu_choose(20 * ROUNDS, ROUNDS, ROUNDS / 2),
@@ -183,7 +183,8 @@ static int in_a_row(struct symmcoll_group *group, int rank)
 
 /* ---- all ---- */
 
-/* Sizes for each kernel, and pieces; in the rehearsal small ones do. */
+/* Selects sizes for each kernel, and for chunks; smaller ones in the
+ * rehearsal. */
 static void set_sizes(void)
 {
     static const size_t counts[EVERY_COUNTS] = {0, 1, 601, 5003, 40009, 300007};

@@ -3,11 +3,11 @@
 #ifndef T_GPU_CUBLASLT_H
 #define T_GPU_CUBLASLT_H
 
-/* The library's file. */
+/* Returns the library's file. */
 const char *gpu_cublaslt(void);
 
-/* Before all ranks, in main: the setting names that file; where it cannot be opened,
- * skip_all() with the reason. */
+/* Sets the library's file in the settings, in main before all ranks; calls
+ * skip_all() with the reason if it cannot be opened. */
 void gpu_need_cublaslt(void);
 
 #endif

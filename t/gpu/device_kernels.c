@@ -27,7 +27,7 @@
 
 #include "t/kernels/kernels.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* The ends of the section, by the linker. */
+/* The ends of the section, defined by the linker. */
 #define OF_LINKER __attribute__((visibility("hidden")))
 extern const struct gpu_kernel *const __start_gpu_kernels[] OF_LINKER;
 extern const struct gpu_kernel *const __stop_gpu_kernels[] OF_LINKER;

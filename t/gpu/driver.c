@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cuda.h has names of versions as macros: the symbol is what they become. */
+/* cuda.h defines versioned names as macros: this is the resulting symbol. */
 #define NAME(function) NAME_OF(function)
 #define NAME_OF(symbol) #symbol
 

@@ -26,7 +26,7 @@ static int has_eighths(void)
     return capability() >= 89;
 }
 
-/* cuBLASLt has scales of lines for these alone. */
+/* Returns whether cuBLASLt supports scales of lines on the device. */
 static int has_lines(void)
 {
     return capability() / 10 == 9;

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define WAIT_MAX 60.0
-#define ABSENT 2.0 /* seconds for a call: all but the victim come sooner */
+#define ABSENT 2.0 /* seconds for a call: all but the victim arrive sooner */
 
 static _Atomic int told; /* ranks but the victim, in this process */
 
@@ -31,7 +31,7 @@ static void await_all_told(const struct symmcoll_group *group)
         nanosleep(&pause, NULL);
 }
 
-/* A status, and the texts that its detail has. */
+/* Checks a status, and the texts in its detail. */
 static int was_told(symmcoll_status_t found, symmcoll_status_t expected,
     const char *text, int victim)
 {
@@ -99,7 +99,8 @@ static int stands_still(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Or all that the others had sent is there: then the sum is, too. */
+/* Returns whether the work ended; if all data had arrived, the sum is
+ * complete. */
 static int ends(struct symmcoll_work *work)
 {
     const symmcoll_status_t status = symmcoll_work_wait(work, WAIT_MAX);
@@ -160,7 +161,7 @@ static void test_standing(int n)
 int main(void)
 {
     gpu_begin(300);
-    /* On the host many threads of a kernel take long to see a deadline. */
+    /* On the host the many threads of a kernel take long to see a deadline. */
     if (gpu_is_rehearsal()) {
         setenv("SYMMCOLL_CUDA_STAGING", "4KiB", 1);
         setenv("SYMMCOLL_CUDA_PACKETS_MAX", "64", 1);

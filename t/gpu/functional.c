@@ -8,8 +8,8 @@
 #include "t/gpu/gpu.h"
 #include "t/gpu/ranks.h"
 
-/* On a stream of the rank's own: threads share the default one, in which one rank's
- * kernel would wait for one that cannot begin. */
+/* Runs on a separate stream for each rank: threads share the default one, in
+ * which one rank's kernel would wait for one that cannot begin. */
 static int on_stream(struct symmcoll_group *group, int rank, rank_fn body)
 {
     CUstream stream;

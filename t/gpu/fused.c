@@ -68,7 +68,7 @@ static int both(
            scattered_on_device(group, rank, &scattered);
 }
 
-/* Part by part, and at once. */
+/* Runs part by part, and all at once. */
 static int both_ways(struct symmcoll_group *group, int rank,
     int (*each)(struct symmcoll_group *group, int rank, made_case_fn body))
 {
@@ -90,7 +90,7 @@ static int every_order(struct symmcoll_group *group, int rank)
     return both_ways(group, rank, made_each_order);
 }
 
-/* Odd sizes, of which a device has work for, of every type. */
+/* Runs odd sizes that occupy a device, of every type. */
 static int each_odd(struct symmcoll_group *group, int rank, made_case_fn body)
 {
     static const enum symmcoll_dtype types[] = {SYMMCOLL_FLOAT32,

@@ -19,9 +19,9 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define ROOM ((size_t)32 << 20) /* bytes of the workspace of cuBLASLt alone */
 
-/* Each is measured on all shapes of bfloat16, of 2 ranks: their parts one by one; all
- * at once, which is the sequence of an exchange and a product; and what they multiply
- * by cuBLASLt alone, one product of each rank after the other. */
+/* Each operation is measured with all shapes of bfloat16, with 2 ranks: part
+ * by part; all at once, as an exchange followed by a product; and the same
+ * products by cuBLASLt alone, one product of each rank after the other. */
 enum form {
     PARTS,
     AT_ONCE,
@@ -43,7 +43,7 @@ struct shape {
     int64_t m, n, k;
 };
 
-/* The one that needs most memory first. */
+/* The shape that needs most memory comes first. */
 static const struct shape shapes[] = {{8192, 8192, 1024}, {4096, 4096, 4096},
     {4096, 14336, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {64, 4096, 4096},
     {128, 4096, 4096}, {256, 4096, 4096}, {512, 4096, 4096}};
@@ -56,7 +56,8 @@ static const struct {
 } operations[OPERATIONS] = {
     {"all_gather_matmul", 1.05}, {"matmul_reduce_scatter", 1.08}};
 
-/* Microseconds, of the process that judges, too: with fused.round_parts off and on. */
+/* Microseconds, shared with the process that checks them: with
+ * fused.round_parts off and on. */
 static double (*found)[LENGTH(shapes)][OPERATIONS][FORMS];
 static int rounds; /* whether it is on */
 
@@ -92,7 +93,8 @@ static struct symmcoll_tensor matrix(void *at, int64_t rows, int64_t cols)
     return made;
 }
 
-/* By host memory, for the device may have work. */
+/* Synchronises through host memory, because the device may have pending
+ * work. */
 static bool synchronise(struct symmcoll_group *group)
 {
     int32_t one = 1;
@@ -135,7 +137,8 @@ static bool run_alone(const struct timed *it, struct alone *alone)
     return right;
 }
 
-/* Microseconds of a call, from when all ranks are there to when all have them. */
+/* Returns the microseconds of a call, from when all ranks have arrived until
+ * all have finished. */
 static bool take_sample(const struct timed *it, struct alone *alone,
     enum operation operation, enum form form, double *us)
 {
@@ -173,7 +176,8 @@ static bool plan_alone(
            OK(symc_lt_plan_make(&alone->lt, &product, &alone->plan));
 }
 
-/* All forms by turns, so that what else the machine does is the same for all. */
+/* Measures all forms alternately, so that other load on the machine affects
+ * all alike. */
 static bool time_operation(const struct timed *it, struct alone *alone,
     enum operation operation, double medians[FORMS])
 {
@@ -181,7 +185,8 @@ static bool time_operation(const struct timed *it, struct alone *alone,
     double samples[FORMS][SAMPLES];
     bool right = plan_alone(it, alone, operation);
 
-    for (int i = -1; i < n && right; i++) /* the first makes plans, memory */
+    for (int i = -1; i < n && right; i++) /* the first one creates plans and
+                                           * memory */
         for (int form = 0; form < FORMS && right; form++)
             right = take_sample(it, alone, operation, (enum form)form,
                 &samples[form][i < 0 ? 0 : i]);
@@ -276,7 +281,7 @@ static int times(struct symmcoll_group *group, int rank)
     return right && synchronise(group);
 }
 
-/* The form that is taken without a setting. */
+/* Checks the form that is used without a setting. */
 static void judge(int i, enum operation operation)
 {
     const double *us = found[operation == SCATTER][i][operation];

@@ -30,7 +30,7 @@ int gpu_choose(int n, int rehearsed, int in_short)
     return gpu_is_short() ? in_short : rehearsed;
 }
 
-/* ---- whether there is a device ---- */
+/* ---- search for a device ---- */
 
 /* Finds a device, or the reason why there is none; "": there is one. */
 static void ask(char *reason, size_t nbytes)
@@ -53,7 +53,7 @@ static void ask(char *reason, size_t nbytes)
         (void)snprintf(reason, nbytes, "0 devices, 1 wanted");
 }
 
-/* In a child, so that this process has not used CUDA and may fork. */
+/* Searches in a child, so that this process has not used CUDA and may fork. */
 static void find_device(char *reason, size_t nbytes)
 {
     int ends[2], status = 0;
@@ -97,11 +97,11 @@ void gpu_begin(unsigned int seconds)
     void *frame;
 
     alarm(seconds);
-    (void)backtrace(&frame, 1); /* loads what it needs, which allocates */
+    (void)backtrace(&frame, 1); /* loads its libraries, which allocates */
     (void)signal(SIGABRT, tell_where);
-    /* Streams beyond these share queues, where one that waits blocks others. */
+    /* More streams share queues, in which one that waits blocks others. */
     (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-    /* Loading a kernel may wait for those that run. */
+    /* Loading a kernel may wait for running ones. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     (void)setenv("SYMMCOLL_CUDA_SHARE_DEVICE", "on", 1);
     /* Freeing memory may wait, too; see t/cuda/members.h, and README. A value

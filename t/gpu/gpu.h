@@ -15,17 +15,18 @@
 #include <stddef.h>
 
 /*
- * First in main: settings in the environment, a driver and a device, or else
- * skip_all(); and an alarm, so that nothing hangs.  This process uses no CUDA
- * afterwards but by gpu_open(), and may fork until then.
+ * Called first in main: checks settings in the environment, a driver and a
+ * device, or calls skip_all(); and sets an alarm. Afterwards this process uses
+ * CUDA only through gpu_open(), and may fork until then.
  */
 void gpu_begin(unsigned int seconds);
 
-/* The kernels run on the host. */
+/* Returns whether the kernels run on the host. */
 bool gpu_is_rehearsal(void);
-/* The short form of a rehearsal: the fewest rounds in which each thing is done. */
+/* Returns whether a rehearsal is short: the fewest rounds in which everything
+ * is run. */
 bool gpu_is_short(void);
-/* n, or what takes its place in a rehearsal, or in a short one. */
+/* Returns n, or its replacement in a rehearsal, or in a short one. */
 int gpu_choose(int n, int rehearsed, int in_short);
 
 /* Returns the functions of the driver, and makes a device's context current.
@@ -34,7 +35,7 @@ const struct symc_cuda *gpu_open(void);
 void gpu_check(CUresult result, const char *what);
 #define GPU_CHECK(call) gpu_check(call, #call)
 
-/* Multiprocessors of the device. */
+/* Returns the number of multiprocessors of the device. */
 int gpu_multiprocessors(void);
 
 /* ---- blocked streams ---- */
@@ -46,7 +47,7 @@ struct gpu_stall {
 };
 void gpu_stall(struct gpu_stall *stall, CUstream stream);
 void gpu_resume(const struct gpu_stall *stall);
-/* When the stream has ended. */
+/* Frees the stall, when the stream has ended. */
 void gpu_stall_free(struct gpu_stall *stall);
 
 #endif

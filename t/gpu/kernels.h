@@ -15,7 +15,7 @@ struct gpu_kernel {
     size_t nbytes; /* of its arguments */
 };
 
-/* By number; NULL after the last one. */
+/* Returns a kernel by its number; NULL after the last one. */
 const struct gpu_kernel *gpu_kernel(int number);
 
 #endif

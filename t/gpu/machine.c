@@ -171,7 +171,7 @@ void machine_free_words(void *words)
         state.words_used = 0;
 }
 
-/* A device alone has none. */
+/* Not supported by a single device. */
 unsigned char *machine_open_multicast(
     unsigned char *const *places, int n, size_t nbytes)
 {
@@ -206,7 +206,7 @@ static CUdeviceptr device_of(const void *at)
     return translate((uint64_t)(uintptr_t)at);
 }
 
-/* Write all to the device, with its addresses. */
+/* Writes all memory to the device, with its addresses. */
 static void put(void)
 {
     unsigned char *addresses[NOTES] = {NULL};
@@ -224,7 +224,7 @@ static void put(void)
         *state.notes[i] = addresses[i];
 }
 
-/* Read it back; the addresses are the host's. */
+/* Reads all memory back; addresses become the host's. */
 static void get(void)
 {
     unsigned char *addresses[NOTES] = {NULL};
@@ -313,8 +313,8 @@ static void launch(const struct engine_launch *launch, CUstream stream)
     }
 }
 
-/* Kernels that wait for each other have to run at once: whether all blocks of the
- * n-th launches of all streams do. */
+/* Checks that all blocks of the n-th launches of all streams can run at once,
+ * because kernels wait for each other. */
 static void check_residency(
     const struct engine_stream *streams, int n, int number)
 {
@@ -341,8 +341,8 @@ static void check_residency(
     }
 }
 
-/* The first of each stream, then the second: a stream takes a limited number of
- * launches before the host has to wait. */
+/* Launches the first kernel of each stream, then the second: a stream takes a
+ * limited number of launches before the host has to wait. */
 void machine_run(const struct engine_stream *streams, int n, uint64_t seed)
 {
     bool more = true;
@@ -365,7 +365,7 @@ void machine_run(const struct engine_stream *streams, int n, uint64_t seed)
     get();
 }
 
-/* ---- what the checks call as the engine's ---- */
+/* ---- functions of the engine that the checks call ---- */
 
 void machine_copy(const void *args)
 {

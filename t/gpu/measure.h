@@ -16,7 +16,7 @@
 double median(double *samples, int n);
 double now(void);
 
-/* From begin_span() to end_span() on a stream. */
+/* The time from begin_span() to end_span() on a stream. */
 struct span {
     const struct symc_cuda *cuda;
     CUevent events[2];
@@ -25,26 +25,27 @@ struct span {
 void open_span(struct span *span, const struct symc_cuda *cuda);
 void begin_span(const struct span *span);
 void end_span(const struct span *span);
-/* Microseconds on the device, when the stream has ended. */
+/* Returns the microseconds on the device, when the stream has ended. */
 double measure_span(const struct span *span);
 void close_span(const struct span *span);
 
-/* A line of the table: what, and a number with its unit; in the file that
- * T_GPU_LIMITS names, too. */
+/* Prints a line of the table: a name, and a number with its unit; also to the
+ * file T_GPU_LIMITS. */
 void tell(const char *what, double value, const char *unit);
 
-/* A kernel that does nothing. */
+/* Loads and launches a kernel that does nothing. */
 CUfunction load_empty(const struct symc_cuda *cuda);
 void launch_empty(
     const struct symc_cuda *cuda, CUfunction function, CUstream stream);
 
-/* Bytes of a buffer of medium size, of which there is memory for some. */
+/* Returns the bytes of a medium-sized buffer, for which there is enough
+ * memory. */
 size_t medium(void);
 
-/* Random bits that are floats of no great size. */
+/* Fills with random bits that are floats of moderate size. */
 void fill_random(float *device, size_t count, int rank);
 
-/* Gigabytes a second that are copied, and as many read. */
+/* Returns the gigabytes a second that are copied, with as many read. */
 double bandwidth(const struct symc_cuda *cuda, size_t nbytes);
 
 #endif

@@ -83,7 +83,8 @@ static int aborted(struct symmcoll_group *group, int rank)
             "one that stands still") ||
         pthread_create(&thread, NULL, resume_later, &stall) != 0)
         return 0;
-    nanosleep(&moment, NULL); /* NCCL has it then, or else it is not begun */
+    nanosleep(&moment, NULL); /* NCCL has begun it by then, or does not begin
+                               * it */
     symmcoll_group_abort(group, "enough");
     status = symmcoll_work_wait(work, 60);
     right = ended(status,

@@ -15,7 +15,7 @@
 
 #define SHARES SYMC_NCCL_CODE(2, 30, 0) /* what lets ranks share a device */
 
-/* In memory of all processes. */
+/* State in memory shared by all processes. */
 struct found {
     bool can_share;                /* NCCL accepts ranks that share a device */
     char refusal[SYMC_DETAIL_MAX]; /* of NCCL; "": none */
@@ -71,7 +71,8 @@ void exchange_share_device(void)
 
 /* ---- exchanges ---- */
 
-/* Elements that one has for another; none, few, or many. */
+/* Returns the number of elements from one rank to another; none, few, or
+ * many. */
 static size_t count(int from, int to, int round)
 {
     size_t few = (size_t)(from * 3 + to * 5 + round * 7) % 11;
@@ -173,10 +174,10 @@ int exchange_once(struct exchange *it, int round)
            exchange_has_nccl(it->group) && exchange_has_come(it, round);
 }
 
-/* ---- whether NCCL connects ranks ---- */
+/* ---- ranks connected by NCCL ---- */
 
-/* Whatever error NCCL has for it, while it makes the communicator of any rank; that
- * it does not end is none. */
+/* Returns whether a failure is NCCL's refusal: any error while it creates the
+ * communicator of a rank; a timeout is none. */
 static bool is_refusal(const char *detail)
 {
     return strstr(detail, "ncclCommInitRankConfig on rank ") != NULL &&

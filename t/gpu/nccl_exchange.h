@@ -23,10 +23,10 @@
 
 /* ---- whether there is NCCL ---- */
 
-/* In main, before ranks: what NCCL is there. */
+/* Finds NCCL, in main before ranks. */
 void exchange_find_nccl(void);
 
-/* In main: ranks that are processes may share the device. */
+/* Permits ranks that are processes to share the device; called in main. */
 void exchange_share_device(void);
 
 /* Sets NCCL's variables in a rank before NCCL reads them: the rank shares the
@@ -50,10 +50,10 @@ struct exchange {
 
 void exchange_begin(
     struct exchange *it, struct symmcoll_group *group, int rank);
-/* When all that was begun on the device has ended. */
+/* Finishes an exchange, when all work on the device has ended. */
 int exchange_finish(struct exchange *it, int right);
 
-/* From now on in another group. */
+/* Switches to another group. */
 void exchange_enter(struct exchange *it, struct symmcoll_group *group);
 
 /* Prepares an exchange with empty, small or large parts, depending on the
@@ -61,14 +61,14 @@ void exchange_enter(struct exchange *it, struct symmcoll_group *group);
 void exchange_prepare(struct exchange *it, int round);
 symmcoll_status_t exchange_call(
     struct exchange *it, struct symmcoll_work **work);
-/* All parts have come, and nothing after them. */
+/* Checks that all parts have arrived, and nothing after them. */
 int exchange_has_come(struct exchange *it, int round);
 
 /* Returns whether the group has a communicator; without one kernels
  * exchange. */
 int exchange_has_nccl(const struct symmcoll_group *group);
 
-/* All of that. */
+/* Runs and checks one exchange. */
 int exchange_once(struct exchange *it, int round);
 
 #endif

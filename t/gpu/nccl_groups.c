@@ -90,8 +90,8 @@ static int end_memory(struct memory *memory, int right)
     return say(status == SYMMCOLL_OK, "its end") && right;
 }
 
-/* From its beginning to its second half, with the bits of host memory, and no others
- * after them. */
+/* Runs a collective from the first half of the memory to the second, and
+ * compares with host memory; the bytes after the result are unchanged. */
 static int collect(
     const struct memory *memory, const struct collective *one, int round)
 {
@@ -149,13 +149,13 @@ static int in_own(struct symmcoll_group *group, int rank)
     return collects(group, rank, true);
 }
 
-/* ---- what is left of a group ---- */
+/* ---- the remainder of a group ---- */
 
 struct plan {
     bool runs; /* an exchange, to which the victim does not come */
 };
 
-/* Twice, beside what of the group's has not ended. */
+/* Exchanges twice, concurrently with pending work of the group. */
 static bool exchanges_in(struct symmcoll_group *left, struct exchange *it)
 {
     exchange_enter(it, left);

@@ -69,7 +69,7 @@ static void keep_quiet(
     (void)format;
 }
 
-/* Nothing here dumps. */
+/* Does nothing, because no dump is written here. */
 static void count(void *group, int change)
 {
     (void)group;
@@ -146,7 +146,8 @@ static const struct {
 
 static unsigned char sent[ROOM], found[ROOM];
 
-/* On one rank each leaves its input; or twice that, which is exact. */
+/* Runs a collective on one rank: it leaves its input, or twice that, which is
+ * exact. */
 static int collect(
     enum symc_kind kind, size_t t, enum symc_nccl_op reduction, bool scaled)
 {

@@ -22,7 +22,8 @@
 
 /* ---- operations ---- */
 
-/* Each is some bytes, odd ones, and beyond the staging. */
+/* Runs several sizes: some bytes, odd ones, and more than the staging
+ * memory. */
 static int few(struct symmcoll_group *group, int rank, enum symc_kind kind)
 {
     static const size_t counts[] = {1, 37, 2501, 70001};
@@ -146,7 +147,7 @@ static bool begin(struct faults_rank *self, struct standing *standing)
     return standing_begin(standing, self->group, self->rank);
 }
 
-/* Note how a work ended; then all streams end, too. */
+/* Records how a work ended; then all streams end, too. */
 static void await(struct faults_rank *self, struct symmcoll_work *work)
 {
     faults_note(self, symmcoll_work_wait(work, FAULTS_WAIT_MAX));

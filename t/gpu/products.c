@@ -24,7 +24,7 @@ static struct symc_lt lt;
 static struct product_on on;
 static struct product_room room;
 
-/* Errors have a line. */
+/* Opens the library; prints errors. */
 static int open_library(void)
 {
     cuda = gpu_open();
@@ -94,7 +94,7 @@ static int each_type(void)
     return close_library(right);
 }
 
-/* Scales of lines are of devices of compute capability 9 alone. */
+/* Returns whether the device supports scales of lines: compute capability 9. */
 static int has_eighths(void)
 {
     int major = 0;

@@ -6,13 +6,13 @@
 #include "t/ranks.h"
 #include "t/tap.h"
 
-/* Level 1: threads of one process. */
+/* Runs level 1: threads of one process. */
 static inline void on_threads(int n, rank_fn body, const char *what)
 {
     ok(threads_run(n, body), "%s (%d threads)", what, n);
 }
 
-/* Level 2: processes. */
+/* Runs level 2: processes. */
 static inline void on_processes(int n, rank_fn body, const char *what)
 {
     ok(ranks_run(n, body), "%s (%d processes)", what, n);

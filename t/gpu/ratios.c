@@ -101,7 +101,7 @@ static const struct operation plain_sum = {"all_reduce", all_reduce, false},
 
 /* ---- samples ---- */
 
-/* All ranks begin together, by the host's barrier. */
+/* Starts all ranks together, by the host's barrier. */
 static bool meet(const struct rank *it)
 {
     GPU_CHECK(it->cuda->stream_synchronize(it->span.stream));
@@ -118,8 +118,8 @@ static bool enqueue_row(
     return true;
 }
 
-/* Sums that were left there would grow until they are infinite, and no random data
- * any more.  Those of a row have room to grow. */
+/* Writes new data: sums left in place would grow until they are infinite.
+ * Those of a row have space to grow. */
 static void refill(
     const struct rank *it, const struct operation *one, size_t nbytes)
 {
@@ -128,7 +128,7 @@ static void refill(
             (CUdeviceptr)(uintptr_t)it->in, nbytes, it->span.stream));
 }
 
-/* Microseconds of one in a row of n. */
+/* Measures the microseconds of one in a row of n. */
 static bool sample(const struct rank *it, const struct operation *one,
     size_t nbytes, int n, double *us)
 {
@@ -154,7 +154,7 @@ static bool time_row(const struct rank *it, const struct operation *one,
     double times[SAMPLES];
     const int count = samples_of();
 
-    /* The first one opens what is opened once. */
+    /* The first one opens resources. */
     for (int i = -1; i < count; i++) {
         if (!sample(it, one, nbytes, n, &times[i < 0 ? 0 : i]))
             return false;
@@ -165,7 +165,8 @@ static bool time_row(const struct rank *it, const struct operation *one,
 
 /* ---- against copies ---- */
 
-/* R ranks read N bytes and write as many at least: as a copy of R N bytes does. */
+/* Prints a bandwidth: R ranks read N bytes and write at least as many, like a
+ * copy of R N bytes. */
 static void tell_bytes(
     const struct rank *it, const char *name, size_t nbytes, double us)
 {
@@ -373,7 +374,7 @@ static int measure_default(struct symmcoll_group *group, int rank)
     return run_rank(group, rank, measure_roomy);
 }
 
-/* A ratio that tell_bytes() found. */
+/* Checks a ratio found by tell_bytes(). */
 static void judge(int ranks, size_t nbytes, double ratio)
 {
     char what[120];
@@ -391,7 +392,8 @@ static void judge(int ranks, size_t nbytes, double ratio)
         diag("found %.3f", ratio);
 }
 
-/* One group has the device, all of its multiprocessors. */
+/* Sets or unsets the settings with which one group has all multiprocessors of
+ * the device. */
 static void set_alone(bool alone)
 {
     unsetenv("SYMMCOLL_CUDA_GROUPS");

@@ -26,7 +26,8 @@ int main(void)
     on_processes(2, reducer_averages,
         "averages have the bits of host memory, accumulated or not");
     on_processes(2, reducer_compress_hooks, "so have the hooks that compress");
-    /* Threads would share the default stream, in which one waits for the other. */
+    /* Ranks that are threads would share the default stream, in which one
+     * waits for the other. */
     on_processes(2, reducer_many_streams,
         "each call is on the group's current stream, also the default one");
     return done_testing();

@@ -37,7 +37,7 @@ enum form {
 static const kernel_fn kernels[] = {
     symc_packets_f32, symc_one_shot_f32, symc_two_shot_f32, symc_pull};
 
-/* One rank's, in a row: FORMS and a barrier for each repetition. */
+/* The launches of one rank: FORMS and a barrier for each repetition. */
 struct row {
     struct engine_launch *launches;
     struct symc_reduce_args *reductions; /* three for each repetition */
@@ -136,7 +136,7 @@ static void release(struct row *row)
     free(row->moves);
 }
 
-/* ---- what is expected ---- */
+/* ---- expected values ---- */
 
 static void expect_sum(const struct group *group, int number, float *sum)
 {

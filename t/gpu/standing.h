@@ -11,7 +11,7 @@
 
 #define STANDING_COUNT 3000
 
-/* One rank's. */
+/* The stream and the memory of one rank. */
 struct standing {
     CUstream stream;
     void *at; /* STANDING_COUNT floats of the device */
@@ -39,7 +39,7 @@ static inline symmcoll_status_t standing_sum(struct symmcoll_group *group,
         STANDING_COUNT, F32, SUM, &call, work);
 }
 
-/* Make them, and a sum that ends; whether it did. */
+/* Creates them, and runs a sum that ends. Returns whether it did. */
 static inline bool standing_begin(
     struct standing *standing, struct symmcoll_group *group, int rank)
 {
@@ -63,14 +63,14 @@ static inline void standing_resume(struct standing *standing)
     gpu_resume(&standing->stall);
 }
 
-/* All that was begun on the device has ended: an operation with a work is on a
- * stream of the library's, and one that was given up may still use its buffers. */
+/* Waits until all work on the device has ended: an operation with a work is on
+ * a stream of the library, and an abandoned one may still use its buffers. */
 static inline void standing_await(void)
 {
     GPU_CHECK(cuCtxSynchronize());
 }
 
-/* When a stream that stood still was resumed: it ends. */
+/* Frees everything, when a blocked stream was resumed: it ends. */
 static inline void standing_end(struct standing *standing)
 {
     standing_await();

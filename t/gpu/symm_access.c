@@ -189,7 +189,7 @@ static int barriers_in_a_row(struct symmcoll_group *group, int rank)
 
 #define WORDS_AT 1204 /* bytes, no multiple of 8 */
 
-/* A word that says that others have been written, and an odd number of these. */
+/* Writes a word that announces others, and an odd number of these. */
 static int words(struct symmcoll_group *group, int rank)
 {
     uint32_t expected[8] = {99, 99, 99, 99, 99, 99, 99, 4711};
@@ -264,8 +264,8 @@ static bool capture(const struct joined *it, const struct messages *messages,
     return right;
 }
 
-/* Started again and again, each time with another message; the host waits at the
- * end alone. */
+/* Launches graphs many times, each time with another message; the host waits
+ * only at the end. */
 static int graphs(struct symmcoll_group *group, int rank)
 {
     struct messages messages;

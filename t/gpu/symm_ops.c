@@ -11,8 +11,9 @@
 
 /* ---- every operation ---- */
 
-/* In packets and in one shot, in two, and in pieces of the staging, as
- * set_sizes() has them; the last one is the largest that fits. */
+/* Counts for packets and one shot, for two shots, and for chunks of the
+ * staging memory, with the settings of set_sizes(); the last one is the
+ * largest that fits. */
 static size_t counts[] = {1, 7, 130, 1003};
 
 static bool run_counts(struct test *it, size_t first)
@@ -41,7 +42,7 @@ static int every_operation(struct symmcoll_group *group, int rank)
     return sides_end(&it, right);
 }
 
-/* Few: processes take turns on a device. */
+/* Runs few operations, because processes run on a device alternately. */
 static int some_of_each(struct symmcoll_group *group, int rank)
 {
     struct test it;
@@ -141,8 +142,8 @@ static bool is_result(const struct row *row, int round)
     return true;
 }
 
-/* The stream writes an input and has it reduced or gathered, again and again,
- * without the host's waiting. */
+/* The stream writes an input and reduces or gathers it, many times, without
+ * waits of the host. */
 static int in_a_row(struct symmcoll_group *group, int rank)
 {
     struct row row;

@@ -33,7 +33,7 @@ SYMC_NCCL_OPTIONAL(PROTOTYPE)
 
 static int failures;
 
-/* A value of both. */
+/* Compares a value of both headers. */
 static void compare(const char *what, uint64_t ours, uint64_t theirs)
 {
     if (ours == theirs)
@@ -136,8 +136,8 @@ static int structs_are_alike(void)
     return alike();
 }
 
-/* Every member is as NCCL's initialiser has it, in a library of the header's
- * version. */
+/* Checks that every member has the value of NCCL's initialiser, in a library
+ * of the header's version. */
 static int initialisers_are_alike(void)
 {
     const struct symc_nccl nccl = {.version = NCCL_VERSION_CODE};

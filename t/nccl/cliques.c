@@ -28,7 +28,7 @@ static struct {
     struct fake_clique *cliques[FAKE_CLIQUES];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* With the lock. */
+/* Called with the lock. */
 static struct fake_clique *map(struct name name, int fd)
 {
     void *at = mmap(NULL, sizeof(struct fake_clique), PROT_READ | PROT_WRITE,

@@ -195,7 +195,7 @@ static const void *contribution(
     return scale->out;
 }
 
-/* Elements of each rank, which come from it. */
+/* Adds the elements of each rank, which are received from it. */
 static void add_sum(
     struct fake_work *work, void *out, size_t count, int type, int op)
 {

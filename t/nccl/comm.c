@@ -10,7 +10,8 @@
 
 #define SHORT_NS (SYMC_NS_PER_S / 20)
 
-/* Every member has the status, with a text in its detail, and nothing is left. */
+/* Checks that every member has the status, with a text in its detail, and that
+ * nothing remains. */
 static int refused(int n, symmcoll_status_t status, const char *text)
 {
     int right =
@@ -89,7 +90,7 @@ static int questions_keep_what_is_said(void *unused)
         "ncclGetUniqueId on rank 0: NCCL error 2, an error: no route");
 }
 
-/* The function that fails on one member alone. */
+/* A function that fails on one member only. */
 static enum symc_nccl_result fail_init(struct symc_nccl_comm **comm, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config)
 {
@@ -203,7 +204,7 @@ static int a_stuck_one_is_aborted(void *unused)
     return all_do(close_one, SIZE) && ended(0, SIZE);
 }
 
-/* early: between the question whether it is well and its end. */
+/* early: the abort is between the query of its status and its end. */
 static int one_that_cannot_end_is_aborted(void *early)
 {
     if (!load(early != NULL ? 1 : SIZE) || !opened())
@@ -213,7 +214,7 @@ static int one_that_cannot_end_is_aborted(void *early)
     return all_do(close_one, group.size) && ended(0, group.size);
 }
 
-/* Nothing is waited for that another member has to do first: not the end of a
+/* Checks that no member waits for another: not even in the end of a
  * communicator, which NCCL calls collective, in whatever order. */
 static int each_ends_alone(void *unused)
 {
@@ -245,7 +246,7 @@ static int who_has_left_is_not_waited_for(void *unused)
     return right && ended(1, SIZE - 1);
 }
 
-/* A member that has nothing in it learns that the group has failed, too. */
+/* Checks that a member without pending work also gets the group's failure. */
 static int abort_waits_for_nobody(void *unused)
 {
     symmcoll_status_t status;

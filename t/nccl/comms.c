@@ -21,8 +21,8 @@ static struct {
 
 API struct fake_nccl fake_nccl;
 
-/* For programs that are not the tests' own: FAKE_NCCL_RESULT is what calls
- * return. */
+/* Reads FAKE_NCCL_RESULT, the result of calls, for programs other than the
+ * tests. */
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *result = getenv("FAKE_NCCL_RESULT");
@@ -31,7 +31,7 @@ __attribute__((constructor)) static void read_environment(void)
         atomic_store(&fake_nccl.call_result, atoi(result));
 }
 
-/* As NCCL names them; its own header has other types. */
+/* The names of NCCL; its own header has other types. */
 API int ncclGetUniqueId(struct symc_nccl_id *id);
 API int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
     struct symc_nccl_id id, int rank, struct symc_nccl_config *config);
@@ -82,7 +82,7 @@ static void end(struct symc_nccl_comm *comm, int destroyed)
     atomic_fetch_sub(&fake_nccl.live, 1);
 }
 
-/* ---- what is in progress ---- */
+/* ---- operations in progress ---- */
 
 /* Enqueues pending work when the communicator has been queried often enough.
  * Called with the lock. */
@@ -96,7 +96,7 @@ static int ask_pending(struct symc_nccl_comm *comm)
     return work != NULL ? fake_work_enqueue(work) : SYMC_NCCL_SUCCESS;
 }
 
-/* With the lock: whether nothing of this rank's runs. */
+/* Returns whether nothing of this rank runs. Called with the lock. */
 static int ask_revoked(struct symc_nccl_comm *comm)
 {
     if (atomic_load(&fake_nccl.restless) || atomic_load(&comm->running) != 0 ||
@@ -121,7 +121,7 @@ static bool is_beginning(const struct symc_nccl_comm *comm)
                    atomic_load(&comm->clique->size));
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static int ask(struct symc_nccl_comm *comm)
 {
 
@@ -160,7 +160,7 @@ int ncclCommGetAsyncError(struct symc_nccl_comm *comm, int *error)
 
 /* ---- making ---- */
 
-/* FAKE_NCCL_REFUSAL: the result of connecting ranks. */
+/* Reads FAKE_NCCL_REFUSAL: the result of connecting ranks. */
 
 int ncclGetUniqueId(struct symc_nccl_id *id)
 {
@@ -193,7 +193,7 @@ void fake_comm_join(
     atomic_fetch_add(&clique->joined, 1);
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static void keep_config(const struct symc_nccl_config *config)
 {
     const char *net = config->net_name != NULL ? config->net_name : "";
@@ -218,7 +218,7 @@ int ncclCommInitRankConfig(struct symc_nccl_comm **made, int size,
         fake_nccl_die("a config or a rank is wrong");
     fake_group_leave_out();
     *made = NULL;
-    /* Before it replaces what is undefined, which is the least number. */
+    /* Before it replaces undefined values, which are the smallest number. */
     if (config->min_ctas != SYMC_NCCL_UNDEFINED &&
         config->min_ctas > config->max_ctas)
         return SYMC_NCCL_INVALID_ARGUMENT;

@@ -135,7 +135,7 @@ static void the_process_ends(const char *mode)
     end(&job, OURS, 7);
 }
 
-/* Checks modes 0 and 2, set by either variable: the calls return who died, in
+/* Checks modes 0 and 2, set by either variable: the calls name the dead rank, in
  * time. */
 static void the_error_is_returned(const char *variable, const char *mode)
 {
