@@ -217,9 +217,11 @@ static int load(void)
 {
     void *handle = dlopen(find_library(), RTLD_NOW);
 
-    if (handle == NULL)
+    if (handle == NULL) {
         diag("%s", dlerror());
-    return handle == NULL;
+        return 1;
+    }
+    return dlclose(handle) != 0;
 }
 
 struct niceness {
