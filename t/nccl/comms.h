@@ -54,22 +54,22 @@ struct fake_clique {
     _Atomic int size, joined;
     /* The process of each rank until it has finalized or aborted; 0: none. */
     _Atomic int pids[FAKE_RANKS];
-    /* Windows: how many calls of all ranks, and what each had and passed when it
-     * called last. */
+    /* Windows: the number of calls of all ranks, and the state and arguments
+     * of each rank's latest call. */
     _Atomic int registered, used[FAKE_RANKS];
     _Atomic size_t nbytes[FAKE_RANKS];
     struct {
         _Atomic int told; /* members that have called it */
         int colors[FAKE_RANKS], keys[FAKE_RANKS];
-        _Atomic int drawn[FAKE_RANKS]; /* by the lowest of a color */
+        _Atomic int drawn[FAKE_RANKS]; /* set by the lowest rank of a color */
         struct symc_nccl_id ids[FAKE_RANKS];
     } splits[FAKE_SPLITS];
     struct fake_channel channels[FAKE_RANKS][FAKE_RANKS]; /* from, to */
 };
 
-/* A message of a rank to or from a peer. */
+/* A message from a rank to a peer, or in the other direction. */
 struct fake_call {
-    const char *in; /* of a send, else NULL */
+    const char *in; /* of a send; otherwise NULL */
     char *out;
     size_t nbytes, moved;
     int peer;
@@ -79,7 +79,7 @@ struct fake_call {
 
 /* Combines the elements of all ranks when they have arrived. */
 struct fake_sum {
-    unsigned char *parts; /* of each rank, one after another; freed with it */
+    unsigned char *parts; /* one for each rank, contiguous; freed with this */
     void *out;
     size_t count;
     int type, op;
@@ -97,42 +97,43 @@ struct fake_scale {
 #define FAKE_CALLS 256
 #define FAKE_SUMS 8
 #define FAKE_OPS 4
-#define FAKE_OP_FIRST 5 /* of those that are created */
+#define FAKE_OP_FIRST 5 /* number of the first created operation */
 
 /* The calls of a group, on one communicator and one stream. */
 struct fake_work {
     struct symc_nccl_comm *comm;
     struct CUstream_st *stream;
-    enum fake_routine routine; /* of the calls that are added */
-    int windows;               /* that have its buffers, a bit for each */
-    uint64_t placed;           /* where they are in these; 0: in none */
+    enum fake_routine routine; /* of the calls to add */
+    int windows;               /* that contain its buffers, a bit for each */
+    uint64_t placed;           /* offset in these; 0: in none */
     int ncalls, nsums, nscales;
     struct fake_call calls[FAKE_CALLS];
     struct fake_sum sums[FAKE_SUMS];
     struct fake_scale scales[FAKE_SUMS];
 };
 
-/* Memory that is registered; no bytes: none is. */
+/* Registered memory; no bytes: unused. */
 struct symc_nccl_window {
     const char *at;
     size_t nbytes;
-    int plain;        /* it is none, but memory that is registered */
-    _Atomic int uses; /* by what is enqueued */
+    int plain;        /* memory registered without a window */
+    _Atomic int uses; /* by enqueued work */
 };
 
 struct symc_nccl_comm {
     struct fake_clique *clique;
     int rank;
     _Atomic enum fake_phase phase;
-    int number;            /* of those that were made of an id; 0: it was not */
-    int questions;         /* that are answered "in progress" */
+    int number;            /* among those created from an id; 0: another one */
+    int questions;         /* still to be answered "in progress" */
     _Atomic int inside;    /* threads in it */
-    _Atomic int running;   /* works that are in streams */
-    int quiet;             /* since it is revoked */
+    _Atomic int running;   /* works in streams */
+    int quiet;             /* after its revocation */
     int splits;            /* splits made */
-    int awaited, excluded; /* members that call it; a bit for each other one */
+    int awaited, excluded; /* members that call it; a bit for each other
+                            * member */
     enum fake_phase before;
-    struct symc_nccl_comm *child, **child_at; /* while it is split */
+    struct symc_nccl_comm *child, **child_at; /* during a split */
     struct fake_work *pending; /* enqueued when these have been queried */
     struct {
         int used, type;
@@ -140,33 +141,34 @@ struct symc_nccl_comm {
     } ops[FAKE_OPS]; /* that were created */
     struct symc_nccl_window windows[FAKE_WINDOWS];
     struct symc_nccl_window *registering; /* with all other ranks; NULL: none */
-    struct symc_nccl_window **made;       /* where it is to be written */
-    int nregistered, broken; /* calls; the error of one, which it keeps */
+    struct symc_nccl_window **made;       /* the address of the result */
+    int nregistered, broken; /* calls; the error of one, which is kept */
 };
 
 _Noreturn void fake_nccl_die(const char *what);
 
-/* Around a call with a communicator: from one to the other with the lock. */
+/* Enclose a call with a communicator, in which the lock is held. */
 void fake_nccl_enter(struct symc_nccl_comm *comm);
 int fake_nccl_leave(struct symc_nccl_comm *comm, int result);
 
 /* ---- cliques.c ---- */
 
-/* Errors: 2, a system's. */
+/* Draws an id. Returns 2 (a system error) on failure. */
 int fake_clique_draw(struct symc_nccl_id *id);
 /* Returns the clique of an id; NULL: its creator no longer exists. */
 struct fake_clique *fake_clique_find(const struct symc_nccl_id *id);
 
 /* ---- comms.c ---- */
 
-/* With the lock: one that has no clique yet; and it has one. */
+/* fake_comm_add() returns a communicator without a clique; fake_comm_join()
+ * sets its clique. Called with the lock. */
 struct symc_nccl_comm *fake_comm_add(void);
 void fake_comm_join(struct symc_nccl_comm *comm, struct fake_clique *clique,
     int size, int rank);
 
 /* ---- splits.c ---- */
 
-/* With the lock: a result. */
+/* Returns the result of a split. Called with the lock. */
 int fake_split_ask(struct symc_nccl_comm *comm);
 
 /* ---- messages.c ---- */
@@ -183,14 +185,14 @@ void fake_group_leave_out(void);
 
 void fake_work_add(struct fake_work *work, struct fake_call call);
 
-/* Have the stream do it; takes the work.  Returns a result. */
+/* Enqueues the work in its stream, and takes it. Returns a result. */
 int fake_work_enqueue(struct fake_work *work);
 void fake_work_free(struct fake_work *work);
 
 /* ---- driver.c ---- */
 
-/* In a stream of the primary context of a device: of another one NCCL can launch
- * nothing.  Returns a result. */
+/* Launches in a stream of a device's primary context, because NCCL cannot
+ * launch in another one. Returns a result. */
 int fake_driver_launch(
     struct CUstream_st *stream, void (*call)(void *arg), void *arg);
 
@@ -199,21 +201,23 @@ int fake_driver_launch(
 /* Returns the window that contains an address; -1: none. */
 int fake_windows_find(const struct symc_nccl_comm *comm, const void *at);
 
-/* The work's buffers, in windows if both are; until it is over. */
+/* Mark the windows of the work's buffers as used, if both are in windows;
+ * until the work has ended. */
 void fake_windows_use(struct fake_work *work, const void *in, const void *out);
 void fake_windows_unuse(struct fake_work *work);
 
-/* With the lock: whether what is being registered is on all ranks. */
+/* fake_windows_ask() returns whether all ranks have registered the current
+ * window. Called with the lock. */
 int fake_windows_ask(struct symc_nccl_comm *comm);
 
 void fake_windows_end(struct symc_nccl_comm *comm, int destroyed);
 
 /* ---- collectives.c ---- */
 
-/* Elements of a type. */
+/* Returns the bytes of elements of a type. */
 size_t fake_nbytes_of(int type, size_t count);
 
-/* Before anything is sent. */
+/* Scales the elements before they are sent. */
 void fake_scale_begin(const struct fake_scale *scale);
 
 /* Combines the elements when all have arrived. */

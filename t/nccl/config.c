@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what reaches NCCL ---- */
+/* ---- settings that reach NCCL ---- */
 
 /* The member of the stand-in that receives a setting. */
 static const struct {
@@ -92,12 +92,12 @@ static void test_network(void)
     unsetenv("SYMMCOLL_CUDA_NCCL_NET");
 }
 
-/* ---- what NCCL is not made with ---- */
+/* ---- settings that prevent a communicator ---- */
 
 static symmcoll_status_t expected;
 static const char *text;
 
-/* Kernels do what they can. */
+/* Checks that NCCL is refused, and that kernels run what they can. */
 static int is_refused(struct symmcoll_group *group, int rank)
 {
     const struct collective sum = {
@@ -135,7 +135,7 @@ static int is_allowed(struct symmcoll_group *group, int rank)
     return say(exchange(group) == SYMMCOLL_OK, "an exchange");
 }
 
-/* The variable in a file from which NCCL takes it. */
+/* Sets the variable in a file that NCCL reads. */
 static void test_file(void)
 {
     char path[] = "/tmp/nccl.conf.XXXXXX", expected_text[128];
@@ -154,7 +154,8 @@ static void test_file(void)
     (void)close(fd);
 }
 
-/* A call that blocks can be neither timed out nor aborted. */
+/* Refuses blocking communicators, because a blocking call can be neither timed
+ * out nor aborted. */
 static void test_blocking(void)
 {
     setenv("NCCL_COMM_BLOCKING", "1", 1);

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #define INT32 SYMMCOLL_INT32
-#define OWN 1 /* the rank that has one */
+#define OWN 1 /* the rank with its own context */
 
 static const struct collective sum = {
     .kind = SYMC_ALL_REDUCE, .dtype = INT32, .count = ELEMENTS};
 static const struct collective gather = {
     .kind = SYMC_ALL_GATHER, .dtype = F32, .count = 3 * ELEMENTS};
 
-/* A new context of its device, which is current from now on. */
+/* Creates a new context of the device and makes it current. */
 static void use_own(int rank)
 {
     CUcontext own = NULL;
@@ -38,7 +38,7 @@ static int does_without(struct symmcoll_group *group)
 
 static bool before, second;
 
-/* Whatever comes first. */
+/* Checks that the group does without NCCL, whichever operation comes first. */
 static int goes_without(struct symmcoll_group *group, int rank)
 {
     int right = 1;
@@ -92,8 +92,8 @@ static int a_part_goes_without(struct symmcoll_group *group, int rank)
 
 static bool everywhere; /* on all ranks */
 
-/* A window is of the context in which NCCL is called, and this memory of another one on
- * one rank, or on all: it is in none on any. */
+/* A window belongs to the context in which NCCL is called. Memory of another
+ * context on one rank, or on all, is in no window on any rank. */
 static int memory_is_in_no_window(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_world *world = symmcoll_group_world(group);

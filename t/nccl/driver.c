@@ -53,7 +53,8 @@ static bool find_device(struct CUctx_st *context, int *device)
     return found;
 }
 
-/* True also where the driver does not say. */
+/* Returns whether a context is primary; true also if the driver does not
+ * report it. */
 static bool is_primary(struct CUctx_st *context)
 {
     int (*retain)(struct CUctx_st * *context, int device);

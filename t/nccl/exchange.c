@@ -26,7 +26,7 @@ struct self {
     size_t sent[SIZE], received[SIZE];
 };
 
-/* Elements that rank a has for rank b; some have none. */
+/* Returns the number of elements from rank a to rank b; some are 0. */
 static size_t count(int a, int b, int round)
 {
     size_t few = (size_t)((a * 3 + b * 5 + round) % 7);
@@ -131,7 +131,7 @@ static int fine(symmcoll_status_t status)
     return status == SYMMCOLL_OK;
 }
 
-/* Other operations of the group go on. */
+/* Checks that other operations of the group continue. */
 static int sums(struct self *self)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -144,7 +144,7 @@ static int sums(struct self *self)
     return 1;
 }
 
-/* ---- what is exchanged ---- */
+/* ---- exchanged data ---- */
 
 static int exchanges(struct symmcoll_group *group, int rank)
 {
@@ -187,8 +187,8 @@ static int exchanges_slowly(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* Rank 0 has elements for rank 1, and the others none: in their buffers, where
- * these are, or without any after a first operation. */
+/* Only rank 0 has elements, for rank 1. The other ranks pass their buffers, or
+ * after a first operation none. */
 static int some_have_none(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -211,9 +211,10 @@ static int some_have_none(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* ---- what is not NCCL's ---- */
+/* ---- operations without NCCL ---- */
 
-/* One by a kernel of this rank's, or of others of its process. */
+/* Checks that an exchange uses a kernel of this rank, or of others in its
+ * process. */
 static int is_by_kernels(struct self *self)
 {
     int before = enqueued(), launches = kernels_runs("symc_exchange");
@@ -223,7 +224,8 @@ static int is_by_kernels(struct self *self)
            say(kernels_runs("symc_exchange") > launches, "a kernel");
 }
 
-/* Beside other operations; of few elements, and of many. */
+/* Checks exchanges without NCCL beside other operations, of few elements and
+ * of many. */
 static int goes_without(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -237,7 +239,7 @@ static int goes_without(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* On a stream that is captured: kernels of the graph do it. */
+/* Captures an exchange: kernels of the graph run it. */
 static int capture(struct self *self)
 {
     int before = enqueued(), right;
@@ -256,7 +258,7 @@ static int capture(struct self *self)
            cuGraphDestroy(graph) == CUDA_SUCCESS;
 }
 
-/* Before and after there is a communicator. */
+/* Captures an exchange before and after there is a communicator. */
 static int captures(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -329,7 +331,7 @@ static int is_called_before_a_capture(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* A driver that does not say whether a stream is captured, when it is started. */
+/* The driver does not report, at the start, whether a stream is captured. */
 static int nobody_knows(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -346,7 +348,8 @@ static int nobody_knows(struct symmcoll_group *group, int rank)
             right);
 }
 
-/* Rank 1 expects one more of rank 0 than that passes: as on the host. */
+/* Rank 1 expects one element more from rank 0 than rank 0 passes: the error is
+ * the same as on the host. */
 static int counts_differ(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -363,7 +366,8 @@ static int counts_differ(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* Processes have one each, on whichever device; there NCCL gets NULL, too. */
+/* Uses the default stream of each process, whichever the device; NCCL then
+ * gets NULL, too. */
 static int default_streams(struct symmcoll_group *group, int rank)
 {
     struct self self;
@@ -387,9 +391,10 @@ static int default_streams(struct symmcoll_group *group, int rank)
     return finish(&self, right);
 }
 
-/* ---- what is beside NCCL ---- */
+/* ---- operations beside NCCL ---- */
 
-/* To the next rank and from the last one, while NCCL has a communicator. */
+/* Sends to the next rank and receives from the previous one, while NCCL has a
+ * communicator. */
 static int passes_on(const struct self *self)
 {
     const int next = (self->rank + 1) % SIZE;
@@ -428,7 +433,7 @@ static int adds_several(const struct self *self)
     return 1;
 }
 
-/* With a communicator; the group goes on. */
+/* Sends messages with a communicator; the group remains usable. */
 static int is_beside_messages(struct symmcoll_group *group, int rank)
 {
     struct self self;

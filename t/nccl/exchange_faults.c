@@ -17,13 +17,14 @@
 
 #define SIZE 3
 #define VICTIM 1
-#define EACH 10 /* floats of a rank for each */
+#define EACH 10 /* floats from a rank to each */
 #define COUNT (EACH * SIZE)
 #define SYSTEM_ERROR 2
 #define INVALID_USAGE 5
 #define REMOTE_ERROR 6
 
-/* Seconds in which all ranks come, and in which a communicator is not made. */
+/* Seconds in which all ranks arrive, and after which creating a communicator
+ * times out. */
 #if SANITIZED
 #define SHORT 3
 #define LONGER 6
@@ -39,20 +40,23 @@
 /* Whether ranks add integers instead of exchanging. */
 static bool adds;
 
-/* In a process, that its group has not said where a call is. */
+/* Whether the group of this process did not report which call a thread is
+ * in. */
 static atomic_bool lost;
 
 /* The fault of a rank. */
 struct plan {
-    bool made;     /* there is a communicator; else making it does not end */
+    bool made;     /* there is a communicator; otherwise creating it does not
+                    * end */
     bool enqueued; /* the victim's stream is blocked; else the enqueue does not
                    * end */
     double timeout;
-    int64_t init_ns;        /* timeouts.init from then on; 0: as it is */
-    bool aborts;            /* another thread of rank 0 does */
+    int64_t init_ns;        /* timeouts.init from then on; 0: unchanged */
+    bool aborts;            /* another thread of rank 0 aborts */
     bool noticed;           /* the others lose the victim before it dies */
     int id_result;          /* of rank 0 */
-    bool id_hangs;          /* rank 0 draws one until gate 1 is open */
+    bool id_hangs;          /* rank 0 does not return from drawing an id until
+                             * gate 1 is open */
     int init_result, error; /* of the victim */
     const char *reason;     /* why there is none; NULL: not checked */
     symmcoll_status_t status;
@@ -159,8 +163,8 @@ static void *strike(void *arg)
     return NULL;
 }
 
-/* Begin an exchange, and note how it ends; whatever that is, the group goes on if
- * it can.  1: has begun, 2: has ended. */
+/* Begins an exchange, and records how it ends; the group continues afterwards
+ * if it can. Step 1: begun, 2: ended. */
 static int meet_a_fault(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;
@@ -243,7 +247,8 @@ static bool all_told(struct faults_job *job, unsigned but,
     return told;
 }
 
-/* Making it has failed, on all, and all do without, then and later. */
+/* Checks that creating the communicator failed on all ranks, and that all do
+ * without, then and later. */
 static void test_refusal(const struct plan *refused, symmcoll_status_t status,
     const char *text, const char *what)
 {
@@ -302,7 +307,8 @@ static void test_death(const struct plan *plan, const char *what)
     test_death_of(VICTIM, plan, what);
 }
 
-/* Rank 0 does not return from a call while the others wait for it. */
+/* Checks that rank 0 is reported when it does not return from a call for which
+ * the others wait. */
 static void test_hang(const struct plan *plan, const char *what)
 {
     struct faults_job job;
@@ -318,7 +324,7 @@ static void test_hang(const struct plan *plan, const char *what)
     ok(faults_finish(&job, 0) && told, "%s: %s", named(), what);
 }
 
-/* The group fails on all, with a text. */
+/* Checks that the group fails on all ranks, with a text. */
 static void test_failure(const struct plan *plan, symmcoll_status_t status,
     const char *text, const char *what)
 {
@@ -416,7 +422,8 @@ static void test_enqueuing(void)
         "an error of NCCL's while it enqueues");
 }
 
-/* NCCL ends it on one rank when the others end it, too. */
+/* Checks that NCCL ends the communicator on one rank when the others end it,
+ * too. */
 static void test_rest(void)
 {
     struct faults_job job;

@@ -22,7 +22,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int arrived, size;
-    int refused; /* a member has, with this status */
+    int refused; /* the status of a refusing member; 0: none */
     char text[SYMC_DETAIL_MAX];
     unsigned char told[2][SIZE][SYMC_GATHER_MOST];
     _Atomic int gone; /* a member, and 1 */

@@ -14,7 +14,8 @@
 
 #define GROUPED "between the program's ncclGroupStart() and ncclGroupEnd()"
 
-/* A function of the program's NCCL without parameters, which stays open. */
+/* Calls a function of the program's NCCL without parameters; the library stays
+ * open. */
 static int call(const char *name)
 {
     static void *library;
@@ -47,7 +48,7 @@ static int exchanges(struct symmcoll_group *group)
     return say(exchange(group) == SYMMCOLL_OK, "an exchange");
 }
 
-/* The others wait for its next call. */
+/* Checks the refusal; the other ranks wait for the next call. */
 static int is_refused(struct symmcoll_group *group, int rank)
 {
     int right;
@@ -169,7 +170,8 @@ static int what_is_split_off_is_released(struct symmcoll_group *group, int rank)
            right;
 }
 
-/* As one without a split: the new group makes its own. */
+/* Checks that the new group creates its own communicator, as without a
+ * split. */
 static int is_not_split(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *made = NULL;

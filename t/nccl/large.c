@@ -72,14 +72,14 @@ static int moves(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Parts for each rank have collectives of their own. */
+/* Checks that parts for each rank use collectives of their own. */
 static int parts(struct symmcoll_group *group, int rank)
 {
     return moves(group, rank) &&
            say(atomic_load(&find_nccl()->parted) > 0, "a call for parts");
 }
 
-/* NCCL before 2.28 lacks them. */
+/* Checks that NCCL before 2.28, which lacks them, is not called for parts. */
 static int parts_without(struct symmcoll_group *group, int rank)
 {
     return moves(group, rank) &&
@@ -128,7 +128,7 @@ static symmcoll_status_t reduce_at(struct symmcoll_group *group,
     return symmcoll_all_reduce(group, at, at, ELEMENTS, dtype, op, &call, NULL);
 }
 
-/* The first element of a reduction of floats. */
+/* Returns the first element of a reduction of floats. */
 static int reduces_float(struct symmcoll_group *group, int rank,
     symmcoll_op_t op, float mine, float *found)
 {
@@ -146,7 +146,7 @@ static int reduces_float(struct symmcoll_group *group, int rank,
     return right;
 }
 
-/* In the order of ranks nothing is left of the 1. */
+/* Terms with a sum that loses the 1 in the order of ranks. */
 static const float terms[SIZE] = {1, 1e8f, -1e8f};
 
 static int floats_keep_their_order(struct symmcoll_group *group, int rank)
@@ -189,7 +189,7 @@ static int goes_without(struct symmcoll_group *group, int rank)
            right_by(group, rank, &gather, false);
 }
 
-/* Without a limit for what is large, exchanges are NCCL's all the same. */
+/* Checks that without a limit for large sizes exchanges still use NCCL. */
 static int has_no_limit(struct symmcoll_group *group, int rank)
 {
     device_use(rank);
@@ -210,7 +210,8 @@ static int is_given_up(struct symmcoll_group *group, int rank)
 
     device_use(rank);
     call.stream = device_stream();
-    /* Long enough for all to come, which a sanitizer has take longer. */
+    /* Long enough for all ranks to arrive, for which a sanitizer needs
+     * longer. */
     call.timeout = SANITIZED ? 9 : 1.5;
     group->world->config->timeouts_init = SYMC_NS_PER_S * (SANITIZED ? 6 : 1);
     at = device_alloc(ELEMENTS * sizeof(*at));
@@ -269,7 +270,8 @@ static int one_has_a_wrong_argument(struct symmcoll_group *group, int rank)
         "ncclCommInitRankConfig on rank 1: NCCL error 4");
 }
 
-/* As NCCL says of a device that two ranks have, and of versions that differ. */
+/* Returns the error of NCCL for a device that two ranks share, and for
+ * versions that differ. */
 static int one_is_used_wrongly(struct symmcoll_group *group, int rank)
 {
     return refused_for_good(group, rank, SYMC_NCCL_INVALID_USAGE,
@@ -323,7 +325,7 @@ static symmcoll_status_t reduce_halves(
         counts, 2, INT32, SUM, &call, NULL);
 }
 
-/* Sums of integers, of one buffer or two, of which rank 1 captures its own. */
+/* Sums integers in one buffer or two; rank 1 captures its sum. */
 static int sums_captured(struct symmcoll_group *group, int rank, int32_t *at,
     bool halves, CUstream stream)
 {
@@ -354,7 +356,7 @@ static int sums_captured(struct symmcoll_group *group, int rank, int32_t *at,
     return right && found == SIZE * (SIZE + 1) / 2;
 }
 
-/* Before there is a communicator, and after. */
+/* Captures before there is a communicator, and after. */
 static int one_captures(struct symmcoll_group *group, int rank)
 {
     const struct collective one = {
@@ -386,7 +388,7 @@ static int takes_its_time(struct symmcoll_group *group, int rank)
     return moves(group, rank);
 }
 
-/* Ranks wait for each other where there is nothing to move. */
+/* Checks that ranks synchronise by kernels if there is nothing to move. */
 static int nothing_is_by_kernels(struct symmcoll_group *group, int rank)
 {
     const struct collective none = {.kind = SYMC_ALL_GATHER, .dtype = F32};
@@ -398,7 +400,7 @@ static int nothing_is_by_kernels(struct symmcoll_group *group, int rank)
            right_by(group, rank, &one, true);
 }
 
-/* The largest part of all, which is of rank 2, is large, and then is not. */
+/* The largest part of all, that of rank 2, is first large, and then not. */
 static int unlike_parts(struct symmcoll_group *group, int rank)
 {
     struct collective one = {.kind = SYMC_REDUCE_SCATTER,

@@ -17,7 +17,7 @@ static const char *const needed[] = {SYMC_NCCL_NEEDED(NAME)};
 static const char *const optional[] = {SYMC_NCCL_OPTIONAL(NAME)};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* In place of the loader's, by --wrap: a function that is not found. */
+/* Replaces the loader's function, by --wrap: one function is not found. */
 static const char *missing;
 void *__wrap_dlsym(void *handle, const char *name);
 extern void *__real_dlsym(void *handle, const char *name);
@@ -29,7 +29,7 @@ void *__wrap_dlsym(void *handle, const char *name)
                : __real_dlsym(handle, name);
 }
 
-/* A file of the build folder. */
+/* Returns the path of a file in the build folder. */
 static const char *built(const char *name)
 {
     static _Thread_local char path[4096];
@@ -270,7 +270,7 @@ const char *__lsan_default_suppressions(void)
     return "leak:ncclGroupEndInternal";
 }
 
-/* In a thread that is in none, in one, and in none again. */
+/* Checks a thread that is in no group of calls, in one, and in none again. */
 static int it_tells_groups(void *unused)
 {
     const struct symc_nccl *nccl;
@@ -278,7 +278,7 @@ static int it_tells_groups(void *unused)
 
     (void)unused;
     if (load(SYMC_NCCL_LIBRARY, &nccl) != SYMMCOLL_OK)
-        return 1; /* too old for all */
+        return 1; /* too old for all functions */
     if (nccl->version < SYMC_NCCL_CODE(2, 27, 0))
         return !symc_nccl_tells_groups(nccl);
     right = symc_nccl_tells_groups(nccl) && !symc_nccl_is_grouped(nccl) &&

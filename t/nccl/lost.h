@@ -9,8 +9,8 @@
 
 #define LOST_MOST 4 /* members */
 
-/* Close a group after an exchange of which the driver does not say to rank 0 whether it
- * has ended; it says so of nothing from then on. */
+/* Closes a group after an exchange of which the driver does not report to rank
+ * 0 whether it has ended; from then on it reports nothing. */
 static inline bool close_lost(struct symmcoll_group *group)
 {
     static const size_t ones[LOST_MOST] = {1, 1, 1, 1};

@@ -25,7 +25,7 @@ API int ncclSend(const void *in, size_t count, int type, int peer,
 API int ncclRecv(void *out, size_t count, int type, int peer,
     struct symc_nccl_comm *comm, struct CUstream_st *stream);
 
-/* ---- in a stream ---- */
+/* ---- work in a stream ---- */
 
 static size_t least(size_t a, size_t b)
 {
@@ -83,7 +83,8 @@ static int is_behind(const struct fake_work *work, int index)
     return 0;
 }
 
-/* left (out): calls that are not over.  Returns whether anything has moved. */
+/* Moves data of a work's calls. left (out): unfinished calls. Returns whether
+ * anything has moved. */
 static int move(struct fake_work *work, int *left)
 {
     const struct symc_nccl_comm *comm = work->comm;
@@ -194,7 +195,8 @@ void fake_group_leave_out(void)
 
 API int ncclGroupSimulateEnd(struct symc_nccl_simulated *simulated);
 
-/* In an outer group it changes nothing, and reads nothing either. */
+/* Simulates the end of a group: in an outer group it changes and reads
+ * nothing. */
 int ncclGroupSimulateEnd(struct symc_nccl_simulated *simulated)
 {
     atomic_fetch_add(&fake_nccl.simulated, 1);

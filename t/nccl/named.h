@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Before the ranks: the library's settings name that of a folder. */
+/* Sets the library's settings to the NCCL of a folder, before the ranks
+ * start. */
 static inline void name_nccl_of(const char *folder)
 {
     const char *build = getenv("T_BUILDDIR");

@@ -75,7 +75,7 @@ static inline void *close_one(void *arg)
     return NULL;
 }
 
-/* All members do it at once, but those from a rank on. */
+/* Runs a body on the first n members at once. */
 static inline int all_do(void *(*body)(void *), int n)
 {
     pthread_t threads[SIZE];

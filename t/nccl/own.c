@@ -17,7 +17,7 @@ static int registered(int n)
 
 static enum use own_expected;
 
-/* Memory of the program's own, until it is symmetric no more. */
+/* Uses memory of the program, until it is no longer symmetric. */
 static int use_own(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};
@@ -41,7 +41,8 @@ static int use_own(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* On rank 1 alone, so that all use it as it is; nothing is left of that on others. */
+/* Fails the registration on rank 1 only: all ranks use the memory without it,
+ * and the others undo theirs. */
 static int own_fails(struct symmcoll_group *group, int rank)
 {
     begin(rank);
@@ -58,7 +59,7 @@ static int own_is_not_wanted(struct symmcoll_group *group, int rank)
     return use_own(group, rank);
 }
 
-/* With it before the group's own end. */
+/* Checks that the registration ends before the group does. */
 static int own_is_closed(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};
@@ -99,7 +100,7 @@ static int own_beside(struct symmcoll_group *group, int rank)
     return release(group, &one) && release(group, &other) && right;
 }
 
-/* However often, other memory becomes one. */
+/* Registers other memory repeatedly. */
 static int own_memory(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};

@@ -53,7 +53,7 @@ static void answer(int fd)
     atomic_fetch_add(service.asked, 1);
 }
 
-/* Take the questions of all ranks, or of one, before the first answer. */
+/* Accepts the queries of all ranks, or of one, before the first answer. */
 static void serve(void)
 {
     int fds[SIZE], n = 0;
@@ -72,7 +72,8 @@ static void serve(void)
     }
 }
 
-/* Before all ranks: none of these has another thread then, as a sanitizer wants it. */
+/* Starts the service before all ranks, none of which has another thread then,
+ * as a sanitizer requires. */
 static bool start_service(void)
 {
     _Atomic int *shared = mmap(NULL, 3 * sizeof(*shared),
@@ -122,7 +123,7 @@ struct plan {
     bool made; /* there is a communicator when the group fails */
 };
 
-/* 1: the group fails next. */
+/* Fails the group once. Step 1: the group fails next. */
 static int fail_once(struct faults_rank *self)
 {
     const struct plan *plan = self->arg;

@@ -34,7 +34,8 @@ static uint64_t place(const struct symc_nccl_comm *comm, int i, const void *at)
            (uint64_t)i + 1;
 }
 
-/* As NCCL, on this rank alone: what finds no window goes another way. */
+/* Marks windows on this rank only, as NCCL does: a buffer without a window
+ * takes another path. */
 void fake_windows_use(struct fake_work *work, const void *in, const void *out)
 {
     struct symc_nccl_comm *comm = work->comm;
@@ -58,7 +59,8 @@ void fake_windows_unuse(struct fake_work *work)
     work->windows = 0;
 }
 
-/* With the lock: IN_PROGRESS until all ranks have registered as many. */
+/* Returns IN_PROGRESS until all ranks have registered as many windows. Called
+ * with the lock. */
 int fake_windows_ask(struct symc_nccl_comm *comm)
 {
     struct fake_clique *clique = comm->clique;
@@ -93,7 +95,7 @@ void fake_windows_end(struct symc_nccl_comm *comm, int destroyed)
     }
 }
 
-/* ---- since 2.28, as the library uses them ---- */
+/* ---- functions since 2.28, as the library uses them ---- */
 
 #ifndef NCCL_FEW
 
@@ -161,7 +163,7 @@ int ncclCommWindowDeregister(
     return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS);
 }
 
-/* ---- memory that is no window; of this rank alone ---- */
+/* ---- memory without a window, of this rank only ---- */
 
 API int ncclCommRegister(
     struct symc_nccl_comm *comm, void *at, size_t nbytes, void **handle);

@@ -29,15 +29,17 @@ enum hang {
 };
 
 struct plan {
-    bool shrinks; /* what is left has it shrunk; else makes one */
+    bool shrinks; /* the remaining members shrink it; otherwise they create
+                   * one */
     bool aborted; /* by rank 0, without a death */
-    bool runs;    /* the victim's part of an exchange does not come */
-    bool stuck;   /* shrinking it does not end, and rank 0 aborts the group */
+    bool runs;    /* the victim's part of an exchange never arrives */
+    bool stuck;   /* shrinking does not end, and rank 0 aborts the group */
     bool unused;  /* nothing needs it */
     bool own;     /* rank 2 continues in its own context */
-    bool twice;   /* the group is shrunk again, which finds nothing to shrink */
+    bool twice;   /* the group is shrunk again, without a communicator to
+                   * shrink */
     enum hang hangs;
-    int seconds;  /* for all of that: three less than would fail the group */
+    int seconds;  /* for all of that: three less than fail the group */
     int restless; /* of rank 2, as in the stand-in */
     int revoke_result, shrink_result, split_error;
 };
@@ -98,7 +100,8 @@ static bool sum_symmetric(struct symmcoll_group *group, int device)
     return symmcoll_symm_free(group->world, at) == SYMMCOLL_OK && right;
 }
 
-/* The group is usable after it, whatever it has instead. */
+/* Checks that the group is usable after a hang, whatever replaces the
+ * communicator. */
 static bool hangs(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct plan *plan = self->arg;
@@ -129,7 +132,7 @@ static bool hangs(struct faults_rank *self, struct symmcoll_group *left)
     return false;
 }
 
-/* Begin one that does not end. */
+/* Begins an exchange that does not end. */
 static bool begin(struct faults_rank *self, struct symmcoll_work **work)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -167,7 +170,8 @@ static bool is_aborted(struct faults_rank *self, struct symmcoll_group *left)
     return right;
 }
 
-/* In which there is no NCCL: what was handed on is ended. */
+/* Checks a group that does without NCCL: the inherited communicator is
+ * ended. */
 static bool goes_without(struct faults_rank *self, struct symmcoll_group *left)
 {
     const struct fake_nccl *fake = find_nccl();

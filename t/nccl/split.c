@@ -41,7 +41,7 @@ static struct symmcoll_group *divide(
 
 static bool by_split;
 
-/* Ranks 2 and 0 in this order, and rank 1 alone. */
+/* Splits into ranks 2 and 0, in this order, and rank 1 alone. */
 static int it_is_divided(struct symmcoll_group *group, int rank)
 {
     const struct fake_nccl *fake = find_nccl();
@@ -70,7 +70,7 @@ static int it_is_divided(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Nobody needs what was split. */
+/* Splits a communicator that is then not used. */
 static int it_is_not_used(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_group *child;
@@ -111,7 +111,8 @@ static int none_is_left(const struct fake_nccl *fake)
 
 static int call_fails, later;
 
-/* On rank 1 alone: all make their own, of the parent, too. */
+/* Fails the split on rank 1 only: all create their own communicators, also
+ * that of the parent. */
 static int it_fails(struct symmcoll_group *group, int rank)
 {
     struct fake_nccl *fake = find_nccl();
@@ -132,7 +133,7 @@ static int it_fails(struct symmcoll_group *group, int rank)
     return symmcoll_group_free(child) == SYMMCOLL_OK && right;
 }
 
-/* By what NCCL takes from the environment of rank 1 alone. */
+/* Sets NCCL's variable for shared resources on rank 1 only. */
 static int it_is_shared(struct symmcoll_group *group, int rank)
 {
     const struct fake_nccl *fake = find_nccl();
@@ -200,7 +201,7 @@ static void *abort_it(void *group)
     return NULL;
 }
 
-/* While it is split, which does not end. */
+/* Aborts during a split that does not end. */
 static int it_is_aborted(struct symmcoll_group *group, int rank)
 {
     struct fake_nccl *fake = find_nccl();

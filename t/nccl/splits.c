@@ -49,8 +49,7 @@ int ncclCommSplit(struct symc_nccl_comm *comm, int color, int key,
     comm->clique->splits[number].colors[comm->rank] = color;
     comm->clique->splits[number].keys[comm->rank] = key;
     atomic_fetch_add(&comm->clique->splits[number].told, 1);
-    return fake_nccl_leave(
-        comm, SYMC_NCCL_SUCCESS); /* in progress all the same */
+    return fake_nccl_leave(comm, SYMC_NCCL_SUCCESS); /* still in progress */
 }
 
 /* Finds the new clique; NULL: not created yet. */
@@ -112,7 +111,7 @@ int fake_split_ask(struct symc_nccl_comm *comm)
         atomic_fetch_add(
             comm->excluded != 0 ? &fake_nccl.shrunk : &fake_nccl.split, 1);
     } else {
-        *comm->child_at = NULL; /* the rank is in none */
+        *comm->child_at = NULL; /* the rank has no new communicator */
     }
     comm->child = NULL;
     comm->phase = comm->before;
@@ -126,7 +125,7 @@ int fake_split_ask(struct symc_nccl_comm *comm)
 API int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
     struct symc_nccl_comm **made, struct symc_nccl_config *config, int flags);
 
-/* As a split into those that are left, which alone call it. */
+/* Shrinks like a split into the remaining members, which alone call it. */
 int ncclCommShrink(struct symc_nccl_comm *comm, int *excluded, int count,
     struct symc_nccl_comm **made, struct symc_nccl_config *config, int flags)
 {

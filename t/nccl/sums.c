@@ -86,7 +86,8 @@ static int nothing_else(struct symmcoll_group *group, int rank)
 
 /* ---- their order ---- */
 
-/* In the order of ranks nothing is left of the 1, in the reverse it is all. */
+/* Terms with a sum that loses the 1 in the order of ranks, and keeps it in
+ * reverse. */
 static const float terms[SIZE] = {1, 1e8f, -1e8f};
 
 static int adds(struct symmcoll_group *group, int rank, float expected)

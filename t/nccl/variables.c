@@ -23,7 +23,8 @@ static char folder[] = "/tmp/nccl.XXXXXX";
 static char machine[64], own[64], home[64], named[64]; /* paths */
 static char text[SYMC_DETAIL_MAX];
 
-/* In place of the system's, by --wrap; one of the two has a name for large files. */
+/* Replace the system's functions, by --wrap; open() has a second name for
+ * large files. */
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 extern int __real_open(const char *path, int flags, ...);
@@ -92,7 +93,8 @@ static int is_allowed(int version)
     return symc_nccl_check_variables(NULL, &nccl, get) == SYMMCOLL_OK;
 }
 
-/* With a detail that begins so; path NULL: it names no file. */
+/* Checks a refusal with the beginning of its detail; path NULL: it names no
+ * file. */
 static int is_refused(int version, const char *path, int line)
 {
     const struct symc_nccl nccl = {.version = version};

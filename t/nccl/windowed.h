@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#define ROOM 65536 /* bytes of memory that is allocated */
-#define OUT 32768  /* where the results are in it */
+#define ROOM 65536 /* bytes of the allocation */
+#define OUT 32768  /* offset of the results */
 
 /* ---- memory ---- */
 
@@ -67,7 +67,8 @@ static inline int counts(enum use use, int enqueued_before, int windowed_before)
     return 0;
 }
 
-/* Between the two addresses, with the bits that it has in host memory. */
+/* Runs a collective between the two addresses, and checks that it has the bits
+ * of host memory. */
 static inline int collect(struct symmcoll_group *group, int rank,
     const struct collective *one, void *out, void *in, enum use use)
 {

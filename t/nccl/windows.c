@@ -8,7 +8,7 @@
 #include "t/nccl/windowed.h"
 #include "t/sanitized.h"
 
-/* ---- what uses them ---- */
+/* ---- operations that use windows ---- */
 
 static enum use expected;
 
@@ -38,7 +38,7 @@ static int takes_its_time(struct symmcoll_group *group, int rank)
     return all_alike(group, rank);
 }
 
-/* Kinds for which NCCL has no use of them. */
+/* Checks the kinds for which NCCL does not use windows. */
 static int others(struct symmcoll_group *group, int rank)
 {
     const struct collective broadcast = {
@@ -55,7 +55,8 @@ static int others(struct symmcoll_group *group, int rank)
     return release(group, &one) && right;
 }
 
-/* Rank 1 has its buffers elsewhere: before there is a window, and with it. */
+/* Rank 1 has its buffers at other offsets: before there is a window, and with
+ * one. */
 static int unlike(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};
@@ -79,7 +80,7 @@ static int unlike(struct symmcoll_group *group, int rank)
     return release(group, &one) && right;
 }
 
-/* ---- what does without ---- */
+/* ---- operations without windows ---- */
 
 static int one_fails(struct symmcoll_group *group, int rank)
 {
@@ -95,7 +96,8 @@ static int one_fails(struct symmcoll_group *group, int rank)
     return release(group, &one) && right;
 }
 
-/* Rank 1 refuses before anything is made; what there was before is used no more. */
+/* Rank 1 refuses before a window is created; earlier windows are no longer
+ * used. */
 static int one_refuses(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL}, other = {.handle = NULL};
@@ -113,7 +115,7 @@ static int one_refuses(struct symmcoll_group *group, int rank)
     return release(group, &one) && release(group, &other) && right;
 }
 
-/* A sum of ones on a stream. */
+/* Fills the memory with ones for a sum. */
 static void fill_ones(const struct memory *memory)
 {
     int32_t ones[ELEMENTS];
@@ -199,7 +201,7 @@ static int threads_have_none(struct symmcoll_group *group, int rank)
            say(atomic_load(&find_nccl()->enqueued) > 0, "NCCL is") && right;
 }
 
-/* Rank 1 captures its own: before there is a window, and with it. */
+/* Rank 1 captures its operation: before there is a window, and with one. */
 static int captured(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -238,7 +240,7 @@ static int captured(struct symmcoll_group *group, int rank)
 
 /* ---- leaving ---- */
 
-/* The group ends first, or the memory does. */
+/* Frees the group first, or the memory. */
 static int both_orders(struct symmcoll_group *all, int rank)
 {
     struct symmcoll_group *group = NULL;
@@ -264,7 +266,7 @@ static int both_orders(struct symmcoll_group *all, int rank)
     return right;
 }
 
-/* While rank 1 alone has left a window no other one is made. */
+/* Checks that no window is created while only rank 1 has left one. */
 static int one_leaves_early(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL}, other = {.handle = NULL};
@@ -286,7 +288,7 @@ static int one_leaves_early(struct symmcoll_group *group, int rank)
     return release(group, &other) && right;
 }
 
-/* Each takes the place of the one before. */
+/* Creates many windows, each in the place of the one before. */
 static int many(struct symmcoll_group *group, int rank)
 {
     struct memory one = {.handle = NULL};

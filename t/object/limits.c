@@ -41,7 +41,7 @@ static int all_refuse(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Rank 2 accepts less than the others: it is named to them. */
+/* Rank 2 accepts less than the others, whose errors name it. */
 static int one_refuses(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_object in = object_make(100, rank);
@@ -78,7 +78,8 @@ static int one_refuses(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* The limit of a list is that of its sum, which may not overflow either. */
+/* Checks that the limit of a list applies to its sum, which must not overflow
+ * either. */
 static int sums_are_limited(struct symmcoll_group *group, int rank)
 {
     char byte = 1;
@@ -104,7 +105,7 @@ static int sums_are_limited(struct symmcoll_group *group, int rank)
     return right && is_usable(group);
 }
 
-/* Lists of different lengths; arguments that are wrong by themselves. */
+/* Passes lists of different lengths, and invalid arguments. */
 static int arguments(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_object list[RANKS] = {{NULL, 0, 0}}, outs[RANKS];

@@ -54,7 +54,8 @@ static int lists_are_sent(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* All others send at once; what comes from one is not mixed with another's. */
+/* All other ranks send at once; the messages of one are not mixed with
+ * another's. */
 static int any_source(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group), from[8] = {0};
@@ -110,7 +111,7 @@ static bool refuses(struct symmcoll_group *group, int peer)
            receive_list(group, 50, peer, &source) && source == 0;
 }
 
-/* Messages of such lengths that their sends have ended before that. */
+/* Sends messages with lengths for which the sends end before the refusal. */
 static int refused_ones_are_dropped(struct symmcoll_group *group, int rank)
 {
     bool right = true;

@@ -43,7 +43,7 @@ static void *join(void *arg)
     return NULL;
 }
 
-/* Two threads as ranks; whether both got the same name. */
+/* Joins two threads as ranks, and checks that both have the same name. */
 static int same_place(struct member *a, struct member *b)
 {
     pthread_t thread;
@@ -76,7 +76,7 @@ static int rank_is_free(const void *arg)
 {
     struct member again = *(const struct member *)arg;
 
-    again.rank = 0; /* publishes, so that there is nothing to wait for */
+    again.rank = 0; /* publishes, so that it does not wait */
     join(&again);
     symc_rendezvous_close(&again.found);
     return again.status == SYMMCOLL_OK;
@@ -155,7 +155,7 @@ static void test_store(struct symmcoll_store *store)
     part(&a, &b);
     ok(times_out(store), "a key that is missing is waited for as long (R3)");
 
-    b.name = "other"; /* where rank 0 is not */
+    b.name = "other"; /* rank 0 is not there */
     b.seconds = 0.02;
     join(&b);
     ok(b.status == SYMMCOLL_ERR_TIMEOUT &&
