@@ -257,7 +257,7 @@ static void *join_as_thread(void *arg)
     return adds_up(world) ? arg : NULL;
 }
 
-/* Threads share a handler that keeps nothing of a call. */
+/* A handler that keeps nothing of a call, so threads can share it. */
 static symmcoll_status_t share(void *user, const char *url, double timeout,
     int *rank, int *world_size, struct symmcoll_store **store)
 {

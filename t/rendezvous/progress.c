@@ -13,7 +13,7 @@
 
 #define FIRST_MS 40 /* before the first line */
 
-/* Ranks that are started one by one, and what they log. */
+/* Ranks that are started one by one, and their log. */
 struct job {
     int size;
     const char *method; /* NULL: env:// */
@@ -60,7 +60,7 @@ static void start(struct job *job, int rank)
     job->started++;
 }
 
-/* Read until a line has a text, and return it; NULL at the end. */
+/* Reads until a line has a text, and returns the line; NULL: end of the log. */
 static const char *await_line(struct job *job, const char *text)
 {
     while (fgets(job->line, sizeof(job->line), job->log) != NULL) {
@@ -70,7 +70,7 @@ static const char *await_line(struct job *job, const char *text)
     return NULL;
 }
 
-/* The time in a line, in seconds. */
+/* Returns the time in a line, in seconds. */
 static double time_of(const char *line)
 {
     const char *after = line != NULL ? strstr(line, "after ") : NULL;
@@ -137,7 +137,7 @@ static void rank_0_is_missing(const char *method, const char *text)
     fclose(job.log);
 }
 
-/* Rank 0 listens and is stopped: another one connects to it. */
+/* Rank 0 listens and is stopped: another rank connects to it. */
 static void rank_0_is_stopped(void)
 {
     struct job job;

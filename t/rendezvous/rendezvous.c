@@ -12,7 +12,7 @@
 
 #include <sys/socket.h>
 
-/* A case: an environment, arguments, and what should come of them. */
+/* A case: an environment, arguments, and the expected result. */
 struct trial {
     const char *environment[12]; /* "NAME=VALUE", up to a NULL */
     const char *method;
@@ -220,8 +220,7 @@ static void test_urls(void)
 
 /* ---- the name of the rendezvous ---- */
 
-/* The rendezvous' name under an environment and the world's name, to
- * compare. */
+/* Returns the rendezvous' name for an environment and a world's name. */
 static void derive(const char *const *environment, const char *world,
     char rendezvous[SYMC_RENDEZVOUS_NAME])
 {
@@ -239,7 +238,7 @@ static void derive(const char *const *environment, const char *world,
     symc_rendezvous_close(&found);
 }
 
-/* All names differ from each other, the first two agree. */
+/* Checks that the first two names are equal, and that all others differ. */
 static int tells_rendezvous_apart(const void *arg)
 {
     static const char *const environments[][8] = {

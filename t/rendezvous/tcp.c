@@ -19,8 +19,8 @@
 static char method[64];
 static int port;
 
-/* The loopback address of this program and its ranks, which no other test uses,
- * so that the names and ports made of it are free. */
+/* Returns the loopback address of this program and its ranks. No other test
+ * uses it, so the names and ports derived from it are free. */
 static const char *own_address(void)
 {
     return getenv("MASTER_ADDR");
@@ -62,7 +62,7 @@ static int sums(struct symmcoll_world *world)
            sum == symmcoll_world_size(world);
 }
 
-/* One world, or with arg a second one beside it; the exit status. */
+/* Runs one world, or with arg two at once. Returns the exit status. */
 static int run_worlds(int rank, int size, void *arg)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
@@ -87,7 +87,8 @@ static int run_worlds(int rank, int size, void *arg)
         good &= share_keys(worlds[i]);
     if (port != 0)
         good &= symmcoll_store_port(symmcoll_world_store(worlds[0])) == port;
-    /* Rank 0 serves: the others leave first, as programs do that use it. */
+    /* Rank 0 serves, so the other ranks leave first, as programs do that use
+     * its store. */
     for (int i = count - 1; i >= 0; i--) {
         good &= symmcoll_barrier(symmcoll_world_group(worlds[i]), NULL, NULL) ==
                 SYMMCOLL_OK;
@@ -201,7 +202,7 @@ static void test_secret(void)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
-/* With the environment of ranks_spawn(): rank and size are there. */
+/* Runs with the environment of ranks_spawn(), which has rank and size. */
 static int run_env(int rank, int size, void *arg)
 {
     char number[8];
@@ -216,7 +217,7 @@ static int run_env(int rank, int size, void *arg)
     return run_worlds(rank, size, NULL);
 }
 
-/* A port, a password and TLS, all of them from the settings. */
+/* Runs with a port, a password and TLS from the settings. */
 static int run_settings(int rank, int size, void *arg)
 {
     const struct certs *certs = arg;
@@ -274,7 +275,8 @@ static int use_site(int rank, int size, void *arg)
     return run_worlds(rank, size, NULL);
 }
 
-/* Nobody serves: the others end with rank 0's name or the address. */
+/* Runs without a server: the errors of the other ranks have rank 0's name or
+ * the address. */
 static int miss_rank_0(int rank, int size, void *arg)
 {
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;

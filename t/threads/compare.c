@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY 10000 /* of 8 bytes: more than the call compares at once */
+#define MANY 10000 /* of 8 bytes: more than a call compares at once */
 
 static symmcoll_status_t compare(struct symmcoll_group *group, const void *buf,
     size_t count, int root, int *equal)
@@ -66,8 +66,8 @@ static int refuses(struct symmcoll_group *group, int rank)
            symmcoll_group_sequence(group) == before;
 }
 
-/* Ranks that pass another number of elements: of as many chunks or not, of one
- * chunk on one of them. */
+/* Passes different numbers of elements: as many chunks or not, and one chunk
+ * on one of the ranks. */
 static int counts_differ(struct symmcoll_group *group, int rank)
 {
     static const size_t pairs[][2] = {
@@ -90,12 +90,12 @@ struct seen {
     struct symmcoll_group *group;
     int32_t rank, doubled, sum;
     symmcoll_status_t status;
-    struct symmcoll_work *work; /* of what the callback has started */
+    struct symmcoll_work *work; /* started by the callback */
     _Atomic int done;
 };
 
-/* Stands for backward: starts the sum of the ranks' results on its own rank's
- * group. */
+/* Starts the sum of the ranks' results on its own rank's group, as a backward
+ * would. */
 static void continue_there(
     struct symmcoll_work *work, symmcoll_status_t status, void *arg)
 {

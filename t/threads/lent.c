@@ -19,13 +19,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define POOR \
-    0 /* it serves the join, so that the other one need not wait for it */
+#define POOR 0 /* serves the join, so that the other one need not wait for it */
 
 static sem_t has_joined;  /* the other one */
-static sem_t has_left;    /* POOR has released what it does not leave */
-static bool fails_to_map; /* else it does not receive what the other offers */
-static bool stays;        /* what was lent, as far as the other one sees */
+static sem_t has_left;    /* POOR has released everything else */
+static bool fails_to_map; /* otherwise it does not receive the other's offer */
+static bool stays;        /* whether the other one still sees the borrowed
+                           * memory */
 static _Thread_local bool is_poor;
 
 symmcoll_status_t __real_symc_bootstrap_join(

@@ -28,7 +28,7 @@ struct plan {
     _Atomic int ends; /* ranks with a second wait that ended with an error */
     _Atomic int dones;
     _Atomic int gathered;
-    _Atomic int worlds; /* ranks that have seen a world of their own */
+    _Atomic int worlds; /* ranks that have seen their own world */
     struct symmcoll_world *seen[SIZE];
     symmcoll_status_t statuses[SIZE];
 };
@@ -97,7 +97,7 @@ static symmcoll_status_t fail_between(struct symmcoll_world *world, void *arg)
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* A rank that has not left the first one yet would be ended there. */
+    /* A rank that is still in the first collective would fail there. */
     for (plan->gathered++; plan->gathered < SIZE;)
         sched_yield();
     if (value != 0)
@@ -153,7 +153,7 @@ static int all_others_fail(void)
     return fails_by(14, 3, 7);
 }
 
-/* A status of the library comes with its detail. */
+/* Returns a status of the library, the detail of which is kept. */
 static symmcoll_status_t pass_null(struct symmcoll_world *world, void *arg)
 {
     (void)arg;
@@ -301,8 +301,8 @@ static int early_failures_end_worlds(void)
     return 1;
 }
 
-/* Deadlines that pass before, while and after the ranks receive each other's
- * offers: any rank may have joined, and another given up. */
+/* Uses deadlines that pass before, while and after the ranks receive each
+ * other's offers: any rank may have joined while another timed out. */
 static int deadlines_end_worlds(void)
 {
     struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
@@ -362,7 +362,7 @@ static symmcoll_status_t look_at_timeout(
                                                                    : status;
 }
 
-/* A negative timeout is that of the settings. */
+/* Checks that a negative timeout selects the setting. */
 static int timeouts_are_passed(void)
 {
     struct symmcoll_threads_args args = SYMMCOLL_THREADS_ARGS_INIT;
@@ -376,7 +376,7 @@ static int timeouts_are_passed(void)
                SYMMCOLL_OK;
 }
 
-/* In one process, after runs that failed too. */
+/* Runs several times in one process, also after failed runs. */
 static int runs_follow(void)
 {
     return each_has_a_world() && another_fails() && each_has_a_world() &&
@@ -397,7 +397,7 @@ static symmcoll_status_t gather_once(struct symmcoll_world *world, void *arg)
     return gather(world);
 }
 
-/* A leak checker could not look at the process as it ends. */
+/* Uses _exit(): a leak checker could not inspect the process at its end. */
 static int runs_without_proc(void)
 {
     struct plan plan = {.failing = 0};

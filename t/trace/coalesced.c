@@ -15,7 +15,7 @@
 static const struct symc_trace_format format = {
     .version = "2.10", .syntax = SYMC_TRACE_JSON, .backend_name = "nccl"};
 
-/* The dump of a ring, as text; released by the caller. */
+/* Returns the dump of a ring as text, which the caller frees. */
 static char *dump(const struct symc_trace_ring *ring, int64_t entries)
 {
     char path[64];
@@ -106,7 +106,8 @@ static int the_rest_is_one(void)
     return right;
 }
 
-/* Counts are of the latest; of an older one there is their sum. */
+/* Checks that only the latest entries have all counts, and older ones their
+ * sum. */
 static int older_counts_are_summed(void)
 {
     static const size_t counts[] = {2, 5};

@@ -53,7 +53,7 @@ static int keys_of_2_2(void)
     return good;
 }
 
-/* As X10 of t/SEMANTICS has it. */
+/* Checks X10 of t/SEMANTICS. */
 static int values_of_a_short_record(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -94,7 +94,7 @@ static int values_of_a_short_record(void)
     return good;
 }
 
-/* A type for each of the shapes. */
+/* Returns a type for each of the shapes. */
 static const char *types_of(const char *shapes)
 {
     static const char *const types[] = {"[]", "[\"BFloat16\"]",
@@ -137,7 +137,7 @@ static int names_and_shapes(void)
         {SYMC_SCATTER, "\"nccl:scatter\"", "[]", "[[5]]"},
         {SYMC_GATHER, "\"nccl:gather\"", "[[5]]", "[]"},
     };
-    /* Parts that are not alike are recorded as one. */
+    /* Parts of different sizes are recorded as one. */
     struct symc_lists lists = {
         .in_total = 20, .out_total = 12, .out_unlike = true};
     const size_t n = sizeof(all) / sizeof(all[0]);
@@ -176,7 +176,7 @@ static int names_and_shapes(void)
     return good;
 }
 
-/* As C61 of t/SEMANTICS has it. */
+/* Checks C61 of t/SEMANTICS. */
 static int pairs_have_numbers_of_their_own(void)
 {
     struct symc_trace_ring *ring = make_ring(8);
@@ -287,7 +287,8 @@ static int reason_and_label_are_told(void)
     return good;
 }
 
-/* The whole of it, in both syntaxes, and nothing where nothing was said. */
+/* Checks the whole report, in both syntaxes, and that nothing is written
+ * without one. */
 static int ras_is_told(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -332,7 +333,8 @@ static int locale_does_not_matter(void)
     return good;
 }
 
-/* Eight random bytes, the same in each run (splitmix64); rand() is too slow. */
+/* Returns eight random bytes, the same in each run (splitmix64); rand() is too
+ * slow. */
 static uint64_t draw(void)
 {
     static uint64_t state = 1;
@@ -343,7 +345,7 @@ static uint64_t draw(void)
     return x ^ x >> 31;
 }
 
-/* Random bytes, small ones, or all bits set. */
+/* Fills with random bytes, small ones, or with all bits set. */
 static void fill_with_garbage(void *ring, size_t nbytes, int how)
 {
     uint64_t *words = ring;
@@ -351,14 +353,14 @@ static void fill_with_garbage(void *ring, size_t nbytes, int how)
     for (size_t i = 0; i < nbytes / sizeof(*words); i++) {
         uint64_t word = draw();
 
-        if (how == 1) /* of each byte's two bits 3 becomes 2 */
+        if (how == 1) /* replaces a 3 by a 2 in each pair of bits */
             word &= UINT64_C(0x0303030303030303) &
                     ~(word >> 1 & UINT64_C(0x0101010101010101));
         words[i] = how == 2 ? UINT64_MAX : word;
     }
 }
 
-/* Whatever is in the memory: a valid file or INVALID, and nothing worse. */
+/* Dumps any contents of memory: the result is a valid file or INVALID. */
 static int garbage_is_survived(void)
 {
     enum {

@@ -51,7 +51,7 @@ static int unwritable_is_named(void)
     return good;
 }
 
-/* A child that is killed in the middle of a dump. */
+/* Kills a child in the middle of a dump. */
 static bool leave_temporary(void)
 {
     pid_t child = fork();
@@ -79,7 +79,7 @@ static int leftovers_of_the_dead_go(void)
     return good;
 }
 
-/* A file in the folder, so old. */
+/* Creates a file of that age in the folder. */
 static bool make_file(const char *name, int days)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - days * 86400 - 60},
@@ -92,7 +92,7 @@ static bool make_file(const char *name, int days)
     return fd >= 0 && futimens(fd, times) == 0 && close(fd) == 0;
 }
 
-/* Remove a file of the folder; false where it is not there. */
+/* Removes a file of the folder; false: it does not exist. */
 static bool remove_file(const char *name)
 {
     char file[160];
@@ -142,7 +142,7 @@ static int device_is_not_replaced(void)
     return good;
 }
 
-/* In a child, which the signal would kill. */
+/* Runs in a child, which the signal would kill. */
 static int limit_is_an_error(void)
 {
     int status = -1;
@@ -174,8 +174,8 @@ static bool write_line(const char *name, const char *line)
     return file != NULL && fputs(line, file) >= 0 && fclose(file) == 0;
 }
 
-/* Enters a namespace of mounts; for users other than root in one of users, where this
- * user has to be mapped to own files. */
+/* Enters a mount namespace; for users other than root also a user namespace,
+ * in which this user must be mapped to own files. */
 static bool enter_namespace(void)
 {
     char users[32], groups[32];
@@ -297,7 +297,7 @@ static int paths_are_made(void)
            find_path("", "default", made, sizeof(made)) == SYMMCOLL_ERR_INVALID;
 }
 
-/* The lowest descriptor that is free. */
+/* Returns the lowest free descriptor. */
 static int free_descriptor(void)
 {
     int fd = dup(STDIN_FILENO);

@@ -17,7 +17,7 @@ static char folder[] = "/tmp/symmcoll-dump-XXXXXX";
 static char path[64];      /* of the dump in it */
 static char text[1 << 20]; /* of the dump */
 
-/* Make the folder; once, before all. */
+/* Creates the folder; called once, before all tests. */
 static inline bool make_folder(void)
 {
     if (mkdtemp(folder) == NULL)
@@ -47,7 +47,7 @@ static inline bool read_text(void)
     return true;
 }
 
-/* Write a ring's dump and read it; false where it is no JSON. */
+/* Writes a ring's dump and reads it; false: invalid JSON. */
 static inline bool dump(const struct symc_trace_ring *ring, int64_t entries,
     const struct symc_trace_format *format)
 {

@@ -24,7 +24,7 @@
 
 static char text[TEXT_MAX];
 
-/* Dump a ring into text; false where that is no JSON. */
+/* Dumps a ring into text; false: invalid JSON. */
 static bool dump(const struct symc_trace_ring *ring, int64_t entries)
 {
     static const struct symc_trace_format format = {
@@ -64,7 +64,7 @@ static int64_t add(struct symc_trace_ring *ring, const char *name)
     return symc_trace_add_group(WRITER(ring), name, "undefined", 0, 2, NULL);
 }
 
-/* ---- slots are used again ---- */
+/* ---- reused slots ---- */
 
 static bool a_freed_group_is_named_for_a_while(void)
 {
@@ -81,7 +81,8 @@ static bool a_freed_group_is_named_for_a_while(void)
     return right;
 }
 
-/* As often as there are slots: then the first group's is used again. */
+/* Adds as many groups as there are slots: then the first group's slot is
+ * reused. */
 static bool its_entries_become_nobodys(void)
 {
     struct symc_trace_ring *ring = make_ring(16);
@@ -111,7 +112,8 @@ static bool its_entries_become_nobodys(void)
     return right;
 }
 
-/* Names are keys: of a living group, or else of the one that was freed last. */
+/* Checks that names are keys: of a living group, or else of the one that was
+ * freed last. */
 static bool a_name_is_described_once(void)
 {
     struct symc_trace_ring *ring = make_ring(16);
@@ -219,7 +221,8 @@ static blkcnt_t count_blocks(int fd)
     return fstat(fd, &info) == 0 ? info.st_blocks : -1;
 }
 
-/* The block of a rank has memory for the groups that there are, in pages. */
+/* Checks that the block of a rank has memory only for existing groups, in
+ * pages. */
 static bool memory_is_for_those_that_are(void)
 {
     size_t nbytes = symc_round_to_page(symc_trace_nbytes(ENTRIES));

@@ -86,7 +86,7 @@ static bool json_skip_number(const char **at)
     return true;
 }
 
-/* An object or an array; close is its last character. */
+/* Skips an object or an array; close is its last character. */
 static bool json_skip_members(const char **at, char close)
 {
     (*at)++;
@@ -144,7 +144,7 @@ static inline bool json_is_valid(const char *text)
     return json_skip_value(&text) && *text == '\0';
 }
 
-/* Step from an object or array to a member; NULL where there is none. */
+/* Returns a member of an object or array; NULL: none. */
 static const char *json_step(const char *at, const char *key, size_t length)
 {
     size_t index = 0;
@@ -179,7 +179,8 @@ static const char *json_step(const char *at, const char *key, size_t length)
     return NULL;
 }
 
-/* The value at a path like "entries/0/state" of a valid text, or NULL. */
+/* Returns the value at a path like "entries/0/state" of a valid text, or
+ * NULL. */
 static inline const char *json_find(const char *at, const char *path)
 {
     json_skip_space(&at);
@@ -217,8 +218,8 @@ static inline bool json_is(
     return false;
 }
 
-/* The keys of the object at a path, in their order, with a space after each.
- */
+/* Returns the keys of the object at a path, in their order, with a space after
+ * each. */
 static inline const char *json_keys(
     const char *text, const char *path, char *keys, size_t nbytes)
 {

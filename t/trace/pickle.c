@@ -104,7 +104,7 @@ static int forms_agree(const char *version)
     return good;
 }
 
-/* A number at each border of its encoding. */
+/* Checks numbers at each border of their encoding. */
 static int numbers_agree(void)
 {
     static const uint64_t counts[] = {0, 1, 255, 256, INT32_MAX,
@@ -140,7 +140,7 @@ static int empty_record_has_entries(void)
     return good;
 }
 
-/* A text of more bytes than the writer gathers. */
+/* Writes a text of more bytes than the writer gathers. */
 static int many_ranks_agree(void)
 {
     struct symc_trace_ring *ring = make_ring(4);

@@ -14,7 +14,8 @@
 
 #define WRITES 200000
 
-/* The valid entries, and the least and largest of their records. */
+/* Counts the valid entries, and returns the lowest and highest of their
+ * records. */
 static int count_entries(const struct symc_trace_ring *ring, int64_t entries,
     uint64_t *least, uint64_t *most)
 {
@@ -54,7 +55,7 @@ static int latest_replace_oldest(void)
     return good;
 }
 
-/* A stray store has changed the kind of an operation that is under way. */
+/* A stray store has changed the kind of an operation in flight. */
 static int unknown_kinds_end(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -165,10 +166,10 @@ static int torn_entry_is_left_out(void)
     int good;
 
     record(ring, 0, 1, 4);
-    /* as a writer leaves it that is killed inside */
+    /* like a writer that is killed inside */
     atomic_store(&ring->entries[1].lock, 2 * 5 + 1);
     good = count_entries(ring, 4, &least, &most) == 3;
-    /* a later writer of the same process goes around it */
+    /* a later writer of the same process skips it */
     record(ring, 0, 5, 12);
     good = good && count_entries(ring, 4, &least, &most) == 3;
     free(ring);
@@ -281,7 +282,7 @@ static int threads_are_named(void)
     return good;
 }
 
-/* The number is remembered per thread; a forked child is another thread. */
+/* Checks the number, which is cached per thread, in a forked child. */
 static int child_has_its_own_number(void)
 {
     struct symc_trace_ring *ring = make_ring(4);
@@ -306,7 +307,7 @@ struct writer {
     _Atomic bool done;
 };
 
-/* Every field of an entry follows from its sequence number. */
+/* Writes entries in which every field follows from the sequence number. */
 static void *write_much(void *arg)
 {
     struct writer *writer = arg;

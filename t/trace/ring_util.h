@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WRITERS 16 /* rings that live at once */
+#define WRITERS 16 /* rings at the same time */
 
-/* A ring's writer. */
+/* Returns a ring's writer. */
 static inline struct symc_trace_writer *find_writer(
     const struct symc_trace_ring *ring, bool makes)
 {
@@ -49,7 +49,7 @@ static inline struct symc_trace_ring *make_ring(int64_t entries)
     return ring;
 }
 
-/* An all_reduce of float32. */
+/* Returns an all_reduce of float32. */
 static inline struct symc_op make_op(uint64_t seq, size_t count)
 {
     struct symc_op op;
@@ -64,7 +64,7 @@ static inline struct symc_op make_op(uint64_t seq, size_t count)
     return op;
 }
 
-/* Record operations first to last of a group, all completed. */
+/* Records operations first to last of a group, all completed. */
 static inline void record(
     struct symc_trace_ring *ring, int64_t group, uint64_t first, uint64_t last)
 {

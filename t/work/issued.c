@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define RANKS_MAX 5
-#define AHEAD 20       /* operations that a rank may have under way */
-#define WORDS_MAX 2000 /* more than a small message has */
+#define AHEAD 20       /* operations that a rank may have in flight */
+#define WORDS_MAX 2000 /* more than fit into a small message */
 
 /* State shared by ranks that are processes or threads. */
 static struct {
@@ -48,7 +48,7 @@ static symmcoll_status_t sum(struct symmcoll_group *group, int64_t *out,
         group, out, in, 1, SYMMCOLL_INT64, SYMMCOLL_SUM, NULL, work);
 }
 
-/* Works take this way from the second on: the first starts the thread. */
+/* Runs one work, which starts the thread; later works are issued. */
 static bool begin(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *work;
@@ -82,7 +82,7 @@ static int computing_holds_nobody_up(struct symmcoll_group *group, int rank)
     return right && out == size * (size + 1) / 2;
 }
 
-/* ---- every mixture is whole ---- */
+/* ---- complete data in every mixture ---- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -92,7 +92,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* One operation under way, with its buffers. */
+/* One operation in flight, with its buffers. */
 struct flight {
     struct symmcoll_work *work; /* NULL: none */
     uint64_t number;
@@ -175,7 +175,7 @@ static int mixtures_are_whole(struct symmcoll_group *group, int rank)
 
         right = end(flight, rank, size, way % 5 == 0);
         flight->number = (uint64_t)i;
-        /* Mostly those that fit a line: they run furthest ahead. */
+        /* Mostly operations that fit a line, which run furthest ahead. */
         flight->words = next_random(&common) % 4 != 0
                             ? words[next_random(&common) % 3]
                             : words[next_random(&common) % LENGTH(words)];
@@ -194,8 +194,8 @@ static int mixtures_are_whole(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* By turns one rank reads its peers' lines only when these have issued the next
- * three: so late it still finds what they sent. */
+/* In turn, one rank reads its peers' lines only after these have issued the
+ * next three: it must still find their data. */
 static int three_late_is_whole(struct symmcoll_group *group, int rank)
 {
     static const size_t words[] = {40, 5, 40}; /* beside the line, and in it */
@@ -226,7 +226,7 @@ static int three_late_is_whole(struct symmcoll_group *group, int rank)
 
 /* ---- far ahead ---- */
 
-/* More than there are lines, before any peer comes. */
+/* Issues more operations than there are lines, before any peer calls. */
 static int far_ahead_is_fine(struct symmcoll_group *group, int rank)
 {
     enum {
@@ -260,7 +260,7 @@ static void count_call(symmcoll_status_t status, void *arg)
     atomic_fetch_add((_Atomic int *)arg, status == SYMMCOLL_OK ? 1 : 1000);
 }
 
-/* The last rank comes when all others have issued and let go. */
+/* The last rank calls after all others have issued and released their works. */
 static int callbacks_alone_end_works(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
@@ -282,7 +282,7 @@ static int callbacks_alone_end_works(struct symmcoll_group *group, int rank)
     return right && atomic_load(&calls) == 3;
 }
 
-/* Nobody looks at the work, and the peer does not come. */
+/* No thread waits for or tests the work, and the peer does not call. */
 static int a_forgotten_work_expires(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -306,8 +306,8 @@ static int a_forgotten_work_expires(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Who goes on calling in a group that has failed fills no queue. An abort may
- * end a peer's last barrier too, so all have left it before. */
+/* Checks that calls in a failed group do not fill a queue. An abort may end a
+ * peer's last barrier, too, so all have left it before. */
 static int a_failed_group_ends_works_at_once(
     struct symmcoll_group *group, int rank)
 {
@@ -333,7 +333,7 @@ static int a_failed_group_ends_works_at_once(
     return right;
 }
 
-/* ---- waiting leaves the way free ---- */
+/* ---- waiting does not block issuing ---- */
 
 struct waiter {
     struct symmcoll_work *work;
@@ -368,7 +368,7 @@ static int waiting_leaves_the_way_free(struct symmcoll_group *group, int rank)
     right = right && sum(group, &first, &in, &waiter.work) == SYMMCOLL_OK &&
             pthread_create(&thread, NULL, wait_for_it, &waiter) == 0;
     for (int i = 0; i < 1000; i++)
-        sched_yield(); /* let it begin; whether it has does not matter */
+        sched_yield(); /* lets it begin, but does not require it */
     right = right && sum(group, &second, &in, &work) == SYMMCOLL_OK;
     reach(0, 1);
     right = right && symmcoll_work_wait(work, -1) == SYMMCOLL_OK;

@@ -17,14 +17,13 @@
 
 /* State shared by the two ranks, processes or threads. */
 static struct {
-    _Atomic int looks; /* rank 0 looks whether rank 1 has left */
+    _Atomic int looks; /* rank 0 checks whether rank 1 has left */
     _Atomic int left;  /* it has */
 } * shared;
 
 static bool (*is_failed)(void *context, int member);
 
-/* In place of the group's own: nothing has been there before, everything is
- * after it. */
+/* Replaces the group's function: rank 1 leaves at the moment of the check. */
 static bool leave_first(void *context, int member)
 {
     if (member == 1) {

@@ -15,8 +15,9 @@
 #define ROUNDS 100
 #define MOST 3 /* ranks */
 
-/* A thread of the world may have the ticket for a moment: then an operation is
- * queued.  So this many times, in which it is issued once at least. */
+/* A thread of the world may have the ticket for a moment, and an operation is
+ * then queued. This counts the attempts, of which one at least must be
+ * issued. */
 struct tries {
     int issued;
     bool right;
@@ -37,7 +38,7 @@ static bool were_issued(const struct tries *tries, const char *what)
     return tries->right && say(tries->issued > 0, what);
 }
 
-/* The attendant runs from the first operation on that is queued. */
+/* Starts the attendant, which runs from the first queued operation on. */
 static bool warm(struct symmcoll_group *group)
 {
     struct symmcoll_work *work;
@@ -132,7 +133,7 @@ static int flat_exchanges_are_issued(struct symmcoll_group *group, int rank)
             ins[0] + ins[1], ins, SYMMCOLL_INT32, NULL, &work);
 
         try_it(&tries, status, work);
-        peer = rank == 0 ? outs[0] : 0; /* where its part begins */
+        peer = rank == 0 ? outs[0] : 0; /* the beginning of its part */
         for (size_t i = 0; i < outs[1 - rank]; i++)
             tries.right =
                 tries.right && out[peer + i] == value_of(1 - rank, rank, round);
@@ -196,7 +197,7 @@ static int sums_are_issued(struct symmcoll_group *group, int rank)
     return were_issued(&tries, "reduce_scatter_list");
 }
 
-/* Several at once, and two that differ between those that do not. */
+/* Has several operations in flight, two of which differ. */
 static int mismatches_end_alone(struct symmcoll_group *group, int rank)
 {
     int peer = 1 - rank;
@@ -226,7 +227,7 @@ static int mismatches_end_alone(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- what depends on what ---- */
+/* ---- dependencies between operations ---- */
 
 /* The root's next operation reads a part that its gather_list is to receive. */
 static int results_are_awaited(struct symmcoll_group *group, int rank)
@@ -250,7 +251,8 @@ static int results_are_awaited(struct symmcoll_group *group, int rank)
     return right && ends(first) && ends(second) && say(sum == 6, "its sum");
 }
 
-/* The root's scatter_list reads what an operation before it is to receive. */
+/* The root's scatter_list reads data that an earlier operation is to
+ * receive. */
 static int parts_are_awaited(struct symmcoll_group *group, int rank)
 {
     int sums[2] = {0}, in = 5 + rank, out = 0;

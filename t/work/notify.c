@@ -104,9 +104,9 @@ static int wrong_use(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* ---- for what it may wait: two groups of one world ---- */
+/* ---- permitted waits: two groups of one world ---- */
 
-/* An operation ends with its root's number as soon as its gate is open. */
+/* An operation with the root's number ends when its gate is open. */
 struct gate {
     _Atomic int open;
 };
@@ -210,7 +210,7 @@ static void both(int n, rank_fn body, const char *sentence)
     ok(threads_run(n, body), "%s (ranks: %d as threads)", sentence, n);
 }
 
-/* ---- where waiting threads read ---- */
+/* ---- cache lines that waiting threads read ---- */
 
 #define ORIGINS 16
 

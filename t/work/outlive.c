@@ -102,7 +102,7 @@ static int works_outlive_the_world(int rank, int size, void *arg)
     return right ? 0 : 1;
 }
 
-/* Rank 1 comes later, so that rank 0's threads wait while it finalizes. */
+/* Rank 1 calls later, so that rank 0's threads wait while it finalizes. */
 static int waits_outlive_the_world(int rank, int size, void *arg)
 {
     struct symmcoll_world *world;

@@ -109,7 +109,7 @@ static void doze(
         sched_yield();
 }
 
-/* Threads of this process with a name. */
+/* Returns the number of threads of this process with a name. */
 static int count_threads(const char *name)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -192,7 +192,7 @@ static bool end(struct gated *gated)
     return right;
 }
 
-/* One after another: threads that are idle serve all of them. */
+/* Runs operations one after another: idle threads serve all of them. */
 static bool idle_threads_are_used_again(void)
 {
     bool right = true;
@@ -206,7 +206,7 @@ static bool idle_threads_are_used_again(void)
     return right;
 }
 
-/* Each waits for the one after it, as where another rank runs them in the
+/* Each operation waits for the next one, as if another rank ran them in the
  * opposite order. */
 static bool none_waits_for_a_thread(void)
 {
@@ -235,7 +235,7 @@ static void count_end(symmcoll_status_t status, void *arg)
         atomic_fetch_add(ended, 1);
 }
 
-/* Nobody waits for them: a callback, or nothing at all. */
+/* No thread waits for these works: they have a callback, or nothing at all. */
 static bool one_thread_attends(void)
 {
     _Atomic int ended = 0;
@@ -260,7 +260,7 @@ static bool one_thread_attends(void)
     return right;
 }
 
-/* A queue is released while the attendant looks after the others. */
+/* Releases a queue while the attendant handles the others. */
 static bool queues_leave_at_any_time(void)
 {
     bool right = true;

@@ -14,13 +14,13 @@
 
 static const size_t counts[] = {1, 7, 1000, 40000};
 
-/* Element i that rank r passes for rank to. */
+/* Returns element i that rank r passes for rank `to`. */
 static int value(int r, int to, size_t i)
 {
     return (int)(i % 1000) + 10000 * r + 100000 * to;
 }
 
-/* Buffers of one rank: parts for all, and of all. */
+/* The buffers of one rank: its parts for all ranks, and the parts from all. */
 struct bench {
     struct symmcoll_group *group;
     int rank;
@@ -114,7 +114,7 @@ static bool each_is_there(struct bench *bench)
 
 typedef bool (*body_fn)(struct bench *bench);
 
-/* A check with parts of every size. */
+/* Runs a check with parts of every size. */
 static int run(struct symmcoll_group *group, int rank, body_fn check)
 {
     bool right = true;
@@ -136,7 +136,7 @@ static int results_are_there(struct symmcoll_group *group, int rank)
     return run(group, rank, each_is_there);
 }
 
-/* Works on one buffer, waited for in the other order. */
+/* Starts works on one buffer, and waits for them in another order. */
 static bool in_a_row(struct bench *bench)
 {
     struct symmcoll_work *works[3];
@@ -161,8 +161,8 @@ static int works_in_a_row(struct symmcoll_group *group, int rank)
     return run(group, rank, in_a_row);
 }
 
-/* Each work takes the result of the one before, of which none was waited for:
- * a sum, a message of it around the ranks, and a gathering of what came. */
+/* Each work uses the result of the one before, without a wait in between: a
+ * sum, a message with it around the ranks, and a gather of the messages. */
 static bool nested(struct bench *bench)
 {
     struct symmcoll_group *group = bench->group;

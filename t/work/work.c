@@ -88,7 +88,8 @@ static int an_expired_wait_leaves_it_running(
     return right;
 }
 
-/* The other TIMEOUT: rank 0 comes when the operation has failed. */
+/* Checks the operation's own TIMEOUT: rank 0 calls after the operation has
+ * failed. */
 static int its_own_timeout_is_known(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
@@ -135,8 +136,8 @@ static int freed_work_goes_on(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Queued and blocking operations on one value: each changes it in the order of
- * the calls. */
+/* Mixes queued and blocking operations on one value: each changes it in the
+ * order of the calls. */
 static int calls_run_in_order(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_work *works[MANY];
@@ -216,7 +217,7 @@ static int threads_run_in_order(struct symmcoll_group *group, int rank)
 
 struct notes {
     struct symmcoll_group *group;
-    struct symmcoll_work *other; /* a work that has not ended */
+    struct symmcoll_work *other; /* a work in flight */
     int order[8];
     _Atomic int count;
     int64_t value;
@@ -255,7 +256,7 @@ static int callbacks_come_in_order(struct symmcoll_group *group, int rank)
     struct symmcoll_work *first, *second;
     int64_t a = 1, b = 2;
 
-    /* The others add theirs before the end. */
+    /* The other ranks join before the end. */
     if (rank == 0)
         await_done(symmcoll_group_size(group) - 1);
     if (sum(group, &a, &first) != SYMMCOLL_OK ||
@@ -294,8 +295,9 @@ static void call_from_callback(symmcoll_status_t status, void *arg)
     atomic_fetch_add(&notes->count, 1);
 }
 
-/* A callback may start work, not block.  The second work cannot end before the
- * callback of the first has run, because the last rank comes so late. */
+/* Checks that a callback may start work, but not block. The second work cannot
+ * end before the callback of the first has run, because the last rank is
+ * late. */
 static int callbacks_may_start_work(struct symmcoll_group *group, int rank)
 {
     struct notes notes = {.group = group, .value = rank, .right = true};
