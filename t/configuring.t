@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What configure's options say and do, with stand-ins for CUDA's compiler.  Not
-# of the suite, for each point configures once; .ci/run starts it.
+# Tests the output and the effect of configure's options, with stand-ins for CUDA's
+# compiler.  Not part of the suite, because each point runs configure; .ci/run starts it.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 mkdir "$scratch/build" "$scratch/path" && cd "$scratch/build" || exit 1
 unset CUDA_HOME CUDA_PATH NVCCFLAGS CPATH C_INCLUDE_PATH
 configure=$(cd "$srcdir" && pwd)/configure
 
-# toolkit NAME VERSION COMMANDS: a CUDA whose compiler runs these; VERSION is in
-# its cuda.h.
+# toolkit NAME VERSION COMMANDS: creates a CUDA with a compiler that runs the
+# commands; its cuda.h has VERSION.
 toolkit()
 {
     home=$scratch/$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What make install leaves is complete: the README's program is compiled through
-# pkg-config against it alone, and runs under the installed symmcoll-run.
+# Tests that make install is complete: the README's program is compiled through
+# pkg-config against the installed files only, and runs under the installed symmcoll-run.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 # A make that runs beside the one that called this test, not under it.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What ./quickstart says when a stage fails, in a tree whose make is a stand-in.
+# Tests the output of ./quickstart when a stage fails, in a tree with a stand-in for
+# make.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 tree=$scratch/tree

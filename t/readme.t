@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The README's words hold: the calls in its table, its commands, its address.
+# Tests that the README is true: the calls in its table, its commands, its address.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 cd "$srcdir" || exit 1
-# What is seen before anything is scrolled.
+# The part that is visible without scrolling.
 head -n 48 README >"$scratch/first"
 
 # Functions that a header declares.
@@ -59,7 +59,7 @@ sed -i "s|bin/symmcoll|$builddir/&|g" "$scratch/commands"
     grep -q '>threads<' "$scratch/all_reduce.svg"
 ok $? 'its commands measure and draw' || diag <"$scratch/out"
 
-# What it shows of symmcoll-info, by the command that stands there.
+# Compares the output of symmcoll-info in the README with that of its command.
 parts()
 {
     awk '/^ *part  *available/ { on = 1; next } NF == 0 { on = 0 } on { print $1 }'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the tests themselves count on: that a machine without terminals is told
-# from one with them.
+# Tests an assumption of the tests: a machine without terminals is distinguished from
+# one with them.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 mkdir "$scratch/bin" "$scratch/none"

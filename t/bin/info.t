@@ -5,7 +5,8 @@
 
 info=$builddir/bin/symmcoll-info
 tab=$(printf '\t')
-# A folder of modules whose name JSON has to escape, with one that is none.
+# A folder of modules with a name that JSON has to escape, and a file that is no
+# module.
 odd=$(printf '%s/mod"ules \\ %s\377' "$scratch" "$tab")
 mkdir "$odd" || exit 1
 echo 'not a library' >"$odd/symmcoll_broken.so"

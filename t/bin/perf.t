@@ -362,7 +362,7 @@ try 'the same rows give the same bytes' cmp "$scratch/a.svg" "$scratch/b.svg"
 
 "$perf" --plot "$scratch/own.svg" "$scratch/tsv" &&
     "$perf" --plot "$scratch/one.svg" --op all_gather "$scratch/tsv"
-# What has no size, as barriers, has no line.
+# Operations without a size, such as barriers, have no line.
 series=$(awk '$4 > 0 { print $2 }' "$scratch/tsv" | sort -u | wc -l)
 is "$?:$(grep -c '<polyline' "$scratch/own.svg"):$(grep -c '<polyline' \
     "$scratch/one.svg")" "0:$((2 * series)):2" \

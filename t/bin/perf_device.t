@@ -189,7 +189,7 @@ for ranks in $several; do
         }
     fi
 done
-# Of three, those of two are measured with one rank aside.
+# With three ranks, operations of two are measured while one rank is idle.
 for ranks in $several; do
     "$run" -n $ranks --no-prefix "$perf" --device cuda --thresholds --max 32K \
         --seconds 0.001 --tsv >"$scratch/out" 2>"$scratch/err" &&
@@ -211,7 +211,7 @@ SYMMCOLL_CUDA_NCCL="$builddir/t/nccl/.libs/libnccl.so.2" FAKE_NCCL_RESULT=3 \
 ok $? 'ways of kernels are none of NCCL, whatever cuda.nccl_min is' ||
     diag <"$scratch/err"
 
-# with_nccl COMMAND...: there is one, whose calls are refused with RESULT if that
+# with_nccl COMMAND...: runs it with an NCCL that refuses calls with RESULT if that
 # is not 0.
 with_nccl()
 {

@@ -35,7 +35,7 @@ gone()
     gone_left=600
     for gone_pid in "$@"; do
         while kill -0 "$gone_pid" 2>/dev/null && [ $gone_left -gt 0 ]; do
-            # A process that nobody has reaped yet runs no more.
+            # A process that is still to be reaped no longer runs.
             case $(cat "/proc/$gone_pid/stat" 2>/dev/null) in
             *") Z "* | "") break ;;
             esac

@@ -35,7 +35,7 @@ repeat()
     done
 }
 
-# told RANK PATTERN: whether a rank's first line is this, beside the library's own
+# told RANK PATTERN: whether a rank's first line matches, except the library's own
 # about its dump
 told()
 {
@@ -43,8 +43,8 @@ told()
         grep -q "^$2\$"
 }
 
-# repeat_mismatch RANKS TEXT: the same for ranks that differ; all that ranks say
-# has the reason, also what the one is told that goes on
+# repeat_mismatch RANKS TEXT: repeats it for ranks that differ; all their lines have
+# the cause, also the error of the rank that continues
 repeat_mismatch()
 {
     for order in up down over; do

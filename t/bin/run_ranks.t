@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# symmcoll-run with ranks of the library that come to a bad end: what the others
-# are told, the final line, the record of the dead, and that nothing is left.
+# symmcoll-run with ranks of the library that fail: the errors of the
+# others, the final line, the record of the dead rank, and that no resource remains.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 run=$builddir/bin/symmcoll-run
@@ -47,7 +47,7 @@ start()
 }
 
 # kill_victim SECONDS: kills the rank that offers itself and waits for the end
-# of the job, at most so long; its status is in $status
+# of the job, at most SECONDS; its status is in $status
 kill_victim()
 {
     await_victim || diag "no rank offered itself"
@@ -191,7 +191,7 @@ is "$(left | wc -l)" 4 "while a job runs its ranks are seen"
 kill_launcher
 none "$(left)" "a killed launcher takes its ranks with it"
 
-# What follows the program keeps the shell from becoming it.
+# The command after the program keeps the shell from replacing itself with it.
 # shellcheck disable=SC2016
 start -n 4 --output logs sh -c '"$0" "$@"; echo over' "$victim" wait 2
 await_victim

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # symmcoll-conf as scripts use it: output, messages and exit codes; and the
-# sample file, whose commented lines have to be the built-in values.
+# sample file, in which the commented lines must be the defaults.
 
 . "${T_SRCDIR:-.}/t/tap.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What symmcoll-info says of GPUs, where a driver and NVML of this test's own are
-# found in place of the machine's.
+# Tests the output of symmcoll-info about GPUs, with a driver and an NVML of the test
+# in place of the machine's.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 info=$builddir/bin/symmcoll-info

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # train_charlm multiplies by the fastest BLAS that is installed, whatever a library
-# thinks of the CPU, and says which that is and what the reference one costs; the
-# packages that the build asks for bring a fast one.
+# reports about the CPU, and prints its name and the cost of the reference BLAS; the
+# packages that the build requires include a fast one.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 train=$builddir/examples/train_charlm
@@ -20,8 +20,8 @@ installed()
     echo
 }
 
-# What the build still wants where the reference BLAS is installed, and all that
-# it names but what matches a pattern.
+# Prints the packages that the build still needs when the reference BLAS is installed,
+# and all others that it names except those that match a pattern.
 unmet_without()
 {
     mkdir -p "$scratch/admin/updates" "$scratch/admin/info"

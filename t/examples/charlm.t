@@ -17,7 +17,7 @@ awk 'BEGIN { for (i = 0; i < 600; i++)
 
 cd "$scratch" || exit 1
 
-# The same BLAS in all runs: among two that are about as fast each run measures anew.
+# All runs use one BLAS: of two that are about as fast each run might choose another.
 same=$("$train" --blas | sed -n 's/^again: //p')
 
 # trained NAME COMMAND...: a short run that saves; its output is in NAME.out.

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The programs that need a GPU, on the host: the driver is t/gpu/rehearsal's, which
-# runs the kernels here.  A short form; t/gpu/run --rehearse has all of it.  What
-# this shows is that they would run, and that what they check holds here.
+# runs the kernels here.  A short form; t/gpu/run --rehearse has all of it.  It
+# shows that they would run, and that their checks pass here.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 [ -z "${T_CUDA_MISSING:-}" ] ||
     skip_all "built without CUDA: $T_CUDA_MISSING"
 
-# What the loader frees with a thread ThreadSanitizer takes for a race.  It is slow, and
-# what a program computes in a group of ranks it sees in t/cuda, t/ddp, t/functional,
+# ThreadSanitizer reports memory that the loader frees with a thread as a race.  It is
+# slow, and checks the computations of a group of ranks in t/cuda, t/ddp, t/functional,
 # t/fused, t/kernels and t/symm_mem, over the same driver, kernels and threads.
 computing=
 if [ "${T_SANITIZER:-no}" = thread ]; then

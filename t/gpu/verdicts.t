@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What t/gpu/run makes of programs that do not run and of stages that the time is
-# too short for: neither may look like a success.  The device is an nvidia-smi that
+# Tests how t/gpu/run reports programs that do not run and stages without enough
+# time: neither may look like a success.  The device is an nvidia-smi that
 # lists one, with a driver that cannot be loaded.
 . "${T_SRCDIR:-.}/t/tap.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What CUDA's compiler made of the kernels, from what make kept of its run: the
-# report of each one's registers and stack, PTX, and the image itself.
+# Checks the compiled kernels, in the files that make kept: the report of each
+# kernel's registers and stack, PTX, and the image itself.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 [ -z "${T_CUDA_MISSING:-}" ] ||
@@ -11,8 +11,8 @@ ptx=$builddir/kernels/all.ptx
 image=$builddir/kernels/all.fatbin
 archs=${T_CUDA_ARCHS:-80 90 100}
 
-# Of the 65536 registers of a multiprocessor a block of 512 threads takes three
-# quarters at most: the rest is for kernels of the program.
+# A block of 512 threads uses at most three quarters of the 65536 registers of a
+# multiprocessor: the rest is for kernels of the program.
 registers_max=96
 
 # Kernels that have no data to move in parts of 16 bytes: they wait, write words, or
@@ -32,7 +32,7 @@ kernels()
             sub(/^sm_/, "", arch)
             own = 0
         }
-        # Of a function that was not inlined there is one of its own.
+        # A function that was not inlined has its own entry.
         /Function properties for/ { own = $NF == name; other = $NF }
         / bytes stack frame/ {
             if (own) {
@@ -89,7 +89,7 @@ vectors_of_ptx()
         }' "$1" | LC_ALL=C sort
 }
 
-# The same in the code for one architecture.
+# Checks the code for one architecture.
 vectors_of_code()
 {
     cuobjdump -sass -arch "sm_$1" "$2" | awk '

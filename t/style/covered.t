@@ -4,7 +4,7 @@
 # t/COVERAGE is true: each line names a test point that has run in this build and
 # passed, by its exact words, as the log of its program says (the Makefile runs
 # those programs first).  A point that had to be skipped is counted and said.
-# What is built with CUDA alone counts as skipped where that is missing.
+# Points that need CUDA count as skipped without it.
 # A reference test that nothing here shows has a line that says "open" and why.
 . "${T_SRCDIR:-.}/t/tap.sh"
 

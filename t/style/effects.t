@@ -20,7 +20,8 @@ left_out()
     [ -e "$srcdir/$1.c" ]
 }
 
-# judge LIST: the lines whose point has not passed by the log of its program.  A
+# judge LIST: prints the lines with a point that has not passed, according to the log of
+# its program.  A
 # point that was skipped may not be there; the log says why.
 judge()
 {

@@ -12,7 +12,7 @@ kernels_of()
         awk '{ print $2, $1 }' | LC_ALL=C sort -u
 }
 
-# The same of a table, where _T and _F stand for types.
+# Prints the kernels of a table, in which _T and _F stand for types.
 table_of()
 {
     awk '$1 ~ /^symc_/ && $2 ~ /\.h$/ {
@@ -21,14 +21,14 @@ table_of()
     }' "$1" | LC_ALL=C sort -u
 }
 
-# What is said not to be started, in the sentence that begins so.
+# Prints the kernels that the sentence with this beginning says are not launched.
 idle_of()
 {
     awk '/^Nothing in lib\/ starts/, /\./' "$1" | tr '\n' ' ' |
         sed 's/yet\..*//' | grep -oE 'symc_[a-z0-9_]+' | LC_ALL=C sort
 }
 
-# Kernels of a table whose name, or one with a type, a source does not have.
+# Prints the kernels of a table with a name that a source lacks, also with a type.
 without_start()
 {
     table_of "$1" | while read -r kernel _; do

@@ -160,7 +160,7 @@ circles()
         }'
 }
 
-# The same of calls(): between files of one module; what is called is named.
+# Like calls(), between files of one module; prints the called functions.
 call_circles()
 {
     sed 's/:[^:]*$//' | awk '$2 == $3 { print $1, $4 }' | LC_ALL=C sort -u |

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # t/SEMANTICS says in one line what each id means that t/COVERAGE and comments
-# cite, so that nobody has to look outside of the tree.
+# cite, so that the tree is sufficient to read them.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 list=$srcdir/t/SEMANTICS

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the library exports is what its headers declare and its map lists; what
-# it keeps to itself has the internal prefix, so that static links do not clash.
+# Tests that the library exports exactly the functions that its headers declare and its
+# map lists, and that all others have the internal prefix, to avoid clashes in static
+# links.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 nm=${T_NM:-nm}

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks of symmcoll-run that die while they compute, two at once, or in the
-# middle of the rendezvous, or are stopped: what the others are told, which records
-# there are, and that nothing is left.  (t/bin/run_ranks.t has the launcher's own
+# middle of the rendezvous, or are stopped: the errors of the others, the
+# records, and that no resource remains.  (t/bin/run_ranks.t has the launcher's own
 # side.)
 . "${T_SRCDIR:-.}/t/tap.sh"
 
@@ -19,7 +19,7 @@ start()
     status=$?
 }
 
-# told PATTERN: how many ranks said a line with it
+# told PATTERN: prints how many ranks printed a line that matches
 told()
 {
     grep -c "^\[[0-9]\] .*$1" "$scratch/err"

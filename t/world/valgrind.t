@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A world under valgrind, whose tools take long for much memory that is mapped.
+# Runs a world under valgrind, the tools of which are slow with much mapped memory.
 . "${T_SRCDIR:-.}/t/tap.sh"
 
 plan 1
