@@ -45,7 +45,7 @@ struct fake_control {
                                 * cannot */
     _Atomic(void *) capturing; /* this stream is being captured */
 
-    /* Of all ranks of this process. */
+    /* Counts for all ranks of this process. */
     _Atomic int direct;   /* operations started so */
     _Atomic int running;  /* started, and neither completed nor cancelled */
     _Atomic int most;     /* of them, at a time */

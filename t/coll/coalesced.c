@@ -328,7 +328,7 @@ static int differences_are_named(struct symmcoll_group *group, int rank)
             0, 0},
         {20, 20, 19, 6, "digest of all counts differs: rank 1 passed 0x", 0, 0},
         {4, 4, 1, 0, "count of buffer 1 differs: rank 1 passed 0,", 0, 0},
-        /* The same number of elements in total. */
+        /* All ranks pass the same number of elements in total. */
         {4, 4, 2, 7, "count of buffer 2 differs: rank 1 passed 7", 3, 3},
     };
     struct lists *lists = malloc(sizeof(*lists));

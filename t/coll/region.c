@@ -155,7 +155,7 @@ static int what_differs_is_refused(struct symmcoll_group *group, int rank)
             symmcoll_coalesce_end(group, NULL, NULL) == SYMMCOLL_OK &&
             symmcoll_group_sequence(group) == 1 &&
             x[0] == size * (size - 1) / 2 && x[1] == 1;
-    /* The same buffer twice is detected at the end, which closes the region. */
+    /* A buffer that is used twice is detected at the end, which closes the region. */
     return right && symmcoll_coalesce_begin(group) == SYMMCOLL_OK &&
            sum(group, x, 2) == SYMMCOLL_OK &&
            sum(group, &x[1], 2) == SYMMCOLL_OK &&

@@ -115,7 +115,7 @@ static int lets_others_pass(struct symmcoll_group *group, int rank, int stalled)
     right = say(symmcoll_work_test(work) == SYMMCOLL_IN_PROGRESS,
                 "one that waits for its stream") &&
             right;
-    /* Both ranks have checked. */
+    /* A barrier: both ranks have checked. */
     right = message_fine(symmcoll_barrier(group, NULL, NULL)) && right;
     if (rank == stalled)
         fake_resume(late.stream);
@@ -211,7 +211,7 @@ static int waits_for_its_own_stream(struct symmcoll_group *group, int rank)
 
 /* ---- mismatches ---- */
 
-/* Both sides get the error, and the group remains usable. */
+/* Checks that both sides get the error, and that the group remains usable. */
 static int is_refused_alike(struct symmcoll_group *group, int rank)
 {
     struct message message;

@@ -305,7 +305,7 @@ int ncclCommAbort(struct symc_nccl_comm *comm)
         atomic_store(&comm->clique->pids[comm->rank], 0);
         await_others(comm);
     }
-    /* It waits for a split, which cannot succeed any more. */
+    /* A split that waits for the communicator cannot succeed any more. */
     if (comm->child != NULL)
         *comm->child_at = comm->child;
     end(comm, 0);

@@ -22,7 +22,7 @@
  * each. A test may set it before all ranks. */
 extern size_t sides_region;
 
-/* The same buffers on the host and on a device. */
+/* One side: the buffers on the host, or the equal ones on a device. */
 struct side {
     struct symmcoll_symm *handle;
     char *data; /* begins at the handle's address */
