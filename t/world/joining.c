@@ -317,7 +317,7 @@ static void one_number_twice(void)
     faults_signal(&job, 2, SIGSTOP); /* the rendezvous must not complete */
     faults_open(&job, 3);
     snprintf(first, sizeof(first), "already (pid %d)", (int)job.pids[1]);
-    snprintf(second, sizeof(second), "(pid %d) says", (int)job.pids[3]);
+    snprintf(second, sizeof(second), "(pid %d) passed", (int)job.pids[3]);
     good = faults_said(faults_told(&job, 3, 0), SYMMCOLL_ERR_INVALID,
         "rank 1 has joined already", first, second, NULL);
     ok(good, "who takes a rank that is taken is told by whom");
