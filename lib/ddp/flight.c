@@ -113,8 +113,10 @@ symmcoll_status_t symc_await_bucket(
     if (bucket->awaited ||
         (bucket->work == NULL && bucket->packing != SYMC_PACKING_DONE))
         return SYMMCOLL_OK;
-    if (bucket->work != NULL)
+    if (bucket->work != NULL) {
         status = symmcoll_work_wait(bucket->work, -1.0);
+        bucket->failed = status != SYMMCOLL_OK;
+    }
     if (status == SYMMCOLL_OK)
         status = symc_unpack_bucket(reducer, bucket);
     if (status == SYMMCOLL_OK)
@@ -157,6 +159,14 @@ symmcoll_status_t symc_drain_buckets(
     }
     return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                            : SYMMCOLL_OK;
+}
+
+bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer)
+{
+    for (int b = 0; b < reducer->layout.nbuckets; b++)
+        if (reducer->layout.buckets[b].failed)
+            return false;
+    return true;
 }
 
 symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)

@@ -79,6 +79,7 @@ struct symc_ddp_bucket {
     void *stream;               /* on a device: on which it was started */
     bool goes_on;               /* hook_end has started another work */
     bool awaited;               /* on a device: the stream waits for the work */
+    bool failed;                /* a work of this backward has */
     void *packed; /* its elements in 16 bits; NULL: never so far */
     enum symmcoll_dtype packed_dtype;
     enum symc_packing packing; /* in this backward */
@@ -529,6 +530,9 @@ symmcoll_status_t symc_await_bucket(
  * asked later, and so does one that is in flight and cannot be waited for now. */
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages);
+
+/* Returns whether no work of a bucket has failed, after symc_drain_buckets(). */
+bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer);
 
 /* Release the works that have stayed; the error of one that has failed since, or that
  * still cannot be waited for, and stays. */

@@ -69,8 +69,10 @@ symmcoll_status_t symmcoll_reducer_begin(
     for (int i = 0; i < reducer->nparams; i++)
         reducer->params[i].came = false;
     symc_graph_begin(reducer);
-    for (int b = 0; b < reducer->layout.nbuckets; b++)
+    for (int b = 0; b < reducer->layout.nbuckets; b++) {
         reducer->layout.buckets[b].pending = reducer->layout.buckets[b].ngrads;
+        reducer->layout.buckets[b].failed = false;
+    }
     reducer->has_begun = true;
     reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
     reducer->launched = 0;
@@ -109,9 +111,19 @@ static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
     return SYMMCOLL_OK;
 }
 
+/* Takes what the first pass decides for later ones: the graph, and that buckets are
+ * rebuilt. */
+static void take_first(struct symmcoll_reducer *reducer)
+{
+    symc_graph_take(reducer);
+    if (reducer->rebuild == SYMC_REBUILD_LATER)
+        reducer->rebuild = SYMC_REBUILD_DUE;
+}
+
 symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
 {
     symmcoll_status_t status;
+    bool started;
 
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -135,6 +147,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         symc_poll_buckets(reducer);
     }
     (void)symc_used_await(reducer);
+    started = reducer->failure == SYMMCOLL_OK;
     symc_refuse_unplaced(reducer);
     symc_end_hooks(reducer);
     /* When some bucket failed, those before it still have to end. */
@@ -144,12 +157,12 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
     reducer->backward = SYMC_BACKWARD_NONE;
+    /* What has failed on this rank alone has not on the others, which do the same. */
+    if (started && symc_buckets_ended_well(reducer))
+        take_first(reducer);
     if (status != SYMMCOLL_OK)
         return status;
     symc_times_note(reducer, SYMC_MOMENT_END);
-    symc_graph_take(reducer);
     reducer->npasses++;
-    if (reducer->rebuild == SYMC_REBUILD_LATER)
-        reducer->rebuild = SYMC_REBUILD_DUE;
     return symc_report_refusal(reducer);
 }

@@ -99,7 +99,9 @@ struct symmcoll_reducer_args {
         hook_end;   /* called by finish with hook_arg for each bucket whose
                            work has ended, in their order, again when the work
                            that it starts has ended, until it starts none;
-                           NULL: nothing is */
+                           NULL: nothing is.  If it fails on one rank before
+                           a work that the others start the reducer is to
+                           be freed on all ranks */
     int stats_rate; /* the first 10 passes count for symmcoll_reducer_stats, then
                        every stats_rate-th; 0: 100 */
 };

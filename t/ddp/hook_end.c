@@ -205,6 +205,68 @@ static int its_error_ends_the_pass(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Fails on rank 0, in the pass of this number. */
+struct local {
+    int rank, step, failing;
+};
+
+static symmcoll_status_t end_badly_on_0(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    const struct local *local = arg;
+
+    (void)group;
+    (void)bucket;
+    *work = NULL;
+    return local->rank == 0 && local->step == local->failing
+               ? SYMMCOLL_ERR_SYSTEM
+               : SYMMCOLL_OK;
+}
+
+/* The first pass fails on rank 0 after the sums: all ranks rebuild, and continue. */
+static bool fail_alone(
+    struct symmcoll_group *group, int rank, bool is_static, int failing)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_reducer *reducer = NULL;
+    struct local local = {.rank = rank, .failing = failing};
+    struct model model;
+    int size = symmcoll_group_size(group);
+    bool right;
+
+    model_make(&model, rank);
+    args.hook = symmcoll_hook_all_reduce;
+    args.hook_end = end_badly_on_0;
+    args.hook_arg = &local;
+    args.static_graph = is_static;
+    right = symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+                &reducer) == SYMMCOLL_OK;
+    for (int step = 0; right && step < 4; step++) {
+        symmcoll_status_t expected =
+            rank == 0 && step == failing ? SYMMCOLL_ERR_SYSTEM : SYMMCOLL_OK;
+
+        local.step = step;
+        model_fill(&model, rank, size, step);
+        right = model_run_backward(reducer, &model, 1) == expected &&
+                (expected != SYMMCOLL_OK ||
+                    hold(reducer, &model, size, step, 1.0f));
+        symmcoll_reducer_zero(reducer);
+    }
+    right = right && symmcoll_reducer_bucket_count(reducer) > 1;
+    if (!right)
+        diag("step %d: %s", local.step, symmcoll_last_error());
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
+static int one_rank_fails_alone(struct symmcoll_group *group, int rank)
+{
+    return fail_alone(group, rank, false, 0) &&
+           fail_alone(group, rank, true, 0) &&
+           fail_alone(group, rank, false, 2);
+}
+
 /* ---- arguments of a hook ---- */
 
 /* Checks the members of a bucket, and leaves their numbers in their gradients. */
@@ -337,6 +399,8 @@ static const struct model_point points[] = {
     {ready_does_not_wait, 2, "D62: ready waits for no work of a hook"},
     {its_error_ends_the_pass, 2,
         "its error is that of finish, with the bucket"},
+    {one_rank_fails_alone, 3,
+        "after its error on one rank alone all ranks continue"},
     {hooks_see_members, 2, "D61: a hook sees gradients and their parameters"},
     {a_hook_is_set_once, 2, "D63: a hook is set once, before the first pass"},
     {all_ranks_set_it, 3, "D63: all ranks set it, or none"},
