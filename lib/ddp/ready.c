@@ -27,7 +27,7 @@ static symmcoll_status_t check_turn(
     const struct symmcoll_reducer *reducer, int number)
 {
     const struct symc_number *entry = &reducer->numbers[number];
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     if (entry->skipped)
         return refuse(reducer, number,
@@ -35,9 +35,18 @@ static symmcoll_status_t check_turn(
     if (reducer->graph == SYMC_GRAPH_DYNAMIC && entry->came > 0)
         return refuse(reducer, number,
             "expected to be ready once in a backward, found it marked twice");
-    if (reducer->graph != SYMC_GRAPH_DYNAMIC)
+    if (reducer->graph != SYMC_GRAPH_DYNAMIC) {
         status = symc_graph_check(reducer, number);
-    return status;
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    /* By finish, which has not ended. */
+    if (reducer->backward == SYMC_BACKWARD_SYNC &&
+        symc_number_param(reducer, number)->left <= 0)
+        return refuse(reducer, number,
+            "expected a gradient before finish, found it has been reduced "
+            "already");
+    return SYMMCOLL_OK;
 }
 
 /* Checks a call of ready; *passed that is NULL becomes the one that was named. */

@@ -4,6 +4,8 @@
  */
 #include "ddp/reducer.h"
 
+#include "base/cancel.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -111,6 +113,22 @@ static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
     return SYMMCOLL_OK;
 }
 
+/* Completes and starts all buckets. A call of ready that comes too late waits for that,
+ * and is refused. */
+static void launch_rest(struct symmcoll_reducer *reducer)
+{
+    int cancel = symc_cancel_disable();
+
+    pthread_mutex_lock(&reducer->lock);
+    if (reducer->failure == SYMMCOLL_OK &&
+        complete_buckets(reducer) == SYMMCOLL_OK) {
+        symc_launch_buckets(reducer);
+        symc_poll_buckets(reducer);
+    }
+    pthread_mutex_unlock(&reducer->lock);
+    symc_cancel_restore(cancel);
+}
+
 /* Takes what the first pass decides for later ones: the graph, and that buckets are
  * rebuilt. */
 static void take_first(struct symmcoll_reducer *reducer)
@@ -141,11 +159,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
         symc_keep_failure(reducer, -1, status, symmcoll_last_error());
-    if (reducer->failure == SYMMCOLL_OK &&
-        complete_buckets(reducer) == SYMMCOLL_OK) {
-        symc_launch_buckets(reducer);
-        symc_poll_buckets(reducer);
-    }
+    launch_rest(reducer);
     (void)symc_used_await(reducer);
     started = reducer->failure == SYMMCOLL_OK;
     symc_refuse_unplaced(reducer);

@@ -267,6 +267,64 @@ static int one_rank_fails_alone(struct symmcoll_group *group, int rank)
            fail_alone(group, rank, false, 2);
 }
 
+/* ---- gradients that come too late ---- */
+
+struct late {
+    struct symmcoll_reducer *reducer;
+    struct model model;
+    bool refused;
+};
+
+/* Passes a gradient that finish has taken as zeros. */
+static symmcoll_status_t pass_late(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    struct late *late = arg;
+
+    (void)group;
+    (void)bucket;
+    *work = NULL;
+    late->refused = symmcoll_reducer_ready(late->reducer, 2,
+                        late->model.grads[2]) == SYMMCOLL_ERR_INVALID &&
+                    model_error_says("parameter 2 (fc2.weight): ") &&
+                    model_error_says("has been reduced already");
+    return SYMMCOLL_OK;
+}
+
+/* A gradient comes during finish, which has reduced zeros for it. */
+static int a_late_gradient_is_refused(struct symmcoll_group *group, int rank)
+{
+    struct late late = {0};
+    struct symmcoll_reducer *reducer = create(
+        group, rank, &late.model, symmcoll_hook_all_reduce, pass_late, &late);
+    int size = symmcoll_group_size(group);
+    bool right = reducer != NULL;
+
+    late.reducer = reducer;
+    for (int step = 0; right && step < 3; step++) {
+        late.refused = false;
+        model_fill(&late.model, rank, size, step);
+        right = symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
+        for (int p = 0; right && p < MODEL_PARAMS; p++)
+            right = p == 2 || symmcoll_reducer_ready(reducer, p,
+                                  late.model.grads[p]) == SYMMCOLL_OK;
+        right = right &&
+                symmcoll_reducer_finish(reducer) == SYMMCOLL_ERR_INVALID &&
+                model_error_says("a gradient was refused: ") && late.refused;
+        for (int p = 0; right && p < MODEL_PARAMS; p++) {
+            float sum = 0;
+
+            for (int r = 0; r < size && p != 2; r++)
+                sum += model_term(r, p, 3, step);
+            right = model_view_is(reducer, p, 3, sum);
+        }
+        symmcoll_reducer_zero(reducer);
+    }
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
 /* ---- arguments of a hook ---- */
 
 /* Checks the members of a bucket, and leaves their numbers in their gradients. */
@@ -401,6 +459,8 @@ static const struct model_point points[] = {
         "its error is that of finish, with the bucket"},
     {one_rank_fails_alone, 3,
         "after its error on one rank alone all ranks continue"},
+    {a_late_gradient_is_refused, 2,
+        "a gradient that comes during finish is refused"},
     {hooks_see_members, 2, "D61: a hook sees gradients and their parameters"},
     {a_hook_is_set_once, 2, "D63: a hook is set once, before the first pass"},
     {all_ranks_set_it, 3, "D63: all ranks set it, or none"},
