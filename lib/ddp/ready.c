@@ -185,9 +185,11 @@ static symmcoll_status_t pass_gradient(
     bool last;
 
     status = check_ready(reducer, number, &grad);
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
+        symc_graph_count_refused(reducer, number);
         return symc_keep_refusal(reducer, status, "a gradient was refused: %s",
             symmcoll_last_error());
+    }
     if (reducer->failure != SYMMCOLL_OK)
         return symc_repeat_failure(reducer);
     param = symc_number_param(reducer, number);

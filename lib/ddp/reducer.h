@@ -396,6 +396,10 @@ void symc_graph_begin(const struct symmcoll_reducer *reducer);
 symmcoll_status_t symc_graph_check(
     const struct symmcoll_reducer *reducer, int number);
 
+/* Counts a gradient that is refused in the first backward, where later ones have it: it
+ * comes, as zeros. */
+void symc_graph_count_refused(struct symmcoll_reducer *reducer, int number);
+
 /* Keeps, as a refusal, that one has come less often than before. */
 void symc_graph_refuse_change(struct symmcoll_reducer *reducer);
 

@@ -52,6 +52,17 @@ symmcoll_status_t symc_graph_check(
     return fail_change(reducer, number, entry->came + 1);
 }
 
+void symc_graph_count_refused(struct symmcoll_reducer *reducer, int number)
+{
+    if (!symc_graph_is_counted(reducer) ||
+        reducer->backward != SYMC_BACKWARD_SYNC || number < 0 ||
+        number >= reducer->nnumbers ||
+        symc_number_param(reducer, number)->left <= 0)
+        return;
+    reducer->numbers[number].came++;
+    symc_number_param(reducer, number)->used = true;
+}
+
 void symc_graph_refuse_change(struct symmcoll_reducer *reducer)
 {
     if (reducer->graph != SYMC_GRAPH_KNOWN)

@@ -254,6 +254,42 @@ static int changes_are_named(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Rank 1's only gradient of parameter 3, which no other rank has, is refused in
+ * the first pass: it comes in later ones. */
+static int refused_ones_come_later(struct symmcoll_group *group, int rank)
+{
+    static const int with[MODEL_PARAMS] = {1, 2, 3, 1};
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct graph graph;
+    bool odd = rank == 1;
+    int used = 0;
+    bool right =
+        create(group, rank, &args, &graph) == SYMMCOLL_OK &&
+        symmcoll_reducer_begin(graph.reducer, 1) == SYMMCOLL_OK &&
+        (!odd || (symmcoll_reducer_ready(graph.reducer, 3, NULL) ==
+                         SYMMCOLL_ERR_INVALID &&
+                     model_error_says("expected a gradient, found NULL")));
+
+    for (int p = 0; right && p < MODEL_PARAMS; p++)
+        for (int round = 0; right && round < times[p]; round++)
+            right = pass(&graph, p, 0) == SYMMCOLL_OK;
+    right = right &&
+            symmcoll_reducer_finish(graph.reducer) ==
+                (odd ? SYMMCOLL_ERR_INVALID : SYMMCOLL_OK) &&
+            model_view_is(graph.reducer, 3, 2, 0) &&
+            symmcoll_reducer_was_used(graph.reducer, 3, &used) == SYMMCOLL_OK &&
+            used;
+    for (int step = 1; right && step < 3; step++) {
+        symmcoll_reducer_zero(graph.reducer);
+        right = run_pass(&graph, 1, step, odd ? with : times) == SYMMCOLL_OK &&
+                model_view_is(graph.reducer, 3, 2, model_term(1, 3, 2, step));
+    }
+    if (!right)
+        diag("%s", symmcoll_last_error());
+    symmcoll_reducer_free(graph.reducer);
+    return right;
+}
+
 static const struct model_point points[] = {
     {gradients_come_several_times, 3,
         "D25 D35: a gradient that comes several times is the sum, one that never "
@@ -264,6 +300,8 @@ static const struct model_point points[] = {
     {later_passes_overlap, 2,
         "D25: the first pass reduces at its end, later ones as early as they can"},
     {changes_are_named, 3, "D25: a graph that changes is named on its rank"},
+    {refused_ones_come_later, 3,
+        "D25: a gradient refused in the first pass may come in later ones"},
 };
 
 int main(void)
