@@ -113,37 +113,56 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
 }
 
+/* An empty reducer (out) for arguments that can be looked at. */
+static symmcoll_status_t allocate(const struct symmcoll_tensor *params,
+    int nparams, struct symmcoll_reducer *const *reducer,
+    struct symmcoll_reducer **made)
+{
+    if (params == NULL || reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected parameters and a reducer, found NULL");
+    if (nparams < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected at least one parameter, found %d", nparams);
+    *made = symc_alloc(1, sizeof(**made));
+    return *made != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+}
+
+static void take_options(
+    struct symmcoll_reducer *reducer, const struct symmcoll_reducer_args *args)
+{
+    reducer->views = args->gradient_as_bucket_view != 0;
+    reducer->write_back = args->write_back != 0;
+    symc_hook_use(reducer, args->hook, args->hook_end, args->hook_arg);
+    reducer->find_unused = args->find_unused != 0;
+    reducer->graph = args->static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
+    if (reducer->find_unused && !args->static_graph)
+        reducer->rebuild = SYMC_REBUILD_DONE;
+}
+
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *given,
     struct symmcoll_reducer **reducer)
 {
     struct symmcoll_reducer_args args;
-    struct symmcoll_reducer *made;
-    symmcoll_status_t status =
-        symc_sized_read(&args_kind, "reducer", given, &args);
+    struct symmcoll_reducer *made = NULL;
+    struct symmcoll_reducer empty = {.group = group};
+    symmcoll_status_t status;
 
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "reducer: expected a group, found NULL");
+    empty.size = symmcoll_group_size(group);
+    status = symc_sized_read(&args_kind, "reducer", given, &args);
+    if (status == SYMMCOLL_OK)
+        status = allocate(params, nparams, reducer, &made);
+    /* Arguments that cannot be read are as the defaults: the other ranks wait. */
     if (status != SYMMCOLL_OK)
-        return status;
-    if (group == NULL || params == NULL || reducer == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: expected a group, parameters and a reducer, found NULL");
-    if (nparams < 1)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: expected at least one parameter, found %d", nparams);
-    made = symc_alloc(1, sizeof(*made));
-    if (made == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        return args.no_init_sync ? status : symc_share_failure(&empty, status);
+    *made = empty;
     pthread_mutex_init(&made->lock, NULL);
-    made->group = group;
-    made->size = symmcoll_group_size(group);
-    made->views = args.gradient_as_bucket_view != 0;
-    made->write_back = args.write_back != 0;
-    symc_hook_use(made, args.hook, args.hook_end, args.hook_arg);
-    made->find_unused = args.find_unused != 0;
-    made->graph = args.static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
-    if (made->find_unused && !args.static_graph)
-        made->rebuild = SYMC_REBUILD_DONE;
+    take_options(made, &args);
     status = prepare(made, params, nparams, &args);
     if (!args.no_init_sync)
         status = symc_synchronise_params(

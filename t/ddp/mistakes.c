@@ -265,6 +265,28 @@ static int a_refusal_names_its_rank(struct symmcoll_group *group, int rank)
            (rank == 1 || model_error_says("rank 1: "));
 }
 
+/* Rank 1 passes no parameters, then no array, then arguments without a size:
+ * all ranks return that error at once. */
+static int bad_arguments_name_their_rank(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(0);
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int odd = rank == 1;
+
+    model_make(&model, rank);
+    if (!is_refused(group, model.params, odd ? 0 : MODEL_PARAMS,
+            "rank 1: reducer: expected at least one parameter, found 0") ||
+        !is_refused(group, odd ? NULL : model.params, MODEL_PARAMS,
+            "rank 1: reducer: expected parameters and a reducer, found NULL"))
+        return 0;
+    if (odd)
+        args.size = 1;
+    return symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+               &reducer) == SYMMCOLL_ERR_INVALID &&
+           model_error_says("rank 1: reducer: ");
+}
+
 /* Rank 0 has its own error, and the group fails before the other ranks learn
  * of it. */
 static int an_own_error_outlives_the_group(
@@ -314,6 +336,7 @@ static const struct model_point points[] = {
         "a rank's own error is returned if the group fails meanwhile"},
     {a_refusal_names_its_rank, 3,
         "a rank whose parameters are refused is named on all"},
+    {bad_arguments_name_their_rank, 3, "so is one without parameters"},
     {another_count_names_its_rank, 3,
         "a differing number of parameters names its rank on all"},
     {another_shape_names_its_rank, 3,
