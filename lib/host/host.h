@@ -78,15 +78,15 @@ static inline void symc_host_finish(
 
 /* ---- monitored.c ---- */
 
-/* Returns whether an operation has the number of a monitored barrier that another
- * rank has given up, which this rank has not entered. */
-bool symc_host_has_missed(
-    const struct symc_host *host, const struct symc_op *op);
-
 /* Counts a missed monitored barrier as one that this rank has entered. */
 void symc_host_pass_missed(struct symc_host *host);
 
 /* ---- header.c: header lines, waiting ---- */
+
+/* Returns whether an operation has the number of a monitored barrier that another
+ * rank has given up, which this rank has not entered. */
+bool symc_host_has_missed(
+    const struct symc_host *host, const struct symc_op *op);
 
 /* Returns a rank's header line of an operation. */
 static inline const struct symc_header *symc_host_header(
