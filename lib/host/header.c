@@ -15,6 +15,7 @@
 #define OVERSUBSCRIBED_YIELDS 64 /* before the usual wait */
 #define POLLS_MAX 100000         /* without checking anything else */
 #define CACHED_NBYTES ((size_t)8 * 1024 * 1024) /* of a sum, in caches */
+#define WHAT_KIND UINT32_C(0xff)
 #define WHAT_AHEAD ((uint32_t)SYMC_HEADER_AHEAD << 24)
 #define WHAT_CAPTURED ((uint32_t)SYMC_HEADER_CAPTURED << 24)
 #define WHAT_FLAGS (WHAT_AHEAD | WHAT_CAPTURED)
@@ -91,9 +92,10 @@ static bool may_end_later(const struct symc_host *host,
 }
 
 /*
- * A rank that has not called the barrier finds its number at its next operation.
- * No member passes a number before all have published it, so a rank that has given
- * up this one or a later one has given up this one.
+ * A rank that has not called the barrier finds its number at its next operation.  A
+ * peer that has given up a barrier at or after this operation has published a line of
+ * this number, which says whether that was the barrier; the peer does not reuse the line
+ * before this rank has finished the operation.
  */
 bool symc_host_has_missed(
     const struct symc_host *host, const struct symc_op *op)
@@ -102,8 +104,10 @@ bool symc_host_has_missed(
         return false;
     for (int r = 0; r < host->size; r++) {
         if (r != host->rank &&
-            atomic_load_explicit(
-                &host->channels[r]->given_up, memory_order_acquire) >= op->wire)
+            atomic_load_explicit(&host->channels[r]->given_up,
+                memory_order_acquire) >= op->wire &&
+            (symc_host_header(host, r, op)->what & WHAT_KIND) ==
+                SYMC_MONITORED_BARRIER)
             return true;
     }
     return false;

@@ -438,6 +438,70 @@ static void check_stopped(void)
         "C80: a rank that is stopped is named, and joins the next operation");
 }
 
+#define PARTS 3
+#define LATE 2
+
+/* Rank LATE starts an operation of unequal parts and is stopped.  The others complete it
+ * and give up the next barrier before that rank completes it. */
+static int complete_late(struct faults_rank *self)
+{
+    struct symmcoll_call call = faults_timeout(0.02);
+    int64_t in[PARTS] = {0}, found[PARTS][PARTS] = {{0}};
+    void *outs[PARTS];
+    size_t counts[PARTS];
+    struct symmcoll_work *work = NULL;
+    bool right;
+
+    for (int r = 0; r < PARTS; r++) {
+        outs[r] = found[r];
+        counts[r] = (size_t)r + 1;
+        in[r] = 10 * self->rank + r;
+    }
+    if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
+        return 1;
+    if (self->rank != LATE)
+        faults_pass(self, 1);
+    right = symmcoll_all_gather_list(self->group, outs, counts, in,
+                counts[self->rank], SYMMCOLL_INT64, NULL, &work) == SYMMCOLL_OK;
+    faults_reach(self, 1);
+    if (self->rank == LATE)
+        faults_pass(self, 2);
+    faults_note(self, symmcoll_work_wait(work, -1));
+    symmcoll_work_free(work);
+    for (int r = 0; r < PARTS; r++)
+        for (int i = 0; i <= r; i++)
+            right = right && found[r][i] == 10 * r + i;
+    if (self->rank != LATE)
+        right = symmcoll_monitored_barrier(self->group, 0, &call, NULL, NULL) ==
+                    SYMMCOLL_ERR_TIMEOUT &&
+                right;
+    faults_reach(self, 2);
+    faults_note(self, faults_barrier(self));
+    return faults_finalize(self) | !right;
+}
+
+static void check_late_completion(void)
+{
+    struct faults_job job;
+    bool right;
+
+    faults_start(&job, PARTS, complete_late, NULL);
+    right = faults_await(&job, LATE, 1);
+    faults_signal(&job, LATE, SIGSTOP);
+    faults_open(&job, 1);
+    for (int r = 0; r < PARTS; r++)
+        right = (r == LATE || faults_await(&job, r, 2)) && right;
+    faults_open(&job, 2);
+    faults_signal(&job, LATE, SIGCONT);
+    for (int r = 0; r < PARTS; r++)
+        right = faults_said(faults_told(&job, r, 0), SYMMCOLL_OK, NULL) &&
+                faults_said(faults_told(&job, r, 1), SYMMCOLL_OK, NULL) &&
+                right;
+    ok(faults_finish(&job, 0) && right,
+        "C80: an operation has its result although the others have given up the "
+        "barrier after it");
+}
+
 /* Rank 1 is killed, ranks 2 and 3 arrive once that is known, and rank 4
  * arrives after the others have got the error. */
 static int wait_for_the_dead(struct faults_rank *self)
@@ -559,6 +623,7 @@ int main(void)
     both_run(4, bad_calls_are_refused, "bad calls are refused");
     faults_begin();
     check_stopped();
+    check_late_completion();
     check_death();
     check_roll();
     check_mismatch_before_a_death();
