@@ -173,8 +173,11 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
 
     if (noted && (world == NULL || note.at_ns < first.at_ns))
         first = note;
-    else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
-                                  strstr(first.text, " has finalized") == NULL))
+    else if (world == NULL ||
+             (first.status == SYMMCOLL_ERR_PEER &&
+                 strstr(first.text, " has finalized") == NULL &&
+                 strstr(first.text, " has ended without "
+                                    "symmcoll_finalize") == NULL))
         return false; /* the launcher's information about a death is better */
     if (world != NULL && first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))
