@@ -130,38 +130,45 @@ void symc_liveness_find_ended(
                    symc_liveness_is_pidfd(peers[r].pidfd, peers[r].pidfd_inode);
 }
 
+void symc_liveness_read(
+    const struct symc_peer *peers, int size, uint32_t *words)
+{
+    for (int r = 0; r < size; r++)
+        words[r] = peers[r].view.block == NULL
+                       ? SYMC_LIVENESS_NONE /* on another machine */
+                       : atomic_load_explicit(&peers[r].view.block->liveness,
+                             memory_order_acquire);
+}
+
 #ifdef SYS_futex_waitv
-/* Fills in a wait for each peer whose monitor runs, up to a number.  Returns how many. */
-static unsigned int list_words(const struct symc_peer *peers, int size,
-    struct futex_waitv *waits, unsigned int most)
+/* Fills in a wait for each peer whose monitor ran, up to a number.  Returns how many. */
+static unsigned int list_words(const struct symc_peer *peers,
+    const uint32_t *words, int size, int rank, struct futex_waitv *waits,
+    unsigned int most)
 {
     unsigned int count = 0;
 
-    for (int r = 0; r < size && count < most; r++) {
-        struct symc_block *block = peers[r].view.block;
-        uint32_t word;
+    for (int i = 1; i < size && count < most; i++) {
+        int r = (rank + i) % size;
 
-        if (block == NULL)
-            continue; /* on another machine */
-        word = atomic_load_explicit(&block->liveness, memory_order_relaxed);
-        if ((word & FUTEX_WAITERS) == 0 || (word & FUTEX_TID_MASK) == 0)
+        if ((words[r] & FUTEX_WAITERS) == 0 || (words[r] & FUTEX_TID_MASK) == 0)
             continue;
-        waits[count++] = (struct futex_waitv){.val = word,
-            .uaddr = (uintptr_t)&block->liveness,
+        waits[count++] = (struct futex_waitv){.val = words[r],
+            .uaddr = (uintptr_t)&peers[r].view.block->liveness,
             .flags = FUTEX_32};
     }
     return count;
 }
 
-bool symc_liveness_sleep(const struct symc_peer *peers, int size,
-    _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
+bool symc_liveness_sleep(const struct symc_peer *peers, const uint32_t *words,
+    int size, int rank, _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
 {
     struct futex_waitv waits[FUTEX_WAITV_MAX];
     int64_t until = symc_now_ns() + ns;
     struct timespec deadline = {
         .tv_sec = until / SYMC_NS_PER_S, .tv_nsec = until % SYMC_NS_PER_S};
-    unsigned int count =
-        1 + list_words(peers, size, waits + 1, FUTEX_WAITV_MAX - 1);
+    unsigned int count = 1 + list_words(peers, words, size, rank, waits + 1,
+                                 FUTEX_WAITV_MAX - 1);
     long woken;
 
     waits[0] = (struct futex_waitv){.val = value,
@@ -177,10 +184,11 @@ bool symc_liveness_sleep(const struct symc_peer *peers, int size,
            errno == EINTR;
 }
 #else
-bool symc_liveness_sleep(const struct symc_peer *peers, int size,
-    _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
+bool symc_liveness_sleep(const struct symc_peer *peers, const uint32_t *words,
+    int size, int rank, _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
 {
-    (void)peers, (void)size, (void)alarm, (void)value, (void)ns;
+    (void)peers, (void)words, (void)size, (void)rank, (void)alarm;
+    (void)value, (void)ns;
     return false;
 }
 #endif

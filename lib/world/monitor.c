@@ -334,6 +334,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
         uint32_t alarm = atomic_load(&monitor->alarm);
 
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
+        symc_liveness_read(world->peers, world->size, monitor->words);
         bool died = find_dead(world, dead);
         if (died)
             report_deaths(world, dead);
@@ -347,8 +348,9 @@ static void watch(struct symmcoll_world *world, bool *dead)
             stuck_at = 0;
             symc_world_dump_stuck(world);
         }
-        waits = waits && symc_liveness_sleep(world->peers, world->size,
-                             &monitor->alarm, alarm, period);
+        waits = waits &&
+                symc_liveness_sleep(world->peers, monitor->words, world->size,
+                    world->rank, &monitor->alarm, alarm, period);
         if (!waits)
             symc_word_sleep(&monitor->alarm, alarm, period);
     }
@@ -437,6 +439,7 @@ static void free_tables(struct symc_monitor *monitor)
     free(monitor->dead);
     free(monitor->polled);
     free(monitor->failures);
+    free(monitor->words);
 }
 
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
@@ -448,8 +451,9 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     monitor->polled = symc_alloc((size_t)world->size, sizeof(*monitor->polled));
     monitor->failures =
         symc_alloc((size_t)world->size, sizeof(*monitor->failures));
+    monitor->words = symc_alloc((size_t)world->size, sizeof(*monitor->words));
     if (monitor->dead == NULL || monitor->polled == NULL ||
-        monitor->failures == NULL) {
+        monitor->failures == NULL || monitor->words == NULL) {
         free_tables(monitor);
         return SYMMCOLL_ERR_NO_MEMORY;
     }

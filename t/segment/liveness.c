@@ -163,7 +163,8 @@ static int take_twice(void *arg)
 static struct sleeper {
     pthread_t thread;
     _Atomic pid_t id;
-    struct symc_peer peer;
+    struct symc_peer peers[2]; /* itself, without a block, and the rank */
+    uint32_t words[2];
     _Atomic uint32_t alarm;
     bool waited;
 } sleepers[SLEEPERS];
@@ -173,8 +174,8 @@ static void *sleep_long(void *arg)
     struct sleeper *it = arg;
 
     atomic_store(&it->id, gettid());
-    it->waited =
-        symc_liveness_sleep(&it->peer, 1, &it->alarm, 0, 3600 * SYMC_NS_PER_S);
+    it->waited = symc_liveness_sleep(
+        it->peers, it->words, 2, 0, &it->alarm, 0, 3600 * SYMC_NS_PER_S);
     return NULL;
 }
 
@@ -210,7 +211,8 @@ static void test_sleepers(void)
     int status;
 
     for (int i = 0; i < SLEEPERS; i++) {
-        sleepers[i].peer = peer;
+        sleepers[i].peers[1] = peer;
+        symc_liveness_read(sleepers[i].peers, 2, sleepers[i].words);
         slept = slept && pthread_create(&sleepers[i].thread, NULL, sleep_long,
                              &sleepers[i]) == 0;
     }
@@ -241,7 +243,7 @@ int main(void)
         "dead");
     test_words();
     test_before_the_word();
-    if (symc_liveness_sleep(NULL, 0, &sleepers[0].alarm, 1, 0))
+    if (symc_liveness_sleep(NULL, NULL, 0, 0, &sleepers[0].alarm, 1, 0))
         test_sleepers();
     else
         skip(1, "the kernel cannot wait for several words");
