@@ -431,7 +431,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     struct symc_agreement *agreement = &shrinking.agreement;
     uint64_t issued = symc_ticks();
     struct symc_digest digest;
-    int64_t wait_ns = 0;
+    int64_t wait_ns = 0, deadline_ns;
     symmcoll_status_t status;
     int by;
 
@@ -441,6 +441,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     status = check(old, given, &args, &wait_ns);
     if (status != SYMMCOLL_OK)
         return status;
+    deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns);
     stop_old(old, &args, wait_ns);
     if (is_left_out(old, &by))
         return fail_left_out(old, by);
@@ -452,7 +453,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
         .size = old->size,
         .slot = -1,
         .rank = old->rank,
-        .deadline_ns = symc_deadline_ns(symc_now_ns(), wait_ns),
+        .deadline_ns = deadline_ns,
         .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
         .outlives = true};
     agreement->mine.last = find_completed(old);
