@@ -41,7 +41,7 @@ static bool has_addresses(
     uintptr_t first = (uintptr_t)tensor->data;
 
     return tensor->data == NULL || tensor->device == SYMMCOLL_META ||
-           ((uintptr_t)-before <= first &&
+           (0 - (uintptr_t)before <= first &&
                (uintptr_t)after <= UINTPTR_MAX - first);
 }
 

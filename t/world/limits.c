@@ -192,6 +192,7 @@ static int fail_to_offer(void)
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
     struct symmcoll_world *world;
     size_t allocated = 0;
+    bool right;
     char text[32];
 
     args.rank = 0;
@@ -220,9 +221,11 @@ static int fail_to_offer(void)
     grown = count_allocated() > allocated ? count_allocated() - allocated : 0;
     if (grown > (size_t)repeated * 1024)
         diag("%zu bytes more after %d failures", grown, repeated);
-    return grown <= (size_t)repeated * 1024 &&
-           symmcoll_init(&args, &world) == SYMMCOLL_OK &&
-           symmcoll_finalize(world) == SYMMCOLL_OK;
+    right = grown <= (size_t)repeated * 1024 &&
+            symmcoll_init(&args, &world) == SYMMCOLL_OK &&
+            symmcoll_finalize(world) == SYMMCOLL_OK;
+    symmcoll_store_close(args.store);
+    return right;
 }
 
 static size_t address_space(void)
