@@ -136,10 +136,10 @@ static bool run_step(struct search *search, int step, bool skips)
     bool right;
 
     clear_used(search, step);
-    /* The kept values have bits that any division would change. */
+    /* No average has the bits of the kept values: they differ between ranks. */
     for (int p = 0; p < MODEL_PARAMS; p++) {
-        if (search->mode != MODE_COPY && !is_used(search->size, p, step))
-            find_gradient(search, p)[0] = 0.1f;
+        if (!is_used(search->size, p, step))
+            find_gradient(search, p)[0] = 0.1f * (float)(search->rank + 1);
         memcpy(kept[p], find_gradient(search, p),
             model_count(&search->model.params[p]) * sizeof(float));
     }
