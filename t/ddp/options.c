@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All combinations of the reducer's options: each is refused, or trains a small model
- * after which every rank has the same parameters to the bit.
+ * after which every rank has the same parameters to the bit. In each pass the averages are
+ * compared with those of an all_reduce in double.
  */
 #include "model.h"
 
 #include "base/reduce.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -40,6 +42,9 @@ struct trained {
     float values[PARAMS][COUNT];
     float grads[PARAMS][COUNT];
     struct symmcoll_tensor params[PARAMS];
+    double sums[PARAMS][COUNT]; /* of what has been passed since zero */
+    int32_t came[PARAMS];       /* since the last average */
+    struct symmcoll_group *group;
     struct symmcoll_reducer *reducer;
     int rank;
     uint64_t drawn; /* of this rank */
@@ -62,6 +67,12 @@ static uint64_t draw(struct trained *trained, uint64_t below)
     trained->drawn =
         trained->drawn * 6364136223846793005u + 1442695040888963407u;
     return (trained->drawn >> 33) % below;
+}
+
+/* Returns the parameter whose memory one has. */
+static int own_of(const struct choice *choice, int p)
+{
+    return choice->tied && p == TIED ? 0 : p;
 }
 
 static enum symmcoll_dtype dtype_of(int p)
@@ -120,10 +131,11 @@ static symmcoll_status_t create(
     void *grads[PARAMS];
 
     *trained = (struct trained){.choice = choice,
+        .group = group,
         .rank = rank,
         .drawn = (uint64_t)(1000 * number + rank)};
     for (int p = 0; p < PARAMS; p++) {
-        int own = choice.tied && p == TIED ? 0 : p;
+        int own = own_of(&choice, p);
 
         trained->params[p] =
             model_vector(trained->values[own], dtype_of(p), COUNT);
@@ -158,7 +170,7 @@ static bool find_gradient(
     if (symmcoll_reducer_grad(trained->reducer, p, grad) != SYMMCOLL_OK)
         return false;
     if (trained->choice.mode >= MODE_WRITE_BACK) {
-        grad->data = trained->grads[trained->choice.tied && p == TIED ? 0 : p];
+        grad->data = trained->grads[own_of(&trained->choice, p)];
         grad->dtype = dtype_of(p);
     }
     return true;
@@ -169,6 +181,7 @@ static bool pass(struct trained *trained, int p)
 {
     struct symmcoll_tensor grad;
     bool adds = trained->choice.mode != MODE_COPY;
+    int own = own_of(&trained->choice, p);
 
     if (!find_gradient(trained, p, &grad))
         return false;
@@ -181,9 +194,71 @@ static bool pass(struct trained *trained, int p)
 
         put(grad.dtype, grad.data, i,
             (adds ? get(grad.dtype, grad.data, i) : 0) + value);
+        trained->sums[own][i] += (double)value;
     }
+    trained->came[own] = 1;
     return symmcoll_reducer_ready(trained->reducer, p, grad.data) ==
            SYMMCOLL_OK;
+}
+
+/* Returns how far an average may be from the exact one: a few roundings of the type
+ * that has the fewest digits. */
+static double bound_of(const struct choice *choice, int p)
+{
+    enum symmcoll_dtype dtype = dtype_of(p);
+
+    if (dtype == SYMMCOLL_BFLOAT16 ||
+        (choice->hook == 2 && (dtype == SYMMCOLL_FLOAT32 || choice->wide)))
+        return 4 * 0x1p-7;
+    return 4 * (dtype == SYMMCOLL_FLOAT16 ? 0x1p-10 : 0x1p-23);
+}
+
+static bool is_close(struct trained *trained, int p)
+{
+    struct symmcoll_tensor grad;
+
+    if (!find_gradient(trained, p, &grad))
+        return false;
+    for (int i = 0; i < COUNT; i++) {
+        double found = (double)get(grad.dtype, grad.data, i);
+        double expected = trained->sums[own_of(&trained->choice, p)][i];
+
+        if (!(fabs(found - expected) <= bound_of(&trained->choice, p))) {
+            diag("parameter %d, element %d: expected %g, found %g", p, i,
+                expected, found);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Checks the averages after a pass. Memory of the program that a rank has not passed
+ * counts as zeros, and stays if no rank has, where that is looked for. */
+static bool are_averages(struct trained *trained)
+{
+    const struct choice *choice = &trained->choice;
+    bool looks = choice->find_unused || choice->static_graph;
+    double sums[PARAMS][COUNT] = {0};
+    int32_t came[PARAMS];
+
+    for (int p = 0; p < PARAMS; p++)
+        if (choice->mode < MODE_WRITE_BACK || trained->came[p])
+            memcpy(sums[p], trained->sums[p], sizeof(sums[p]));
+    if (symmcoll_all_reduce(trained->group, sums, sums, (size_t)PARAMS * COUNT,
+            SYMMCOLL_FLOAT64, SYMMCOLL_SUM, NULL, NULL) != SYMMCOLL_OK ||
+        symmcoll_all_reduce(trained->group, came, trained->came, PARAMS,
+            SYMMCOLL_INT32, SYMMCOLL_MAX, NULL, NULL) != SYMMCOLL_OK)
+        return false;
+    memset(trained->came, 0, sizeof(trained->came));
+    for (int p = 0; p < PARAMS; p++)
+        for (int i = 0; i < COUNT; i++)
+            if (came[p] || !looks)
+                trained->sums[p][i] =
+                    sums[p][i] / symmcoll_group_size(trained->group);
+    for (int p = 0; p < PARAMS; p++)
+        if (!is_close(trained, p))
+            return false;
+    return true;
 }
 
 /* Runs a pass with missing gradients if these are permitted; in a static graph
@@ -206,7 +281,8 @@ static bool run_pass(struct trained *trained, int sync)
             right =
                 symmcoll_reducer_skip(trained->reducer, &p, 1) == SYMMCOLL_OK;
     }
-    return right && symmcoll_reducer_finish(trained->reducer) == SYMMCOLL_OK;
+    return right && symmcoll_reducer_finish(trained->reducer) == SYMMCOLL_OK &&
+           (!sync || are_averages(trained));
 }
 
 static bool update(struct trained *trained)
@@ -234,6 +310,7 @@ static bool run_step(struct trained *trained, int step)
     if (step % 3 == 2)
         return right;
     memset(trained->grads, 0, sizeof(trained->grads));
+    memset(trained->sums, 0, sizeof(trained->sums));
     symmcoll_reducer_zero(trained->reducer);
     return right;
 }
@@ -249,6 +326,28 @@ static bool agree(struct symmcoll_group *group, const struct trained *trained)
            memcmp(zero, trained->values, sizeof(zero)) == 0;
 }
 
+/* Checks that each parameter is another one than at first; parameter 3 has no gradient
+ * in a static graph. */
+static bool have_moved(const struct trained *trained)
+{
+    for (int p = 0; p < PARAMS; p++) {
+        bool moved = p == 3 && trained->choice.static_graph;
+
+        for (int i = 0; i < COUNT; i++) {
+            float first;
+
+            put(dtype_of(p), &first, 0, 1.0f / (float)(p + i + 1));
+            moved = moved || get(dtype_of(p), trained->params[p].data, i) !=
+                                 get(dtype_of(p), &first, 0);
+        }
+        if (!moved) {
+            diag("parameter %d has not moved", p);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool train(
     struct symmcoll_group *group, int rank, int number, int nsteps)
 {
@@ -260,7 +359,7 @@ static bool train(
         return status == SYMMCOLL_ERR_INVALID && model_error_says("found both");
     for (int step = 0; right && step < nsteps; step++)
         right = run_step(&trained, step);
-    right = right && agree(group, &trained);
+    right = right && agree(group, &trained) && have_moved(&trained);
     if (!right)
         diag("combination %d (mode %d, hook %d, unused %d, static %d, wide %d, "
              "tied %d): %s",
