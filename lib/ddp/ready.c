@@ -9,6 +9,8 @@
  */
 #include "ddp/reducer.h"
 
+#include "base/cancel.h"
+
 #include <string.h>
 
 /* ---- its check ---- */
@@ -217,13 +219,16 @@ symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
     symmcoll_status_t status;
+    int cancel;
 
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_ready: expected a reducer, found NULL");
+    cancel = symc_cancel_disable();
     pthread_mutex_lock(&reducer->lock);
     status = pass_gradient(reducer, number, grad);
     pthread_mutex_unlock(&reducer->lock);
+    symc_cancel_restore(cancel);
     return status;
 }
 
@@ -295,14 +300,17 @@ symmcoll_status_t symmcoll_reducer_skip(
     struct symmcoll_reducer *reducer, const int *params, int n)
 {
     symmcoll_status_t status;
+    int cancel;
 
     if (reducer == NULL || n < 0 || (params == NULL && n > 0))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_skip: expected a reducer and numbers of parameters, found "
             "NULL or %d of them",
             n);
+    cancel = symc_cancel_disable();
     pthread_mutex_lock(&reducer->lock);
     status = skip_params(reducer, params, n);
     pthread_mutex_unlock(&reducer->lock);
+    symc_cancel_restore(cancel);
     return status;
 }
