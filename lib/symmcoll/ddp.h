@@ -54,6 +54,9 @@ struct symmcoll_bucket {
  *
  * On a device the hook enqueues what it does on the bucket's stream; *work is of
  * an operation that was called on that stream, which the reducer has wait for it.
+ *
+ * It calls neither symmcoll_reducer_ready() nor skip of its reducer, and returns: it
+ * throws no exception, and neither ends its thread nor enables its cancellation.
  */
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
@@ -76,10 +79,11 @@ struct symmcoll_reducer_args {
     size_t first_bucket_cap; /* bytes; 0: bucket_cap where that is given, else
                                 the setting ddp.first_bucket_cap */
     int gradient_as_bucket_view; /* not 0: gradients are in the buckets */
-    int no_init_sync;            /* not 0: do not compare and broadcast */
-    symmcoll_bucket_fn hook;     /* NULL: divide, then all_reduce the sum */
-    void *hook_arg;              /* borrowed */
-    const char *const *names;    /* of the parameters, for messages; may be
+    int no_init_sync; /* not 0: compare neither parameters nor options, and broadcast
+                         nothing */
+    symmcoll_bucket_fn hook;  /* NULL: divide, then all_reduce the sum */
+    void *hook_arg;           /* borrowed */
+    const char *const *names; /* of the parameters, for messages; may be
                                     NULL; copied */
     int write_back;     /* not 0: gradients are in the caller's memory, to which
                        backward adds and averages are written; excludes
