@@ -126,10 +126,11 @@ symmcoll_status_t symc_used_start(struct symmcoll_reducer *reducer)
         &used->work);
 }
 
-/* Writes once into the log that the search is in vain. */
+/* Writes once into the log that the search is in vain. A static graph is searched once,
+ * with the option or without it. */
 static void report_none(const struct symmcoll_reducer *reducer)
 {
-    if (reducer->used->is_quiet || !reducer->find_unused)
+    if (reducer->used->is_quiet || reducer->graph != SYMC_GRAPH_DYNAMIC)
         return;
     symc_logf(&reducer->group->world->log, SYMC_LOG_WARN,
         "reducer of group %s: find_unused is set, but every parameter had a "
