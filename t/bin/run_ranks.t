@@ -126,8 +126,8 @@ ok $? "its record is written"
 "$run" -n 4 "$victim" leave 2 >out 2>err
 is $? 1 "a rank that leaves politely in the middle is a failure"
 is "$(tail -n 1 err | sed 's/pid [0-9]*/pid P/')" \
-    "symmcoll-run: rank 2 (pid P) exited with status 0 without \
-symmcoll_finalize() after all_reduce seq 10 of group 0" "and is blamed"
+    "symmcoll-run: rank 2 (pid P) has ended without symmcoll_finalize, and \
+all_reduce seq 11 of group 0 needs it" "and is blamed"
 
 "$run" -n 4 "$victim" init 2 >out 2>err
 is $? 137 "a rank that is killed before all have joined"
