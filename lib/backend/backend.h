@@ -328,9 +328,9 @@ struct symc_coll_ops {
     /* Host memory: see core->largest. */
     uint64_t (*largest)(void *state);
     /* Optional: returns whether each living member has ended all operations that
-     * all members have begun.  *upto: the last operation to check; 0: set to the
+     * all members have begun.  *until: the last operation to check; 0: set to the
      * last one that this rank has begun.  Any thread may call it at any time. */
-    bool (*settled)(void *state, uint64_t *upto);
+    bool (*settled)(void *state, uint64_t *until);
     /* Host memory, optional: see core->placed. */
     enum symc_placed (*placed)(void *state, const struct symc_op *op,
         struct symc_placement *placement);

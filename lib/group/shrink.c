@@ -291,11 +291,11 @@ static symmcoll_status_t make_base(
 static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
 {
     const struct symc_slot *host = &old->slots[SYMC_MEMORY_HOST];
-    uint64_t upto = 0;
+    uint64_t until = 0;
 
     if (host->backend->coll->settled == NULL)
         return;
-    while (!host->backend->coll->settled(host->state, &upto) &&
+    while (!host->backend->coll->settled(host->state, &until) &&
            !symc_members_failed(&old->members) && symc_now_ns() < deadline_ns)
         usleep(NAP_US);
 }

@@ -226,15 +226,15 @@ static uint64_t find_begun(const struct symc_host *host, int member)
     return latest;
 }
 
-static bool is_settled(void *state, uint64_t *upto)
+static bool is_settled(void *state, uint64_t *until)
 {
     const struct symc_host *host = state;
     const struct symc_core *core = host->core;
     uint64_t all;
 
-    if (*upto == 0)
-        *upto = find_begun(host, host->rank);
-    all = *upto;
+    if (*until == 0)
+        *until = find_begun(host, host->rank);
+    all = *until;
     for (int r = 0; r < host->size; r++) {
         uint64_t begun = find_begun(host, r);
 
