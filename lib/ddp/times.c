@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a backward took.  In host memory the host's clock tells it.  On a device
- * calls return before the device has done what they enqueue, so the device measures,
- * by marks in its stream; they are read when it has come there, and until then no
- * other backward is measured.  Sums of some of them are for averages (stats.c).
+ * Measures how long backward takes.  In host memory the host's clock measures it.  On a
+ * device calls return before the device has executed what they enqueue, so events in the
+ * stream mark begin and end.  They are read when the device has passed them; until then
+ * no other backward is measured.  stats.c sums the measured times.
  */
 #include "ddp/reducer.h"
 
