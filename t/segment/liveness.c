@@ -6,6 +6,7 @@
 #include "../tap.h"
 #include "child.h"
 
+#include "base/proc.h"
 #include "segment/liveness.h"
 
 #include <pthread.h>
@@ -182,21 +183,12 @@ static void *sleep_long(void *arg)
 /* Waits until a thread sleeps, which these do nowhere but there. */
 static bool await_sleep(const struct sleeper *it)
 {
-    char state;
+    struct symc_proc_stat stat;
 
     for (int i = 0; i < 120000; i++) {
-        char path[64];
-        FILE *file;
+        pid_t id = atomic_load(&it->id);
 
-        snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-            (int)atomic_load(&it->id));
-        file = atomic_load(&it->id) != 0 ? fopen(path, "r") : NULL;
-        state = '?';
-        if (file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-            state = '?';
-        if (file != NULL)
-            fclose(file);
-        if (state == 'S')
+        if (id != 0 && symc_proc_stat_read(id, &stat) && stat.state == 'S')
             return true;
         usleep(500);
     }
