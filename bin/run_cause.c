@@ -7,6 +7,7 @@
  */
 #include "run.h"
 
+#include "segment/liveness.h"
 #include "world/failure.h"
 
 #include <stdio.h>
@@ -173,11 +174,8 @@ bool run_cause_find(const struct run_job *job, char *line, size_t nbytes)
 
     if (noted && (world == NULL || note.at_ns < first.at_ns))
         first = note;
-    else if (world == NULL ||
-             (first.status == SYMMCOLL_ERR_PEER &&
-                 strstr(first.text, " has finalized") == NULL &&
-                 strstr(first.text, " has ended without "
-                                    "symmcoll_finalize") == NULL))
+    else if (world == NULL || (first.status == SYMMCOLL_ERR_PEER &&
+                                  !symc_liveness_is_left_in(first.text)))
         return false; /* the launcher's information about a death is better */
     if (world != NULL && first.status == SYMMCOLL_ERR_TIMEOUT &&
         describe_timeout(world, &first, line, nbytes))

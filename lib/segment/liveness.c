@@ -285,11 +285,19 @@ bool symc_liveness_ask_kernel(pid_t pid, int pidfd, char *buffer, size_t nbytes)
     return true;
 }
 
+#define FINALIZED "finalized"
+#define ENDED "ended without symmcoll_finalize"
+
 const char *symc_liveness_name_left(const struct symc_peer *peer)
 {
-    return atomic_load_explicit(&peer->ended, memory_order_relaxed)
-               ? "ended without symmcoll_finalize"
-               : "finalized";
+    return atomic_load_explicit(&peer->ended, memory_order_relaxed) ? ENDED
+                                                                    : FINALIZED;
+}
+
+bool symc_liveness_is_left_in(const char *text)
+{
+    return strstr(text, " has " FINALIZED) != NULL ||
+           strstr(text, " has " ENDED) != NULL;
 }
 
 /* Gets a peer's exit status, as from waitpid().  Returns false if it is not

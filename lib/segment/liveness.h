@@ -98,6 +98,9 @@ void symc_liveness_set_ended(struct symc_peer *peer);
  * without symmcoll_finalize". */
 const char *symc_liveness_name_left(const struct symc_peer *peer);
 
+/* Returns whether a failure's text says that a rank has left in one of these ways. */
+bool symc_liveness_is_left_in(const char *text);
+
 /* Formats how a dead peer ended: "killed by SIGKILL", "exited with status 1
  * without finalize", "gave up during init", "died", "died on another machine".
  * Returns false for the last two: the exit status is not known yet. */
