@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the sources of the reducer share: parameters (numbers.c, param.c, overlap.c), what
- * is compared and broadcast at creation (verify.c), failures of one rank there
- * (failure.c), errors of a backward (outcome.c), the buckets' memory (layout.c),
- * rebuilding them once (rebuild.c), buckets from their start to their end (flight.c), and
- * in 16 bits (pack.c), times (times.c, stats.c), streams (stream.c), gradients in the caller's
- * memory (write_back.c), and in float32 (widen.c), parameters that are not used (used.c), graphs that do not change
- * (static_graph.c), one gradient (ready.c), a backward pass (step.c).  Hooks
- * (hook.c, hook_compress.c, hook_end.c) have a part of it.
+ * The reducer's data structures, and the functions that its source files call
+ * in each other.
+ *
+ * numbers.c, param.c, overlap.c   the parameters
+ * verify.c, failure.c             comparison of the ranks, broadcast at creation
+ * layout.c, rebuild.c             the buckets' memory, and rebuilding them once
+ * flight.c, pack.c                start and end of buckets; buckets in 16 bits
+ * ready.c, step.c, outcome.c      a gradient; a backward; its errors
+ * widen.c, write_back.c           gradients in float32, in the caller's memory
+ * used.c, static_graph.c          unused parameters, static graphs
+ * stream.c, times.c, stats.c      streams, times, statistics
+ * hook.c, hook_compress.c, hook_end.c   hooks
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -24,63 +28,72 @@
 #define SYMC_PARAM_TEXT 96  /* bytes of "parameter 3 (fc2.weight)" */
 #define SYMC_BUCKET_TEXT 24 /* bytes of "bucket 3" */
 
-/* A number that the caller has for a parameter. */
+/* An index in the caller's array of parameters. */
 struct symc_number {
-    char *name; /* NULL where none was given */
-    int param;  /* which it is, in params */
-    int came;   /* calls of ready in this backward */
-    int wanted; /* those of each backward: 1, or as in the first of a static graph */
+    char *name;   /* NULL: the caller passed none */
+    int param;    /* index in params */
+    int came;     /* calls of ready in this backward */
+    int wanted;   /* calls expected in each backward: 1, or as counted in the
+                   first of a static graph */
     bool skipped; /* in this backward */
 };
 
 /* One parameter and where its gradient is. */
 struct symc_param {
-    struct symmcoll_tensor tensor; /* the caller's, of our size */
-    int number; /* the caller's, the lowest where it has more */
+    struct symmcoll_tensor tensor; /* copied from the caller's */
+    int number; /* the lowest of its numbers in the caller's array */
     size_t count;
     size_t nbytes;
-    enum symmcoll_dtype grad_dtype; /* of the gradient in the bucket */
+    enum symmcoll_dtype grad_dtype; /* type of the gradient in the bucket */
     size_t grad_nbytes;
-    size_t extent; /* bytes from the first to the end of the last element */
-    bool dense;    /* elements fill their memory in some order */
-    int bucket;    /* which holds its gradient */
+    size_t extent; /* bytes from the first element to the end of the last */
+    bool dense;    /* the elements fill the extent without gaps, in any order */
+    int bucket;    /* index of the bucket that holds its gradient */
     char *view;    /* the gradient in the bucket's buffer */
-    int wanted;    /* calls of ready in a backward, of all its numbers */
-    int left;      /* those to come in this backward; 0: complete */
-    bool came;     /* in this backward */
-    bool has_accumulated; /* the view is to be added to, not overwritten */
-    bool used;            /* a gradient has come since the last backward that
-                      synchronised, or zero */
-    bool was_used; /* by any rank, in the last backward that synchronised */
-    char *kept;    /* memory for the gradient if no rank uses it; NULL: none */
-    const void *known; /* a gradient that was found to be in host memory */
-    void *origin;      /* write_back: the caller's gradient, which has not
-                             been averaged yet; NULL: none */
-    void *home;        /* write_back: where the caller's gradient is in every
-                             pass; NULL: ready says so */
+    int wanted; /* calls of ready expected in a backward, for all its numbers */
+    int left;   /* calls still expected in this backward; 0: complete */
+    bool came;  /* in this backward */
+    bool has_accumulated; /* the next gradient is added to the view; else it
+                             replaces it */
+    bool used;            /* a gradient came since the last synchronised
+                             backward or zero */
+    bool was_used;        /* by any rank, in the last synchronised backward */
+    char *kept; /* a copy of the gradient, for the case that no rank uses it;
+                      NULL: no memory for one */
+    const void *known; /* the last gradient that symc_check_gradient() found in
+                          host memory */
+    void *origin;      /* write_back: the caller's gradient that is not averaged
+                          yet; NULL: none */
+    void *home;        /* write_back: the caller's gradient in every pass; NULL:
+                          each call of ready passes it */
 };
 
 enum symc_packing {
     SYMC_PACKING_NONE,
-    SYMC_PACKING_BEGUN, /* the bucket's elements in 16 bits are a hook's */
-    SYMC_PACKING_DONE   /* what they are at the end becomes the bucket's */
+    SYMC_PACKING_BEGUN, /* a hook uses the bucket's elements in 16 bits */
+    SYMC_PACKING_DONE   /* when the work ends, they are converted back into the
+                           bucket */
 };
 
-/* One bucket.  Its members are contiguous, in the order of params. */
+/* A bucket.  Its gradients are contiguous, in the order of params. */
 struct symc_ddp_bucket {
     char *buffer;
     size_t count;
     enum symmcoll_dtype dtype;
     int ngrads;
-    const int *params;          /* part of symc_layout's */
-    const int *numbers;         /* the caller's, of the same */
-    int pending;                /* gradients not ready in this backward */
+    const int *params;          /* into the params of its symc_layout */
+    const int *numbers;         /* their numbers in the caller's array */
+    int pending;                /* parameters that are not complete in this
+                                   backward */
     struct symmcoll_work *work; /* in flight, or NULL */
-    void *stream;               /* on a device: on which it was started */
-    bool goes_on;               /* hook_end has started another work */
-    bool awaited;               /* on a device: the stream waits for the work */
-    bool failed;                /* a work of this backward has */
-    void *packed; /* its elements in 16 bits; NULL: never so far */
+    void *stream;               /* on a device: the stream on which the work was
+                                   started */
+    bool goes_on;               /* the last call of hook_end started another
+                                   work */
+    bool awaited;               /* the work was waited for; on a device, by the
+                                   stream */
+    bool failed;  /* a work of the bucket failed in this backward */
+    void *packed; /* memory for its elements in 16 bits; NULL: not needed yet */
     enum symmcoll_dtype packed_dtype;
     enum symc_packing packing; /* in this backward */
 };
@@ -99,152 +112,160 @@ enum symc_backward {
     SYMC_BACKWARD_SYNC
 };
 
-/* Whether gradients come alike in each backward. */
+/* The assumption on how often each gradient comes in a backward. */
 enum symc_graph {
-    SYMC_GRAPH_DYNAMIC, /* once each, or not */
-    SYMC_GRAPH_FIRST,   /* static; how often is counted in this backward */
-    SYMC_GRAPH_KNOWN    /* static, and as often as in the first one */
+    SYMC_GRAPH_DYNAMIC, /* at most once for each number */
+    SYMC_GRAPH_FIRST,   /* static; this backward counts the gradients */
+    SYMC_GRAPH_KNOWN    /* static; as often as counted in the first backward */
 };
 
 enum symc_rebuild {
-    SYMC_REBUILD_LATER, /* no synchronised backward has ended yet */
+    SYMC_REBUILD_LATER, /* no synchronised backward has ended */
     SYMC_REBUILD_DUE,   /* at the next begin */
     SYMC_REBUILD_DONE
 };
 
-/* Moments of a backward that synchronises. */
+/* The moments of a synchronised backward that are measured. */
 enum symc_moment {
     SYMC_MOMENT_BEGIN,
-    SYMC_MOMENT_LAUNCH, /* of the first bucket */
-    SYMC_MOMENT_FINISH, /* has been called */
-    SYMC_MOMENT_END,    /* of finish */
+    SYMC_MOMENT_LAUNCH, /* start of the first bucket */
+    SYMC_MOMENT_FINISH, /* finish is called */
+    SYMC_MOMENT_END,    /* finish returns */
     SYMC_MOMENTS
 };
 
-/* Times of the passes that count for the averages. */
+/* Sums of the times of the passes that count for the averages. */
 struct symc_sums {
     uint64_t measured;
     int64_t backward_ns, comm_ns, overlap_ns;
 };
 
-/* When they were, by the host's clock, or where in its streams a device was then. */
+/* The time of each moment: ns by the host's clock, or marks in a device's
+ * streams. */
 struct symc_timing {
     int64_t ns[SYMC_MOMENTS];
     void *marks[SYMC_MOMENTS];
-    bool measures; /* this backward, on a device */
-    bool
-        pending; /* the device has not come to the last mark, as far as we know */
-    struct symmcoll_reducer_times times; /* of the latest that was measured */
-    uint64_t npasses;                    /* that were */
-    uint64_t rate; /* after the first ones every so many-th is in the sums */
+    bool measures; /* this backward is measured, on a device */
+    bool pending;  /* the marks are all set, and not read yet */
+    struct symmcoll_reducer_times times; /* of the last backward measured */
+    uint64_t npasses;                    /* backwards measured */
+    uint64_t rate; /* after the first backwards, one in rate of them enters the
+                      sums */
     struct symc_sums sums;
 };
 
 struct symmcoll_reducer {
-    pthread_mutex_t lock; /* of one gradient after another */
+    pthread_mutex_t lock; /* held while a gradient is processed */
     struct symmcoll_group *group;
-    struct symc_site *site; /* of parameters, gradients and buckets; on the
-                               group's stream as of the latest call */
+    struct symc_site *site; /* of parameters, gradients and buckets; NULL: host
+                               memory. Its stream is the group's at the latest
+                               call */
     int size;               /* of the group */
-    double factor;          /* a gradient's before the sum: 1 / size, 1 with a
-                      hook */
+    double factor;          /* applied to each gradient before the sum: 1 /
+                               size, or 1 with a hook */
     struct symc_number *numbers;
     int nnumbers;
-    struct symc_param *params; /* each once, in the order of their numbers */
+    struct symc_param *params; /* each once, in the order of their lowest
+                                  numbers */
     int nparams;
-    struct symc_local_piece *pieces; /* scratch: of each parameter */
-    size_t limits[2]; /* of the rebuilt buckets: the first, all others */
+    struct symc_local_piece *pieces; /* scratch, one for each parameter */
+    size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
     symmcoll_bucket_fn hook;
-    symmcoll_bucket_fn hook_end; /* after the hook's work; NULL: none */
+    symmcoll_bucket_fn hook_end; /* called after the hook's work; NULL: none */
     void *hook_arg;
-    bool has_begun;                   /* a backward, ever */
-    enum symmcoll_dtype reduce_dtype; /* 0: as the parameters */
-    void *wide; /* scratch: a gradient in it; NULL: none is added */
+    bool has_begun;                   /* a backward was begun at least once */
+    enum symmcoll_dtype reduce_dtype; /* 0: the type of the parameters */
+    void *wide; /* scratch for one gradient in reduce_dtype; NULL: not needed */
     bool find_unused;
     enum symc_graph graph;
-    struct symc_used *used; /* NULL: nothing is asked about it */
-    bool packs; /* buckets of float32 are made with memory for 16 bits, too */
+    struct symc_used *used; /* NULL: unused parameters are not searched for */
+    bool packs; /* new buckets of float32 also have memory for 16 bits */
     struct symc_layout layout;
 
     enum symc_rebuild rebuild;
-    int *arrival; /* parameters in the order they were ready; all of
+    int *arrival; /* parameters in the order in which they were complete; all of
                      them after the first synchronised backward */
     int narrived;
 
-    uint64_t npasses; /* that have synchronised and ended */
+    uint64_t npasses; /* synchronised backwards that ended without a failure */
     enum symc_backward backward;
-    bool captured; /* it began on a stream that was being captured */
-    int launched;  /* buckets before this one have started */
-    int done;      /* buckets before this one were seen to have ended */
+    bool captured; /* the backward began on a stream that was being captured */
+    int launched;  /* buckets before this index were started */
+    int done;      /* buckets before this index are known to have ended */
     symmcoll_status_t failure; /* the first of this backward */
     char failure_detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t refusal; /* the first of a gradient in this backward */
+    symmcoll_status_t refusal; /* the first refused call of this backward */
     char refusal_detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t zeroing; /* of the latest zero, which begin returns */
+    symmcoll_status_t zeroing; /* of the latest symmcoll_reducer_zero(); begin
+                                  returns it */
     char zeroing_detail[SYMC_DETAIL_MAX];
 
-    int64_t done_ns; /* its latest bucket's end, as seen by the host */
+    int64_t done_ns; /* when the host last found a bucket ended */
     struct symc_timing *timing;
 };
 
 /* ---- numbers.c ---- */
 
-/* Takes the caller's parameters, and names, which may be NULL.
- * Errors: INVALID, UNSUPPORTED, NO_MEMORY. */
+/* Copies the caller's parameters, and their names, which may be NULL. Errors:
+ * INVALID, UNSUPPORTED, NO_MEMORY. */
 symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
     const char *const *names);
 void symc_numbers_free(struct symmcoll_reducer *reducer);
 
-/* Checks a number; where begins the detail.  Errors: INVALID. */
+/* Checks that a number is that of a parameter; where begins the detail. Errors:
+ * INVALID. */
 symmcoll_status_t symc_number_check(
     const struct symmcoll_reducer *reducer, const char *where, int number);
 
-/* The parameter of a number that is in range. */
+/* Returns the parameter of a valid number. */
 static inline struct symc_param *symc_number_param(
     const struct symmcoll_reducer *reducer, int number)
 {
     return &reducer->params[reducer->numbers[number].param];
 }
 
-/* "parameter 3 (fc2.weight)"; into a buffer of SYMC_PARAM_TEXT. */
+/* Formats a parameter, "parameter 3 (fc2.weight)", into a buffer of
+ * SYMC_PARAM_TEXT. */
 const char *symc_number_text(
     const struct symmcoll_reducer *reducer, int number, char *buffer);
 
-/* Lists the numbers that a filter returns true for; false if there are none. */
+/* Formats the list of the numbers for which a filter returns true. Returns
+ * false if there are none. */
 typedef bool (*symc_number_filter_fn)(
     const struct symmcoll_reducer *reducer, int number);
 bool symc_numbers_list(const struct symmcoll_reducer *reducer,
     symc_number_filter_fn is_listed, char *buffer, size_t nbytes);
 
-/* Checks that a gradient is where the parameters are, and at an address that kernels
- * take.  The driver is asked once about memory of the host, which most passes use
- * again, and each time about that of a device, which may have been freed.
- * where begins the detail. */
+/* Checks that a gradient is in the same memory as the parameters, and at an
+ * address that kernels accept.  where begins the detail.  An address in host
+ * memory is checked once, since most passes reuse it; one on a device is
+ * checked each time, because it may have been freed. */
 symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
     const char *where, int number, const void *grad);
 
 /* ---- param.c ---- */
 
-/* Check a tensor, of that number in the caller's array, and fill in what
- * follows from it; text is the parameter's.  Whether it is where it says is not looked
- * at.  Errors: INVALID, UNSUPPORTED. */
+/* Copies a tensor, at index number of the caller's array, checks it and
+ * computes the fields that follow from it; text names the parameter.  Does not
+ * check that the data is in the memory that the tensor claims.  Errors:
+ * INVALID, UNSUPPORTED. */
 symmcoll_status_t symc_param_init(struct symc_param *param,
     const struct symmcoll_tensor *tensors, int number, const char *text);
 
-/* Addresses of its elements on a device are multiples of this. */
+/* Returns the alignment in bytes that kernels need for the parameter's
+ * elements. */
 size_t symc_param_align(const struct symc_param *param);
 
-/* The gradient in the bucket. */
+/* Returns the parameter's gradient in the bucket, as a tensor. */
 struct symmcoll_tensor symc_param_view(const struct symc_param *param);
 
-/* Numbers as "[4, 8]"; into a buffer of SYMC_SHAPE_TEXT. */
+/* Formats dimensions, "[4, 8]", into a buffer of SYMC_SHAPE_TEXT. */
 const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer);
 
-/* Copy elements between the memory of a tensor that is not dense and a row-major
- * array. */
+/* Copy elements from a tensor that is not dense to a row-major array, and back. */
 symmcoll_status_t symc_param_pack(
     const struct symc_site *site, const struct symc_param *param, char *out);
 symmcoll_status_t symc_param_unpack(const struct symc_site *site,
@@ -252,89 +273,95 @@ symmcoll_status_t symc_param_unpack(const struct symc_site *site,
 
 /* ---- overlap.c ---- */
 
-/* Whether two parameters have an element's memory in common. */
+/* Returns whether an element of one parameter shares memory with one of the
+ * other. */
 bool symc_params_overlap(
     const struct symc_param *a, const struct symc_param *b);
 
 /* ---- failure.c ---- */
 
-/* Go on together or not at all: with OK on all ranks, or with the error of the lowest
- * one that has failed, whose detail is last_error() there.  Collective. */
+/* Agrees on one status: returns OK if own is OK on all ranks, otherwise, on
+ * every rank, the error of the lowest rank that failed, with the detail of its
+ * symmcoll_last_error().  Collective. */
 symmcoll_status_t symc_share_failure(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- outcome.c ---- */
 
-/* Keep the first failure of this backward, of a bucket or -1, and return the
- * status. */
+/* Records the failure of a bucket, or of -1 for none, if it is the first of
+ * this backward.  Returns the status. */
 symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
     int bucket, symmcoll_status_t status, const char *detail);
-/* Return it once more. */
+/* Returns the recorded failure, and sets its detail again. */
 symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer);
 
-/* Keep the first refusal of this backward for its finish, and return the status; the
- * format is that of the detail. */
+/* Records the refusal of a call for finish to return, if it is the first of
+ * this backward; the format is that of the detail.  Returns the status. */
 symmcoll_status_t symc_keep_refusal(struct symmcoll_reducer *reducer,
     symmcoll_status_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Returns it: all ranks have done the same operations, and this one may have refused a
- * gradient meanwhile. */
+/* Returns the recorded refusal, or OK.  A backward with a refusal has run the
+ * same operations as on the other ranks. */
 symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer);
 
 /* ---- verify.c ---- */
 
-/* Compare the parameters with rank 0's, and write its values into all ranks', through a
- * buffer of nbytes, where all ranks could make their buckets (own: whether this one
- * could).  Collective; an error of the comparison touches no user memory. */
+/* Compares all ranks' parameters with rank 0's, then copies rank 0's values to
+ * all ranks through a buffer of nbytes.  own: whether this rank could make its
+ * buckets; if any rank could not, nothing is compared.  Collective; an error of
+ * the comparison leaves the parameters unchanged. */
 symmcoll_status_t symc_synchronise_params(
     const struct symmcoll_reducer *reducer, size_t nbytes,
     symmcoll_status_t own);
 
-/* Compares what the ranks compare before their parameters, once more (own: whether this
- * one is ready for that).  Collective. */
+/* Compares the options of all ranks again, after a change (own: whether this
+ * rank could make it).  Collective. */
 symmcoll_status_t symc_compare_options(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- layout.c ---- */
 
-/* Make the buckets of an assignment, the last bucket first where reversed;
- * buffers are zero.  Errors: NO_MEMORY, those of symc_site_alloc(). */
+/* Makes the buckets of an assignment, the last one first if reversed, with all
+ * elements zero.  Errors: NO_MEMORY, those of symc_site_alloc(). */
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     const struct symc_assignment *assignment, bool reversed,
     struct symc_layout *layout);
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
-/* Copy the reducer's gradients, where it has some, to another layout. */
+/* Copies the gradients in the reducer's buckets, if it has any, to another
+ * layout. */
 symmcoll_status_t symc_layout_fill(
     const struct symmcoll_reducer *reducer, const struct symc_layout *layout);
 
-/* Use this layout for the reducer's gradients from now on; takes it. */
+/* Replaces the reducer's layout by this one, which is taken. */
 void symc_layout_adopt(
     struct symmcoll_reducer *reducer, const struct symc_layout *layout);
 
-/* The items for symc_assign_buckets(); release with free(). */
+/* Returns the items for symc_assign_buckets(); release them with free(). */
 struct symc_bucket_item *symc_list_items(
     const struct symmcoll_reducer *reducer);
 
-/* "bucket 3", the label of its operation; into a buffer of SYMC_BUCKET_TEXT. */
+/* Formats a bucket, "bucket 3", which is also its operation's label, into a
+ * buffer of SYMC_BUCKET_TEXT. */
 const char *symc_bucket_text(int index, char *buffer);
 
-/* A bucket as hooks see it. */
+/* Returns a bucket as it is passed to hooks; reducer is not set. */
 extern const struct symc_sized symc_bucket_kind;
 struct symmcoll_bucket symc_describe_bucket(
     const struct symmcoll_reducer *reducer, int index);
 
 /* ---- ready.c ---- */
 
-/* Completes a parameter of which no gradient, or no other one, comes in this backward. */
+/* Completes a parameter that gets no gradient, or no further one, in this
+ * backward. */
 symmcoll_status_t symc_complete_param(
     struct symmcoll_reducer *reducer, struct symc_param *param);
 
 /* ---- widen.c ---- */
 
-/* Has gradients of 16-bit parameters in float32, where that is dtype; 0: as they are.
- * Errors: UNSUPPORTED, those of symc_site_alloc(). */
+/* Makes the gradients of 16-bit parameters float32 if dtype is; 0 leaves them
+ * in the parameter's type.  Errors: UNSUPPORTED, those of symc_site_alloc(). */
 symmcoll_status_t symc_widen_open(
     struct symmcoll_reducer *reducer, enum symmcoll_dtype dtype);
 void symc_widen_close(struct symmcoll_reducer *reducer);
@@ -342,209 +369,227 @@ void symc_widen_close(struct symmcoll_reducer *reducer);
 /* Returns whether the gradient in the bucket has another type than the parameter. */
 bool symc_is_wide(const struct symc_param *param);
 
-/* Converts a gradient, to be added to the view (added, out), or, where nothing has
- * accumulated, into the view, multiplied; then added is NULL. */
+/* Converts a gradient.  If the view has accumulated, into scratch memory, which
+ * the caller then adds to the view (added, out); otherwise into the view,
+ * multiplied by factor, and added is NULL. */
 symmcoll_status_t symc_widen(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, const void *grad, double factor,
     const void **added);
 
-/* Converts a view to the parameter's type. */
+/* Converts the gradient in the bucket to the parameter's type. */
 symmcoll_status_t symc_narrow(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, void *to);
 
 /* ---- used.c ---- */
 
-/* Makes what finding unused parameters takes.  Errors: NO_MEMORY, those of
- * symc_site_alloc().  close() waits for sums in flight; NULL is fine. */
+/* Create and free the state for finding unused parameters.  symc_used_close()
+ * waits for sums in flight; it does nothing if there is no state.  Errors:
+ * NO_MEMORY, those of symc_site_alloc(). */
 symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer);
 void symc_used_close(struct symmcoll_reducer *reducer);
 
-/* Before a pass that synchronises: ends the sums of the one before.
- * Errors: UNSUPPORTED (it is captured), those of the sums. */
+/* Prepares for a synchronised pass: waits for the sums of the pass before.
+ * Errors: UNSUPPORTED (the pass is captured), those of the sums. */
 symmcoll_status_t symc_used_begin(struct symmcoll_reducer *reducer);
 
-/* Keeps the gradient of a parameter that this rank has not used, before it is divided. */
+/* Copies the gradient of a parameter that this rank has not used, before the
+ * gradient is divided, so that symc_used_restore() can bring it back. */
 symmcoll_status_t symc_used_keep(
     const struct symmcoll_reducer *reducer, const struct symc_param *param);
 
-/* Starts the sums, once in a backward, when all buckets have been started. */
+/* Starts the sums of the ranks' marks, once in a backward, after the last
+ * bucket. */
 symmcoll_status_t symc_used_start(struct symmcoll_reducer *reducer);
 
-/* Finds which parameters any rank has used; waits for the sums where this rank has not
- * used all.  An error is a failure of the backward. */
+/* Finds which parameters any rank has used.  Waits for the sums only if this
+ * rank has not used all parameters.  An error is recorded as a failure of the
+ * backward. */
 symmcoll_status_t symc_used_await(struct symmcoll_reducer *reducer);
 
-/* Returns whether no rank has used a parameter, where that is looked for. */
+/* Returns whether no rank has used a parameter; false if usage is not searched. */
 bool symc_used_nowhere(
     const struct symmcoll_reducer *reducer, const struct symc_param *param);
 
-/* Writes back the gradients of those, after the reduction. */
+/* Restores, after the reduction, the gradients of parameters that no rank has
+ * used. */
 symmcoll_status_t symc_used_restore(struct symmcoll_reducer *reducer);
 
 /* ---- static_graph.c ---- */
 
-/* Returns whether this backward counts gradients. */
+/* Returns whether this backward counts gradients for a static graph. */
 bool symc_graph_is_counted(const struct symmcoll_reducer *reducer);
 
 /* Returns whether this backward finds which parameters are used. */
 bool symc_used_is_sought(const struct symmcoll_reducer *reducer);
 
-/* Sets how often the gradient of each parameter is to come. */
+/* Sets how many gradients each parameter expects in this backward. */
 void symc_graph_begin(const struct symmcoll_reducer *reducer);
 
-/* Checks that a gradient that comes has come as often before.  Errors: INVALID. */
+/* Checks that a static graph expects one more gradient of a number.  Errors:
+ * INVALID. */
 symmcoll_status_t symc_graph_check(
     const struct symmcoll_reducer *reducer, int number);
 
-/* Counts a gradient that is refused in the first backward, where later ones have it: it
- * comes, as zeros. */
+/* Counts a refused gradient in the first backward, so that later ones expect
+ * it.  In this one it contributes nothing. */
 void symc_graph_count_refused(struct symmcoll_reducer *reducer, int number);
 
-/* Keeps, as a refusal, that one has come less often than before. */
+/* Records a refusal if a number had fewer gradients than in the first backward. */
 void symc_graph_refuse_change(struct symmcoll_reducer *reducer);
 
-/* Takes the counts of the first backward. */
+/* Makes the counts of the first backward those that later ones expect. */
 void symc_graph_take(struct symmcoll_reducer *reducer);
 
 /* ---- write_back.c ---- */
 
-/* Takes where the caller's gradients are in all passes; NULL: ready says so.
- * Errors: INVALID, NO_MEMORY. */
+/* Stores the addresses of the caller's gradients for all passes; NULL: each
+ * call of ready passes one.  Errors: INVALID, NO_MEMORY. */
 symmcoll_status_t symc_take_homes(
     struct symmcoll_reducer *reducer, void *const *grads);
 
-/* Returns whether the caller's memory of a gradient is another one than has been named,
- * or also that of another gradient, where the averages would overwrite each other.
- * Errors: INVALID. */
+/* Checks that a gradient is at the address given earlier, if any, and shares no
+ * memory with another gradient, since their averages would overwrite each
+ * other.  Errors: INVALID. */
 symmcoll_status_t symc_check_origin(
     const struct symmcoll_reducer *reducer, int number, const void *grad);
 
-/* Keeps, as a refusal, that averages cannot be written back. */
+/* Records a refusal if an average has no memory to be written back to. */
 void symc_refuse_unplaced(struct symmcoll_reducer *reducer);
 
-/* Writes the averages of a bucket where its gradients came from, unless the backward has
- * failed, and forgets where that is. */
+/* Writes the averages of a bucket to the caller's gradients, unless the
+ * backward has failed, and forgets the addresses that ready passed. */
 void symc_return_averages(struct symmcoll_reducer *reducer, int index);
 
 /* ---- pack.c ---- */
 
-/* Memory for a bucket's elements in 16 bits, where it may be packed, until the layout
- * is freed.  Errors: those of symc_site_alloc(). */
+/* Allocates memory for the elements of a float32 bucket in 16 bits, which lives
+ * as long as the layout.  Errors: those of symc_site_alloc(). */
 symmcoll_status_t symc_packed_alloc(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
 
-/* The bucket of a hook's call (seen) with its elements, multiplied, in such a type
- * (packed), for that hook alone.  Errors: those of symmcoll_hook_fp16_compress(). */
+/* Converts the bucket of a hook's call (seen), times factor, to a 16-bit type,
+ * and describes the result as a bucket (packed) that only this call may use.
+ * Errors: those of symmcoll_hook_fp16_compress(). */
 symmcoll_status_t symc_pack_bucket(const char *where,
     const struct symmcoll_bucket *seen, enum symmcoll_dtype dtype,
     double factor, struct symmcoll_bucket *packed);
 
-/* What is there at the end of the hook's work is the bucket's. */
+/* Marks that the packed elements are converted back when the hook's work has
+ * ended. */
 void symc_keep_packed(const struct symmcoll_bucket *seen);
 
-/* Write it into the bucket, in the order of the bucket's stream, unless the backward
- * has failed. */
+/* Converts packed elements back into the bucket, on the bucket's stream, unless
+ * the backward has failed. */
 symmcoll_status_t symc_unpack_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
 
 /* ---- hook.c ---- */
 
-/* Check the arguments of a hook of the library, and copy the bucket. */
+/* Checks the arguments of a built-in hook, and copies the bucket. */
 symmcoll_status_t symc_hook_read(const char *where,
     const struct symmcoll_group *group, const struct symmcoll_bucket *given,
     struct symmcoll_work *const *work, struct symmcoll_bucket *bucket);
 
-/* Sum a bucket over the ranks, with its label; where it is captured without a work. */
+/* Sums a bucket over the ranks, with its label.  If its stream is captured, the
+ * sum belongs to the graph, and *work is NULL. */
 symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, bool captured,
     struct symmcoll_work **work);
 
 /* ---- hook_end.c ---- */
 
-/* Has the reducer call a hook, and what comes after it, or none. */
+/* Sets the reducer's hook and hook_end, either of which may be NULL. */
 void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
     symmcoll_bucket_fn hook_end, void *arg);
 
-/* Calls hook_end, where there is one, for each bucket when its work has ended, until all
- * have ended; an error is a failure of the backward. */
+/* Calls hook_end, if there is one, for each bucket when its work has ended,
+ * until it starts no more works.  An error is recorded as a failure of the
+ * backward. */
 void symc_end_hooks(struct symmcoll_reducer *reducer);
 
 /* ---- hook_compress.c ---- */
 
-/* Whether a hook packs buckets. */
+/* Returns whether a hook reduces float32 buckets in 16 bits. */
 bool symc_hook_packs(symmcoll_bucket_fn hook);
 
 /* ---- stream.c ---- */
 
-/* What comes from now on is on the group's current stream: before a pass; where
- * begins the detail.  After what has come on the stream before, unless this one is
- * captured in a graph.  Errors: INVALID (the one before is, and this one is not). */
+/* Moves the reducer to the group's current stream, before a pass; where begins
+ * the detail.  Later work is ordered after the work on the previous stream,
+ * unless the current stream is in a capture that the previous one is not in.
+ * Errors: INVALID (the previous one is captured, and the current one is not). */
 symmcoll_status_t symc_take_stream(
     struct symmcoll_reducer *reducer, const char *where);
 
-/* The same in a pass.  Errors: INVALID (it is captured, and the pass began otherwise,
- * or the other way round). */
+/* Moves the reducer to the group's current stream within a pass.  Errors:
+ * INVALID (the stream is captured and the pass did not begin so, or the
+ * reverse). */
 symmcoll_status_t symc_keep_stream(const struct symmcoll_reducer *reducer);
 
-/* What comes from now on is after what has come on that stream.  Errors: INVALID (its
- * stream is captured, and that one is not). */
+/* Orders the reducer's later work after the work on that stream.  Errors:
+ * INVALID (the reducer's stream is captured, and that one is not). */
 symmcoll_status_t symc_follow_stream(
     const struct symmcoll_reducer *reducer, void *stream);
 
 /* ---- times.c ---- */
 
-/* Takes which passes count for the averages; 0: the default.  Errors: INVALID. */
+/* Sets which passes count for the averages; 0: the default.  Errors: INVALID. */
 symmcoll_status_t symc_times_open(
     const struct symmcoll_reducer *reducer, int rate);
 
-/* Note one moment after the other; those after a failure do not count. */
+/* Records the time of a moment.  Moments come in their order; a backward that
+ * fails has no END, and does not count. */
 void symc_times_note(
     const struct symmcoll_reducer *reducer, enum symc_moment moment);
 
-/* On a device: take the times of the backward that has been measured, if it has
- * come to its end. */
+/* Reads, on a device, the times of the measured backward, if the device has
+ * finished it. */
 void symc_times_take(const struct symmcoll_reducer *reducer);
 
-/* Release what measures. */
+/* Releases the marks, and ends a measurement without a result. */
 void symc_times_drop(const struct symmcoll_reducer *reducer);
 
 /* ---- rebuild.c ---- */
 
-/* Rebuild the buckets in rank 0's order of arrival, on all ranks or on none (own:
- * whether this one can begin).  Collective. */
+/* Rebuilds the buckets in rank 0's order of arrival, on all ranks or on none
+ * (own: whether this rank can begin).  Collective. */
 symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
 /* ---- flight.c ---- */
 
-/* Start the buckets that are ready, in the order of their index. */
+/* Starts the buckets that are ready, in the order of their index. */
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer);
 
-/* Notice which buckets have ended meanwhile; failures show in finish. */
+/* Finds, in host memory, which buckets have ended, for the times.  Their
+ * failures are returned by finish. */
 void symc_poll_buckets(struct symmcoll_reducer *reducer);
 
-/* Wait for a bucket, or have the stream wait, until its elements are in it; last_error()
- * is the reason where that fails. */
+/* Blocks until a bucket is reduced and its elements are in its buffer; on a
+ * device only the stream waits.  On failure symmcoll_last_error() has the
+ * reason. */
 symmcoll_status_t symc_await_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
 
-/* Wait for every bucket that is in flight; returns the first failure, with its
- * detail set.  averages: those of buckets that have been reduced are written where
- * their gradients came from.  On a device the stream waits, and works stay, to be
- * asked later, and so does one that is in flight and cannot be waited for now. */
+/* Waits for every bucket that is in flight, on a device by the stream.  Returns
+ * the first failure of the backward, with its detail set.  averages: writes
+ * those of the reduced buckets to the caller's gradients.  On a device works
+ * are kept for symc_settle_buckets(), as is any work that is in flight and
+ * cannot be waited for now. */
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages);
 
-/* Returns whether no work of a bucket has failed, after symc_drain_buckets(). */
+/* Returns whether no bucket's work has failed, after symc_drain_buckets(). */
 bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer);
 
-/* Release the works that have stayed; the error of one that has failed since, or that
- * still cannot be waited for, and stays. */
+/* Releases the works that symc_drain_buckets() kept.  Returns the first error:
+ * of a work that failed since, or that still cannot be waited for, which is
+ * kept. */
 symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer);
 
-/* Release all works, once nothing writes to the buckets, or only what comes before what
- * the stream has later.  A bucket for which that cannot be had loses its buffer, which
- * is not freed. */
+/* Releases all works, when the buckets are no longer written to, or only before
+ * the stream's later work.  A bucket whose work cannot be waited for loses its
+ * buffers, which are not freed. */
 void symc_abandon_buckets(struct symmcoll_reducer *reducer);
 
 #endif
