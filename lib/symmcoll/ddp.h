@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The gradient reducer of data-parallel training: gradients are collected in
- * buckets and averaged over the ranks while backward still runs.
+ * The gradient reducer of data-parallel training: collects gradients in buckets
+ * and averages each bucket over the ranks while backward still runs.
  *
- * One step: symmcoll_reducer_begin(), then for each gradient as it is produced
- * symmcoll_reducer_ready(), then symmcoll_reducer_finish().  Any threads of the rank
- * call ready, and symmcoll_reducer_skip(), at any time between begin and finish; other
- * calls of one reducer come from one thread at a time.
+ * One pass: symmcoll_reducer_begin(), then symmcoll_reducer_ready() for each gradient
+ * as it becomes complete, then symmcoll_reducer_finish().  Between begin and finish any
+ * number of threads may call symmcoll_reducer_ready() and symmcoll_reducer_skip()
+ * concurrently; all other calls on one reducer are made by one thread at a time.
  * Source: torch.nn.parallel.DistributedDataParallel.
  * Manual: symmcoll_reducer_create(3).
  */
@@ -22,24 +22,22 @@ struct symmcoll_group;
 struct symmcoll_reducer;
 struct symmcoll_work;
 
-/* One bucket, for hooks and symmcoll_reducer_bucket(). */
+/* A bucket, as passed to hooks and returned by symmcoll_reducer_bucket(). */
 struct symmcoll_bucket {
     size_t size;  /* sizeof(struct symmcoll_bucket) */
-    int index;    /* 0 is reduced first */
-    int is_last;  /* whether it has the highest index */
-    void *buffer; /* count elements, all gradients of the bucket */
+    int index;    /* buckets are reduced in this order, from 0 */
+    int is_last;  /* 1 for the highest index, else 0 */
+    void *buffer; /* all gradients of the bucket, count elements */
     size_t count;
     enum symmcoll_dtype dtype;
-    int ngrads;        /* how many gradients it holds */
-    const int *params; /* their parameters' numbers, ngrads of them; of
-                                    one that has two the lower */
-    enum symmcoll_device device; /* where the buffer is */
+    int ngrads;        /* gradients in the bucket */
+    const int *params; /* ngrads parameter numbers; the lower number of a
+                          parameter that has two */
+    enum symmcoll_device device; /* device of buffer */
     int device_index;
-    void *stream; /* on a device: the gradients are complete in its order */
-    struct symmcoll_reducer
-        *reducer; /* whose it is, where its hook is called, for
-                                         hooks of the library; else NULL */
-    int round;    /* of hook_end: how many of its calls came before */
+    void *stream; /* CUDA: the gradients are complete in stream order */
+    struct symmcoll_reducer *reducer; /* in a hook: the reducer; else NULL */
+    int round; /* hook_end: earlier calls for this bucket in this pass */
 };
 #define SYMMCOLL_BUCKET_INIT                                              \
     {                                                                     \
@@ -48,24 +46,27 @@ struct symmcoll_bucket {
     }
 
 /*
- * Called when all gradients of a bucket are complete: start the communication
- * and set *work to its work, or to NULL if it is complete already.  With a hook
- * the reducer does not divide by the number of ranks: the hook does.
+ * Hook that is called with a bucket of complete gradients.  Starts the communication
+ * and sets *work to its work, which the reducer waits for and frees, or to NULL if
+ * the communication is already complete.  With a hook the reducer does not divide by
+ * the number of ranks: the hook does.
  *
- * On a device the hook enqueues what it does on the bucket's stream; *work is of
- * an operation that was called on that stream, which the reducer has wait for it.
+ * On a device the hook enqueues its operations on the bucket's stream.  *work is the
+ * work of an operation that was called on that stream; the reducer makes the stream
+ * wait for it.
  *
- * It calls neither symmcoll_reducer_ready() nor skip of its reducer, and returns: it
- * throws no exception, and neither ends its thread nor enables its cancellation.
+ * A hook must not call symmcoll_reducer_ready() or symmcoll_reducer_skip() on its
+ * reducer.  It must return: it throws no exception, does not end its thread and does
+ * not enable cancellation.
  */
 typedef symmcoll_status_t (*symmcoll_bucket_fn)(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 
-/* The gradient, and the parameter, of a member of a hook's bucket, 0 to ngrads - 1: a
- * tensor (out) that begins as SYMMCOLL_TENSOR_INIT.  The gradient is part of
- * bucket->buffer, of its type.
- * Errors: INVALID (a NULL; not the bucket of a hook's call; a number out of range). */
+/* Return (out) the gradient or the parameter of member i of a hook's bucket, i from 0
+ * to ngrads - 1.  The tensor must be initialised with SYMMCOLL_TENSOR_INIT.  The
+ * gradient is a part of bucket->buffer and has the bucket's element type.
+ * Errors: INVALID (NULL; not the bucket of a hook call; i out of range). */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_bucket_grad(
     const struct symmcoll_bucket *bucket, int i, struct symmcoll_tensor *grad);
@@ -73,41 +74,42 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_bucket_param(
     const struct symmcoll_bucket *bucket, int i, struct symmcoll_tensor *param);
 
+/* Options of symmcoll_reducer_create().  Flags are off if 0. */
 struct symmcoll_reducer_args {
     size_t size;             /* sizeof(struct symmcoll_reducer_args) */
     size_t bucket_cap;       /* bytes; 0: the setting ddp.bucket_cap */
-    size_t first_bucket_cap; /* bytes; 0: bucket_cap where that is given, else
-                                the setting ddp.first_bucket_cap */
-    int gradient_as_bucket_view; /* not 0: gradients are in the buckets */
-    int no_init_sync; /* not 0: compare neither parameters nor options, and broadcast
-                         nothing */
-    symmcoll_bucket_fn hook;  /* NULL: divide, then all_reduce the sum */
+    size_t first_bucket_cap; /* bytes; 0: bucket_cap if that is not 0, else the
+                                setting ddp.first_bucket_cap */
+    int gradient_as_bucket_view; /* backward writes gradients into the buckets */
+    int no_init_sync; /* do not compare parameters and options, and do not
+                         broadcast the parameters of rank 0 */
+    symmcoll_bucket_fn hook;  /* NULL: divide, then all-reduce the sum */
     void *hook_arg;           /* borrowed */
-    const char *const *names; /* of the parameters, for messages; may be
-                                    NULL; copied */
-    int write_back;     /* not 0: gradients are in the caller's memory, to which
-                       backward adds and averages are written; excludes
-                       gradient_as_bucket_view */
-    void *const *grads; /* with write_back: the caller's gradient of each
-                           parameter, borrowed until free; NULL: ready passes
-                           them */
-    int find_unused;    /* not 0: parameters may have no gradient in a pass, and
-                           keep theirs where no rank has one */
-    int static_graph;   /* not 0: every pass that synchronises has the same
-                           gradients, as often as the first one */
+    const char *const *names; /* parameters' names for messages; copied; or
+                                 NULL */
+    int write_back;     /* backward adds gradients to the caller's memory, and
+                           finish overwrites them with the averages; excludes
+                           gradient_as_bucket_view */
+    void *const *grads; /* with write_back: the address of each parameter's
+                           gradient, borrowed until free; NULL: the addresses
+                           are passed to ready */
+    int find_unused;    /* a parameter may have no gradient in a pass; if it has
+                           none on any rank its previous gradient is kept */
+    int static_graph;   /* every synchronising pass has the same gradients, each
+                           passed as often as in the first one */
     enum symmcoll_dtype
         reduce_dtype; /* SYMMCOLL_FLOAT32: gradients of float16 and bfloat16
-                           parameters are added, reduced and averaged in it;
-                           0: in their type */
+                         parameters are accumulated, reduced and averaged in
+                         float32; 0: in the parameter's type */
     symmcoll_bucket_fn
-        hook_end;   /* called by finish with hook_arg for each bucket whose
-                           work has ended, in their order, again when the work
-                           that it starts has ended, until it starts none;
-                           NULL: nothing is.  If it fails on one rank before
-                           a work that the others start the reducer is to
-                           be freed on all ranks */
-    int stats_rate; /* the first 10 passes count for symmcoll_reducer_stats, then
-                       every stats_rate-th; 0: 100 */
+        hook_end;   /* called by finish with hook_arg for each bucket, in index
+                       order, when the bucket's work has ended; if it starts
+                       another work, called again when that has ended.
+                       NULL: none.  If it fails on one rank before it starts
+                       a work that other ranks start, all ranks must free the
+                       reducer */
+    int stats_rate; /* symmcoll_reducer_get_stats() averages the first 10 passes
+                       and every stats_rate-th pass; 0: 100 */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
@@ -116,26 +118,26 @@ struct symmcoll_reducer_args {
     }
 
 /*
- * Make a reducer.  Collective: compares the parameters' number, element types,
- * shapes and strides with those of rank 0, then copies the values of rank 0 to
- * all ranks.
+ * Create a reducer.  Collective: compares the number, element types, shapes and
+ * strides of the parameters with those of rank 0, then broadcasts the values of
+ * rank 0 to all ranks.
  *
- * params  nparams tensors in the order of forward, of floats or complex
- *         numbers, params[0].size apart; data borrowed until free; all in host
- *         memory or all on one device.  The same data, type, shape and strides
- *         twice, as of tied weights, is one parameter with two numbers, whose
- *         gradient is the sum of what is passed for both
+ * params  nparams tensors of real or complex floating-point elements in the order in
+ *         which forward uses them, params[0].size bytes apart; data borrowed until
+ *         free; all in host memory or all on one device.  Two tensors with the same
+ *         data, type, shape and strides (tied weights) are one parameter with two
+ *         numbers; its gradient is the sum of the gradients passed for both
  *
- * On a device gradients and buckets are there, too; what the reducer does is
- * enqueued on the group's current stream at each call, and no call waits for the
- * device.  See symmcoll_group_set_stream().  A pass is captured in a graph from begin
- * to finish, or INVALID.
+ * If the parameters are on a device, so are gradients and buckets.  The reducer
+ * enqueues its operations on the group's current stream at each call, and no call
+ * waits for the device; see symmcoll_group_set_stream().  A pass is captured in a
+ * CUDA graph from begin to finish or not at all, else INVALID.
  *
- * Errors: INVALID (no parameter, a NULL, a shape, shared memory, two devices, a
- * device other than the group's), UNSUPPORTED (an element type, no backend for a
- * device), MISMATCH on every rank (names the parameter
- * and both shapes; no parameter is touched), NO_MEMORY, and those of collectives.  What
- * one rank alone is refused every rank returns, and names it.
+ * Errors: INVALID (no parameter, a NULL, a bad shape, overlapping memory, parameters
+ * on two devices or on another device than the group's), UNSUPPORTED (an element
+ * type, a device without a backend), MISMATCH on every rank (names the parameter and
+ * both values; no parameter is changed), NO_MEMORY, and those of collectives.  An
+ * error on one rank is returned on every rank, and its detail names that rank.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
@@ -144,72 +146,77 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     struct symmcoll_reducer **reducer);
 
 /*
- * Have a reducer that was made without a hook call one, before its first pass.
- * Collective: all ranks do, or MISMATCH and the reducer is as before.
+ * Set the hook of a reducer that was created without one, before its first pass.
+ * Collective: either all ranks pass hook_end or none does, and all their reducers get
+ * the hooks; on an error all ranks return it and the reducers are unchanged.
  *
- * hook_end  as of struct symmcoll_reducer_args; may be NULL
- * arg       of both; borrowed
+ * hook_end  as in struct symmcoll_reducer_args; may be NULL
+ * arg       for both hooks; borrowed
  *
- * Errors: INVALID (a NULL; it has one; a pass has begun), of any rank, on all; MISMATCH.
+ * Errors: INVALID on all ranks if on any (a NULL; the reducer has a hook; a pass has
+ * begun), MISMATCH, NO_MEMORY.
  * Source: torch.nn.parallel.DistributedDataParallel.register_comm_hook.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
     symmcoll_bucket_fn hook, symmcoll_bucket_fn hook_end, void *arg);
 
-/* Release a reducer; NULL is fine.  Not collective; waits for buckets in
- * flight.  On a device memory is released in the order of the stream that was the
- * group's at the last call of the reducer. */
+/* Free a reducer after waiting for its buckets in flight.  Accepts NULL.  Not
+ * collective.  Device memory is freed in the order of the stream that was the group's
+ * at the reducer's last call. */
 SYMMCOLL_API
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
 /*
- * Begin a backward pass.  With sync 0 gradients only accumulate, without
- * communication; the next pass with another sync averages their sum.
- * Errors: INVALID (the pass before has not finished; names the parameters whose
- * gradients are missing); NO_MEMORY (of any rank, on all, when buckets are
- * rebuilt); on a device, of a bucket of the pass before that has failed after its
- * finish, or of symmcoll_reducer_zero().
+ * Begin a backward pass.  If sync is 0 gradients only accumulate, without
+ * communication; the next pass with another sync (a synchronising pass) averages
+ * their sum.
+ * Errors: INVALID (the previous pass has not finished, the detail lists the missing
+ * gradients; the capture that the previous call's stream is in has not ended),
+ * UNSUPPORTED (a captured pass that has to find unused parameters), NO_MEMORY (on all
+ * ranks if on any, while the buckets are rebuilt); on a device, the error of a bucket
+ * of the previous pass that failed after finish, or of symmcoll_reducer_zero().
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync);
 
 /*
- * Pass one parameter's gradient, which is complete.  It is added to what has
+ * Pass the complete gradient of one parameter.  It is added to the gradient that has
  * accumulated.
  *
- * param  the parameter's number; each once in a pass, also where it has two; with
- *        static_graph as often as in the first pass, then the gradient is their sum
- * grad   the gradient's elements, of the parameter's type, without gaps, in the order
- *        of the parameter's strides; borrowed for the call
+ * param  the parameter's number.  Each number is passed once in a pass, both numbers
+ *        of a parameter that has two; with static_graph as often as in the first
+ *        synchronising pass, and the gradient is the sum
+ * grad   the gradient's elements, of the parameter's type, contiguous in the order of
+ *        the parameter's strides; borrowed for the call
  *
- * With gradient_as_bucket_view grad has to be the data of
- * symmcoll_reducer_grad(), to which backward has added; it is the reducer's
- * until finish.  With write_back grad is the caller's gradient, to which
- * backward has added: it is borrowed until the finish of the next pass that
- * synchronises (or symmcoll_reducer_zero(), or free), which overwrites it with
- * the average.  With args.grads it is the address that was named there, or NULL
- * for that.
+ * With gradient_as_bucket_view, backward adds to the tensor of symmcoll_reducer_grad()
+ * and grad must be its data, which belongs to the reducer until finish.  With
+ * write_back, grad is the caller's memory, to which backward has added.  It is borrowed
+ * until the finish of the next synchronising pass, which overwrites it with the
+ * average, or until symmcoll_reducer_zero() or free.  With args.grads, grad is the
+ * address given there, or NULL for that address.
  *
- * Errors: INVALID (a number out of range; a gradient passed twice; memory that
- * the options do not allow; with write_back, in the first passes, memory of
- * another gradient; with static_graph one more than in the first synchronised pass), and those of the hook.  A gradient that is refused counts
- * as zeros, and finish returns the error again.
+ * Errors: INVALID (a number out of range; a gradient passed twice; memory that the
+ * options do not allow; with write_back, until a synchronising pass has ended, memory
+ * of another gradient; with static_graph, more often than in the first synchronising
+ * pass), and those of the hook.  A refused gradient counts as zeros, and finish
+ * returns the error again.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int param, const void *grad);
 
 /*
- * Say of parameters that no gradient comes in this pass, so that their buckets need
- * not wait until finish; with find_unused.  A gradient that has neither been passed nor
- * skipped at finish counts as skipped.  With static_graph there is no effect.
+ * Declare that parameters have no gradient in this pass, so that their buckets can be
+ * reduced before finish.  Requires find_unused.  finish skips the gradients that were
+ * neither passed nor skipped.  Has no effect with static_graph.
  *
- * params  n numbers of parameters
+ * params  n parameter numbers
  *
- * Errors: INVALID (no find_unused; not in a pass; a number out of range; a gradient that
- * has been passed), and those of the hook.  finish returns the error again.
+ * Errors: INVALID (no find_unused; not in a pass; a number out of range; a gradient
+ * that was passed), and those of the hook.  finish returns the error again.
  * Source: torch.nn.parallel.DistributedDataParallel, find_unused_parameters.
  */
 SYMMCOLL_CHECKED
@@ -217,55 +224,60 @@ symmcoll_status_t symmcoll_reducer_skip(
     struct symmcoll_reducer *reducer, const int *params, int n);
 
 /*
- * Whether a rank has passed a gradient of a parameter, used (out), since the
- * synchronised pass before the latest one; all ranks agree.  With find_unused, or
- * static_graph, for which it is fixed in the first pass.
+ * Set *used (out) to 1 if any rank passed a gradient of the parameter for the latest
+ * average, that is in the latest synchronising pass or in a pass before it that only
+ * accumulated, else to 0.  All ranks get the same value.  Requires find_unused or
+ * static_graph; with the latter the first synchronising pass determines the value.
  *
- * Errors: INVALID (neither option; no synchronised pass has finished; a number out of
- * range).
+ * Errors: INVALID (neither option; no synchronising pass has finished; a number out
+ * of range).
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_was_used(
     const struct symmcoll_reducer *reducer, int param, int *used);
 
 /*
- * End the backward pass: wait for all buckets.  Then symmcoll_reducer_grad()
- * returns the averages, and with write_back they replace the gradients.  With
- * sync 0 there is nothing to wait for.  With static_graph a gradient that came less often
- * than in the first synchronised pass is INVALID.  A gradient that was not passed counts
- * as zeros, and has the average of the others; with find_unused or static_graph one that
- * no rank has passed is not touched.  With write_back but without args.grads a missing one
- * is INVALID on this rank, which names the parameters, after the buckets have been
- * reduced: their averages have nowhere to be written.
+ * End the backward pass after waiting for all buckets.  symmcoll_reducer_grad() then
+ * returns the averages, and with write_back they replace the gradients.  A pass
+ * with sync 0 has nothing to wait for.
  *
- * On a device it is the stream that waits: the host does until all ranks have
+ * A gradient that was not passed counts as zeros and receives the average; with
+ * find_unused or static_graph, a gradient that no rank has passed is unchanged.  With
+ * static_graph, a gradient that was passed less often than in the first synchronising
+ * pass is INVALID.  With write_back but without args.grads, the average of a gradient
+ * that was not passed cannot be written: the buckets are reduced, and this rank gets
+ * INVALID with the names of the parameters.
+ *
+ * On a device the stream waits for the buckets; the host waits until all ranks have
  * started the buckets' operations.
  *
- * Errors: those of the collectives and the hook; the first error of
- * symmcoll_reducer_ready() in this pass, although the buckets have been reduced
- * with the other gradients.
+ * Errors: those of the collectives and the hooks; the first error of
+ * symmcoll_reducer_ready() or symmcoll_reducer_skip() in this pass, although the
+ * buckets were reduced with the other gradients.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer);
 
 /*
- * The gradient of a parameter, in the memory of its bucket, with the
- * parameter's shape and strides, and its type or reduce_dtype.  grad begins as SYMMCOLL_TENSOR_INIT.
- * Borrowed; the memory may move at the first begin after the first reduction,
- * when buckets are rebuilt in the order in which gradients became complete.
+ * Return (out) a parameter's gradient, a tensor in its bucket's memory.  It has the
+ * parameter's shape, the parameter's strides (row-major if those have gaps) and the
+ * parameter's type or reduce_dtype.  grad must be initialised with
+ * SYMMCOLL_TENSOR_INIT.  Borrowed: the memory may move once, in the begin that follows
+ * the first synchronising pass, which rebuilds the buckets in the order in which
+ * gradients became complete.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int param, struct symmcoll_tensor *grad);
 
-/* Set all gradients to zero, as after a step of the optimizer; otherwise
- * averages add up.  With write_back the caller sets its memory to zero itself.
- * During a backward pass it has no effect. */
+/* Set all gradients to zero, as after a step of the optimizer; otherwise the next
+ * pass adds to the averages.  With write_back the caller zeroes its own memory as
+ * well.  Has no effect during a backward pass. */
 SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
 
-/* The number of buckets, and the description of one, which begins as
- * SYMMCOLL_BUCKET_INIT. */
+/* Return the number of buckets (0 for NULL), and describe one of them in a struct that
+ * was initialised with SYMMCOLL_BUCKET_INIT. */
 SYMMCOLL_API
 int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer);
 SYMMCOLL_CHECKED
@@ -273,14 +285,14 @@ symmcoll_status_t symmcoll_reducer_bucket(
     const struct symmcoll_reducer *reducer, int index,
     struct symmcoll_bucket *bucket);
 
-/* Times of the latest backward pass that synchronised, in seconds; 0 before
- * there was one.  On a device they are of its stream, and of the latest that was
- * measured and has ended there.  Begins as SYMMCOLL_REDUCER_TIMES_INIT. */
+/* Times of the latest synchronising pass in seconds; 0 before the first one.  On a
+ * device, times of the stream in the latest pass that was measured and has ended there.
+ * Initialise with SYMMCOLL_REDUCER_TIMES_INIT. */
 struct symmcoll_reducer_times {
     size_t size;     /* sizeof(struct symmcoll_reducer_times) */
     double backward; /* from begin to the call of finish */
-    double comm;     /* from the first bucket's start to the last one's end */
-    double exposed;  /* within finish */
+    double comm; /* from the start of the first bucket to the end of the last */
+    double exposed; /* within finish */
 };
 #define SYMMCOLL_REDUCER_TIMES_INIT                    \
     {                                                  \
@@ -291,19 +303,20 @@ symmcoll_status_t symmcoll_reducer_get_times(
     const struct symmcoll_reducer *reducer,
     struct symmcoll_reducer_times *times);
 
-/* Averages over passes that have synchronised, see args.stats_rate: overlap + exposed is
- * comm.  Begins as SYMMCOLL_REDUCER_STATS_INIT. */
+/* Averages over the passes that args.stats_rate selects; comm is overlap + exposed.
+ * Initialise with SYMMCOLL_REDUCER_STATS_INIT. */
 struct symmcoll_reducer_stats {
     size_t size;       /* sizeof(struct symmcoll_reducer_stats) */
-    uint64_t passes;   /* that have synchronised and ended well */
-    uint64_t measured; /* of these, in the averages */
+    uint64_t passes;   /* synchronising passes without a failed bucket */
+    uint64_t measured; /* passes in the averages */
     double backward;   /* seconds, from begin to the call of finish */
-    double comm;       /* from the first bucket's start to the last one's end */
-    double overlap;    /* of that before the call of finish */
-    double exposed;    /* of that after it */
-    size_t nbytes;     /* of all buckets, which a pass reduces */
-    size_t unused_nbytes; /* of parameters that no rank used in the latest pass,
-                             where that is looked for */
+    double comm; /* from the start of the first bucket to the end of the last */
+    double overlap; /* the part of comm before the call of finish */
+    double exposed; /* the part of comm after the call of finish */
+    size_t nbytes;  /* bytes in all buckets, reduced in each pass */
+    size_t
+        unused_nbytes; /* bytes of the parameters that no rank used in the latest
+                             pass, with find_unused or static_graph; else 0 */
 };
 #define SYMMCOLL_REDUCER_STATS_INIT                                   \
     {                                                                 \
@@ -314,33 +327,35 @@ symmcoll_status_t symmcoll_reducer_get_stats(
     const struct symmcoll_reducer *reducer,
     struct symmcoll_reducer_stats *stats);
 
-/* What a reducer has been made with, its buckets and its statistics as an object of JSON
- * (out), to be released with free().  Not during a pass.
+/* Return (out) a JSON object with the reducer's options, parameters, buckets and
+ * statistics; release with free().  Must not be called during a pass.
  * Errors: INVALID (a NULL), NO_MEMORY. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_describe(
     const struct symmcoll_reducer *reducer, char **json);
 
-/* A hook that divides by the number of ranks and sums; other hooks may call
- * it. */
+/* Hook that divides a bucket by the number of ranks and all-reduces the sum.  Other
+ * hooks may call it. */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_hook_all_reduce(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 
 /*
- * Hooks that send half as many bytes: float32 is divided by the number of ranks and
- * rounded to 16 bits, in one pass, then summed; symmcoll_reducer_finish() converts the
- * sum back into the bucket.  A bucket that has the 16-bit type already is reduced as by
- * symmcoll_hook_all_reduce().  Other hooks may call one of them, once, with the bucket
- * that they were called with; *work ends with the sum.
+ * Hooks that send half as many bytes: they divide float32 elements by the number of
+ * ranks and round them to 16 bits, in one pass over the bucket, then all-reduce the
+ * sum, which symmcoll_reducer_finish() converts back into the bucket.  A bucket that
+ * already has the 16-bit type is reduced as by symmcoll_hook_all_reduce().  Another
+ * hook may call one of them, once, with the bucket that it was called with; *work
+ * then ends when the 16-bit sum is complete.
  *
- * The reducer has the memory for it, half of a bucket's, until it is released: from the
- * beginning where it is made with one of these hooks.
+ * The 16-bit buffers take half the memory of the float32 buckets.  They are allocated
+ * with the reducer if its hook is one of these, else at the first call, and kept until
+ * the reducer is freed.
  *
- * Errors: INVALID (a NULL; not the bucket of a hook's call, or twice), UNSUPPORTED (of
- * another element type; the first time in a pass that is captured), NO_MEMORY, and
- * those of symmcoll_all_reduce().
+ * Errors: INVALID (a NULL; not the bucket of the hook call; a second call),
+ * UNSUPPORTED (another element type; the first call in a captured pass), NO_MEMORY,
+ * and those of symmcoll_all_reduce().
  * Source: default_hooks.fp16_compress_hook, bf16_compress_hook.
  */
 SYMMCOLL_CHECKED
@@ -352,7 +367,8 @@ symmcoll_status_t symmcoll_hook_bf16_compress(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 
-/* Another hook in 16 bits. */
+/* Argument of symmcoll_hook_fp16_wrapper() and symmcoll_hook_bf16_wrapper(): the hook
+ * that they call. */
 struct symmcoll_hook_wrapped {
     size_t size; /* sizeof(struct symmcoll_hook_wrapped) */
     symmcoll_bucket_fn hook;
@@ -364,15 +380,16 @@ struct symmcoll_hook_wrapped {
     }
 
 /*
- * Hooks that call another one with a bucket of 16-bit elements, rounded from float32 and
- * not divided; finish converts what that leaves in it back into the bucket itself.
+ * Hooks that call another hook with a bucket of 16-bit elements, rounded from float32
+ * and not divided.  symmcoll_reducer_finish() converts the 16-bit result back into the
+ * float32 bucket.
  *
- * arg  a struct symmcoll_hook_wrapped
+ * arg  a struct symmcoll_hook_wrapped, read in each pass
  *
- * arg is read in each pass.  A bucket of the 16-bit type already is passed on as it is;
- * the 16-bit buffer is valid until this bucket's part of finish.
+ * A bucket that already has the 16-bit type is passed on unchanged.  The 16-bit buffer
+ * is valid until finish has converted it back.
  *
- * Errors: as above, and those of the other hook.
+ * Errors: those of symmcoll_hook_fp16_compress() and of the other hook.
  * Source: default_hooks.fp16_compress_wrapper, bf16_compress_wrapper.
  */
 SYMMCOLL_CHECKED
