@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The assignment of parameters to buckets.  A pure function of sizes and
- * limits, without memory or ranks.
+ * Assigns parameters to buckets, as a function of types, sizes and limits
+ * alone: no gradient is touched, and no rank communicates.
  */
 #include "ddp/bucket.h"
 
@@ -10,24 +10,25 @@
 #define DEVICES 2 /* enum symmcoll_device */
 #define KEYS (SYMMCOLL_DTYPE_COUNT * DEVICES)
 
-/* The walk's state of one bucket; they are numbered as they are opened. */
+/* A bucket during the walk.  Buckets are numbered in the order in which they
+ * are opened. */
 struct draft {
     size_t nbytes;
     size_t limit;
     int nitems;
-    int place; /* in the result; -1 while it is open */
+    int place; /* index in the result; -1 while it is open */
 };
 
-/* The walk's state of one type on one device. */
+/* The buckets of one type on one device, during the walk. */
 struct key {
-    int open; /* the bucket that takes the next item; -1: a new one */
-    int made; /* how many buckets there have been */
+    int open; /* the bucket for the next item; -1: none is open */
+    int made; /* buckets opened, closed ones included */
 };
 
 struct walk {
     struct draft *drafts;
     int ndrafts;
-    int *draft_of; /* an item's bucket */
+    int *draft_of; /* the bucket of each item */
     int nclosed;
     struct key keys[KEYS];
 };
@@ -61,7 +62,8 @@ static void place_item(struct walk *walk, const struct symc_bucket_item *item,
     }
 }
 
-/* Write the result: the buckets in their places, the items as walked. */
+/* Writes the assignment: buckets in the order of their places, items in the
+ * order of the walk. */
 static void write_assignment(const struct walk *walk, int nitems,
     const int *order, struct symc_assignment *assignment)
 {
@@ -76,7 +78,8 @@ static void write_assignment(const struct walk *walk, int nitems,
     }
     for (int b = 0; b < walk->ndrafts; b++)
         first[b + 1] += first[b];
-    /* Each item advances its bucket's start, which then is the next one's. */
+    /* Each item advances its bucket's start, so that first[b] becomes the start
+     * of bucket b + 1. */
     for (int i = 0; i < nitems; i++) {
         int number = order != NULL ? order[i] : i;
         int place = walk->drafts[walk->draft_of[number]].place;
@@ -118,7 +121,8 @@ symmcoll_status_t symc_assign_buckets(const struct symc_bucket_item *items,
     for (int d = 0; d < walk.ndrafts; d++) {
         if (walk.drafts[d].place < 0)
             close_draft(&walk, &walk.drafts[d]);
-        /* By number, the bucket opened first has the smallest item. */
+        /* In a walk by number, buckets are opened in the order of their
+         * smallest item. */
         if (order == NULL)
             walk.drafts[d].place = d;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What fails on one rank alone, where all ranks go on together or not at all: every
- * rank returns the error of the lowest rank that has one.
+ * Shares the failure of one rank where all ranks go on together or not at all:
+ * every rank returns the error of the lowest rank that failed.
  */
 #include "ddp/reducer.h"
 
@@ -10,11 +10,13 @@
 
 #include <stdio.h>
 
-/* A call that a region of the thread refuses: what a region keeps runs when the
- * memory here has been released. */
+/* Makes an open coalescing region of the thread refuse the collective.  The
+ * region would otherwise run it at its end, when the buffers here have been
+ * released. */
 static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
 
-/* All know that this rank has failed. */
+/* Broadcasts the error of a rank that all ranks know to have failed, and
+ * returns it. */
 static symmcoll_status_t tell_failure(
     const struct symmcoll_reducer *reducer, int rank, symmcoll_status_t own)
 {
@@ -38,7 +40,7 @@ static symmcoll_status_t tell_failure(
 symmcoll_status_t symc_share_failure(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own)
 {
-    /* The lowest number is that of the lowest rank that has failed. */
+    /* The minimum is that of the lowest rank that failed, or 0. */
     int64_t number = own == SYMMCOLL_OK
                          ? 0
                          : symmcoll_group_rank(reducer->group) - reducer->size;

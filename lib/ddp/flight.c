@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets from their start to their end.
+ * Starts the communication of buckets, and waits for it.
  *
- * Buckets start in the order of their index, on every rank, whatever order the
- * gradients come in; a bucket that is ready early waits for those before it.
+ * Buckets start in the order of their index, on every rank, in whatever order
+ * the gradients come; a bucket that is ready early waits for those before it.
  */
 #include "ddp/reducer.h"
 
@@ -16,9 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- their start ---- */
+/* ---- start of buckets ---- */
 
-/* Run the program's hook, which may contain cancellation points. */
+/* Calls the program's hook, with thread cancellation disabled, since the hook
+ * may contain cancellation points. */
 static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
 {
@@ -33,8 +34,8 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     return status;
 }
 
-/* The reducer's own communication.  What is captured has no work: the stream itself
- * has the operation then. */
+/* Starts the sum of a bucket, without a hook.  If it is captured there is no
+ * work: the operation is part of the graph. */
 static symmcoll_status_t reduce_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
@@ -49,7 +50,7 @@ static symmcoll_status_t reduce_bucket(
         reducer->captured ? NULL : &bucket->work);
 }
 
-/* Starts the sums of who uses which parameters after the last bucket. */
+/* Starts the sums of used parameters if all buckets have been started. */
 static symmcoll_status_t launch_used(struct symmcoll_reducer *reducer)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -103,7 +104,7 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
     }
 }
 
-/* ---- their end ---- */
+/* ---- end of buckets ---- */
 
 symmcoll_status_t symc_await_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
@@ -125,8 +126,8 @@ symmcoll_status_t symc_await_bucket(
     return status;
 }
 
-/* Whether nothing orders what comes after a bucket's operation: its memory is still
- * the operation's. */
+/* Returns whether a bucket's operation is in flight and neither the host nor a
+ * stream waits for it, so that it may use the bucket's memory at any time. */
 static bool is_loose(const struct symc_ddp_bucket *bucket)
 {
     return bucket->work != NULL && !bucket->awaited &&
@@ -144,8 +145,8 @@ static void release_work(struct symc_ddp_bucket *bucket)
 symmcoll_status_t symc_drain_buckets(
     struct symmcoll_reducer *reducer, bool averages)
 {
-    /* Not only launched ones: a hook may have failed after it started its
-     * work. */
+    /* A bucket that was not launched may have a work, too: of a hook that
+     * failed after it started one. */
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
         symmcoll_status_t status = symc_await_bucket(reducer, bucket);
@@ -198,7 +199,7 @@ void symc_abandon_buckets(struct symmcoll_reducer *reducer)
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
 
-        /* No stream waits: the host does. */
+        /* No stream waits for the work, so the host does. */
         if (is_loose(bucket) &&
             symmcoll_work_wait(bucket->work, INFINITY) != SYMMCOLL_OK &&
             is_loose(bucket))

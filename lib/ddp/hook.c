@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Built-in communication hooks that keep a bucket's element type.
+ * The built-in communication hook that keeps a bucket's element type, and the
+ * sum that other built-in hooks use.
  */
 #include "base/base.h"
 #include "base/dtype.h"
@@ -14,7 +15,8 @@
 
 /* ---- devices ---- */
 
-/* A device of buckets, which is open until the world ends: opening it finds kernels. */
+/* A device with buckets.  It is kept open until the world ends, because opening
+ * it looks up kernels. */
 struct opened {
     struct opened *next;
     int device;
@@ -44,7 +46,7 @@ static void end_devices(
     free(devices);
 }
 
-static const char key; /* its address is that of this extension */
+static const char key; /* its address identifies the extension */
 
 static struct symc_extension *make_devices(void)
 {
@@ -74,7 +76,8 @@ static struct symc_site *find_site(struct devices *devices,
     return site;
 }
 
-/* Where two threads open the same device at once, both stay open. */
+/* Finds the open site of a bucket's device (out), or opens it.  If two threads
+ * open the same device at once, both sites are kept. */
 static symmcoll_status_t open_site(const struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, const struct symc_site **site)
 {
@@ -108,7 +111,8 @@ static symmcoll_status_t open_site(const struct symmcoll_group *group,
 
 /* ---- the hook ---- */
 
-/* In the memory of the bucket; whether its stream is captured, too (out). */
+/* Scales a bucket in place, on its stream.  captured (out): whether that stream
+ * is being captured. */
 static symmcoll_status_t scale(const struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, const struct symc_local_sum *scaling,
     bool *captured)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hooks that reduce buckets of float32 in 16 bits, by themselves or by another hook.
- * What the work leaves there is converted back where the reducer waits for it (pack.c),
- * so that no hook has to wait.
+ * Hooks that reduce buckets of float32 in 16 bits, by a sum or by another hook.
+ * The result is converted back when the reducer awaits the bucket (pack.c), so
+ * no hook blocks.
  */
 #include "ddp/reducer.h"
 
 #include <symmcoll/group.h>
 
-/* One of them, for messages. */
+/* A hook's name for messages, and its 16-bit type. */
 struct form {
     const char *where;
     enum symmcoll_dtype dtype;
 };
 
-/* ---- their own sum ---- */
+/* ---- hooks that sum ---- */
 
-/* Divided while it is rounded, so that the sum does not overflow where the average does
- * not. */
+/* Sums a bucket in 16 bits.  Elements are divided while they are rounded, so
+ * that the sum does not overflow if the average does not. */
 static symmcoll_status_t compress(const struct form *form,
     struct symmcoll_group *group, const struct symmcoll_bucket *given,
     struct symmcoll_work **work)
@@ -59,7 +59,7 @@ symmcoll_status_t symmcoll_hook_bf16_compress(struct symmcoll_group *group,
     return compress(&form, group, bucket, work);
 }
 
-/* ---- another hook's ---- */
+/* ---- hooks that call another hook ---- */
 
 static const struct symmcoll_hook_wrapped default_wrapped =
     SYMMCOLL_HOOK_WRAPPED_INIT;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of hooks: finish calls the program's function for each bucket whose work has
- * ended, which may start another one.  That is done round by round, in the order of
- * buckets, so that all ranks start the same works in the same order.
+ * Calls hook_end, and sets a reducer's hooks.  finish calls hook_end for each
+ * bucket when its work has ended; hook_end may start another work.  Calls are
+ * made in rounds, in the order of buckets, so that all ranks start the same
+ * works in the same order.
  */
 #include "ddp/reducer.h"
 
@@ -10,7 +11,8 @@
 
 #include <symmcoll/work.h>
 
-/* Calls the function for a bucket of which all that has been started has ended. */
+/* Calls hook_end for a bucket that has been awaited, and takes the work that it
+ * starts. */
 static symmcoll_status_t call_end(
     struct symmcoll_reducer *reducer, int index, int round)
 {
@@ -35,7 +37,8 @@ static symmcoll_status_t call_end(
     return status;
 }
 
-/* Ends a round; whether a bucket goes on (out). */
+/* Runs one round of calls.  goes_on (out): whether a call has started another
+ * work. */
 static symmcoll_status_t run_round(
     struct symmcoll_reducer *reducer, int round, bool *goes_on)
 {
@@ -63,12 +66,12 @@ void symc_end_hooks(struct symmcoll_reducer *reducer)
     for (int round = 0; goes_on && reducer->failure == SYMMCOLL_OK; round++) {
         if (run_round(reducer, round, &goes_on) != SYMMCOLL_OK)
             return;
-        /* What follows is communication, too. */
+        /* Works that hook_end starts count as communication. */
         reducer->done_ns = symc_now_ns();
     }
 }
 
-/* ---- which hook ---- */
+/* ---- setting the hook ---- */
 
 void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
     symmcoll_bucket_fn hook_end, void *arg)

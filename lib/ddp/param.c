@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parameters of a reducer: what a tensor must be, and copies between strided memory and a contiguous array.
+ * Checks the tensors of parameters, and copies between strided memory and a
+ * row-major array.
  */
 #include "base/dtype.h"
 #include "base/tensor.h"
@@ -22,7 +23,7 @@ const char *symc_format_dims(const int64_t *dims, int ndim, char *buffer)
     return buffer;
 }
 
-/* Complex numbers are two floats. */
+/* A complex number is aligned like one of its two floats. */
 size_t symc_param_align(const struct symc_param *param)
 {
     enum symmcoll_dtype dtype = param->tensor.dtype;
@@ -33,10 +34,10 @@ size_t symc_param_align(const struct symc_param *param)
                : elem;
 }
 
-/* Find how far the elements reach and whether they are dense; false where two
- * of them may share memory.  With dimensions in the order of their strides,
- * each must step over all that the smaller ones span; it is dense where each
- * steps over just that. */
+/* Computes the parameter's extent, and whether it is dense.  Returns false if
+ * two elements may share memory.  In the order of strides, each dimension must
+ * step over all that the smaller ones span; if each steps over exactly that,
+ * the parameter is dense. */
 static bool measure_extent(struct symc_param *param, int64_t elem)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
@@ -53,7 +54,7 @@ static bool measure_extent(struct symc_param *param, int64_t elem)
         if (__builtin_mul_overflow(
                 stride, tensor->shape[order[n]] - 1, &more) ||
             __builtin_add_overflow(span, more, &span) ||
-            span > PTRDIFF_MAX / elem) /* it comes round to itself */
+            span > PTRDIFF_MAX / elem) /* the address space is smaller */
             return false;
     }
     param->extent = (size_t)(span * elem);
@@ -134,7 +135,8 @@ symmcoll_status_t symc_param_init(struct symc_param *param,
     return check_shape(param, text, dtype->size);
 }
 
-/* Walk the elements in row-major order. */
+/* Copies the elements, in row-major order, to a contiguous array (pack) or from
+ * it. */
 static void copy_elements(const struct symc_param *param, char *row, bool pack)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
@@ -155,7 +157,8 @@ static void copy_elements(const struct symc_param *param, char *row, bool pack)
     }
 }
 
-/* The same on a device. */
+/* Copies elements on a device between the parameter's strided memory and a
+ * row-major array.  spread: to the parameter. */
 static symmcoll_status_t copy_there(const struct symc_site *site,
     const struct symc_param *param, void *out, const void *in, bool spread)
 {
@@ -189,7 +192,7 @@ symmcoll_status_t symc_param_unpack(const struct symc_site *site,
     return SYMMCOLL_OK;
 }
 
-/* Row-major strides for a shape. */
+/* Sets row-major strides for the tensor's shape. */
 static void set_row_major(struct symmcoll_tensor *tensor)
 {
     int64_t stride = 1;

@@ -178,7 +178,7 @@ symmcoll_status_t symc_complete_param(
                : symc_keep_failure(reducer, -1, status, symmcoll_last_error());
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t pass_gradient(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
@@ -261,7 +261,7 @@ static symmcoll_status_t check_skip(
     return SYMMCOLL_OK;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static symmcoll_status_t skip_params(
     struct symmcoll_reducer *reducer, const int *params, int n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The buckets are rebuilt once, after the first synchronised backward, in the
+ * Rebuilds the buckets once, after the first synchronised backward, in the
  * order in which gradients were complete, so that the first bucket is full
  * early and is reduced while other gradients are still computed.  The order may
- * differ between ranks, so all ranks use the assignment of rank 0, once all have the
- * memory for it.
+ * differ between ranks, so all ranks use the assignment of rank 0, if all can
+ * allocate its buckets.
  */
 #include "ddp/reducer.h"
 
@@ -13,8 +13,9 @@
 #include <stdlib.h>
 
 /*
- * An assignment as it is broadcast: the number of buckets, the parameters in
- * the order of buckets, the number of parameters of each bucket.
+ * Returns the number of words of an assignment as it is broadcast: the number
+ * of buckets, the parameters in the order of buckets, the number of parameters
+ * of each bucket.
  */
 static size_t count_words(int nparams)
 {
@@ -32,8 +33,8 @@ static void write_words(
             assignment->first[b + 1] - assignment->first[b];
 }
 
-/* The other way round, in place of what the assignment holds: it has room for
- * as many buckets as parameters. */
+/* Replaces an assignment by the one in words.  It has room for as many buckets
+ * as parameters. */
 static void read_words(
     struct symc_assignment *assignment, int nparams, const int64_t *words)
 {
@@ -45,7 +46,7 @@ static void read_words(
             assignment->first[b] + (int)words[1 + nparams + b];
 }
 
-/* This rank's own assignment, as words (out). */
+/* Computes this rank's assignment, also as words (out; release with free()). */
 static symmcoll_status_t propose(const struct symmcoll_reducer *reducer,
     struct symc_assignment *assignment, int64_t **words)
 {
@@ -66,7 +67,8 @@ static symmcoll_status_t propose(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
-/* The layout (out) of words, with the gradients. */
+/* Makes the layout (out) of the assignment in words, with copies of the
+ * gradients. */
 static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
     struct symc_assignment *assignment, const int64_t *words,
     struct symc_layout *layout)
@@ -78,7 +80,8 @@ static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
     return status == SYMMCOLL_OK ? symc_layout_fill(reducer, layout) : status;
 }
 
-/* The same on all ranks, after all have words: those of rank 0. */
+/* Makes the layout (out) of rank 0's words, on all ranks or on none.
+ * Overwrites words. Collective; every rank has allocated its words before. */
 static symmcoll_status_t build_alike(const struct symmcoll_reducer *reducer,
     struct symc_assignment *assignment, int64_t *words,
     struct symc_layout *layout)
