@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of the buckets, where each gradient lives in it, and a bucket as
- * hooks see it.
+ * Allocates the buckets, places each gradient in them, and describes a bucket
+ * to hooks.
  */
 #include "ddp/reducer.h"
 
@@ -38,7 +38,7 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
                 "reducer: a bucket of %d gradients has no size", ngrads);
     bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
-    /* Also the buffer of an empty bucket has an address of its own. */
+    /* An empty bucket also has an address of its own. */
     status =
         symc_site_alloc("reducer: a bucket", reducer->site, nbytes, 1, &at);
     if (status != SYMMCOLL_OK)
@@ -171,7 +171,8 @@ struct symmcoll_bucket symc_describe_bucket(
     };
 }
 
-/* Finds the parameter of a hook's bucket (out), and how many elements come before it. */
+/* Finds the parameter of gradient i in a hook's bucket (out), and the number of
+ * elements before it.  Copies the bucket. */
 static symmcoll_status_t find_member(const char *where,
     const struct symmcoll_bucket *given, int i, struct symmcoll_bucket *bucket,
     const struct symc_param **param, size_t *before)

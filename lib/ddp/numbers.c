@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parameters of a reducer by the numbers that the caller has for them.  The same
- * tensor passed twice, as tied weights are, is one parameter with two numbers: its
- * gradient is the sum of what is passed for both.
+ * Maps the caller's numbers, which are indices in its array, to parameters.  A
+ * tensor passed twice, such as tied weights, is one parameter with two numbers:
+ * its gradient is the sum of those passed for both.
  */
 #include "ddp/reducer.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts ---- */
+/* ---- messages and checks ---- */
 
 const char *symc_number_text(
     const struct symmcoll_reducer *reducer, int number, char *buffer)
@@ -71,7 +71,7 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %s: expected a gradient at a multiple of %zu, found %p", where,
             symc_number_text(reducer, number, text), align, grad);
-    /* Elements without gaps, whatever the parameter has. */
+    /* A gradient has no gaps, even if its parameter has. */
     found.data = (void *)(uintptr_t)grad;
     found.ndim = 1;
     found.shape[0] = (int64_t)param->count;
@@ -88,7 +88,7 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
 
 /* ---- at creation ---- */
 
-/* Returns whether two tensors are one, of the same elements in the same order. */
+/* Returns whether two tensors are the same elements in the same order. */
 static bool is_same(const struct symc_param *a, const struct symc_param *b)
 {
     const struct symmcoll_tensor *one = &a->tensor, *other = &b->tensor;
@@ -100,8 +100,9 @@ static bool is_same(const struct symc_param *a, const struct symc_param *b)
            memcmp(one->strides, other->strides, nbytes) == 0;
 }
 
-/* Finds the parameter that a tensor is (out), the number of parameters if it is a new
- * one.  Errors: INVALID (it shares some memory with another one). */
+/* Finds the parameter that is the same tensor (found); found is nparams if
+ * there is none.  Errors: INVALID (a parameter shares memory with the tensor,
+ * but is not the same). */
 static symmcoll_status_t find_same(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, int *found)
 {
@@ -125,7 +126,8 @@ static symmcoll_status_t find_same(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
-/* Refuses a parameter that is not in the memory of the first one. */
+/* Checks that a parameter is in the memory that it specifies, and that this is
+ * also the first parameter's. */
 static symmcoll_status_t check_memory(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The errors of one backward: the first failure, after which nothing is reduced on this
- * rank, and the first refusal, after which the backward goes on without what was refused.
+ * Records the errors of a backward.  After the first failure this rank starts
+ * no more reductions.  After a refusal the backward goes on without the refused
+ * call.
  */
 #include "ddp/reducer.h"
 

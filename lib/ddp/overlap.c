@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether two parameters share memory.  Parameters with gaps may lie between
- * each other's elements, as the columns of one matrix do, so it is elements
- * that count and not what lies between the first and the last.
+ * Finds whether two parameters share memory.  The elements of one may lie in
+ * the gaps of the other, like two columns of a matrix, so elements are compared
+ * and not extents.
  */
 #include "base/tensor.h"
 #include "ddp/reducer.h"
@@ -11,12 +11,12 @@
 struct dim {
     int64_t step;  /* bytes from one index to the next */
     int64_t count; /* indices */
-    int64_t
-        inner; /* bytes from the first to the end of the last of one index */
+    int64_t inner; /* bytes from the first element at an index to the end of the
+                  last */
 };
 
-/* Where the elements of a parameter are: runs of bytes, at all the indices of
- * the dimensions, which come in the order of their steps and do not overlap. */
+/* The memory of a parameter's elements: runs of bytes, at all the indices of
+ * the dimensions, which are in the order of their steps and do not overlap. */
 struct area {
     int64_t run;
     int ndims;
@@ -43,8 +43,9 @@ static void describe_area(const struct symc_param *param, struct area *area)
     }
 }
 
-/* Whether an element lies in bytes from first to the end of last, both counted
- * from the area's start; ndims of its dimensions count. */
+/* Returns whether an element has one of the bytes from first up to last
+ * (exclusive), both counted from the area's start.  Only the first ndims
+ * dimensions count. */
 static bool touches(
     const struct area *area, int ndims, int64_t first, int64_t last)
 {
@@ -60,7 +61,7 @@ static bool touches(
     to = (last - 1) / dim->step;
     if (to > dim->count - 1)
         to = dim->count - 1;
-    if (to - from >= 2) /* the one between lies within */
+    if (to - from >= 2) /* the index between is inside */
         return true;
     for (; from <= to; from++)
         if (touches(area, ndims - 1, first - from * dim->step,
@@ -83,7 +84,7 @@ bool symc_params_overlap(const struct symc_param *a, const struct symc_param *b)
     describe_area(a, &walked);
     describe_area(b, &other);
     if (walked.ndims > 0 && other.ndims == 0)
-        return symc_params_overlap(b, a); /* one run to look at */
+        return symc_params_overlap(b, a); /* walks one run */
     offset = (int64_t)(start - other_start);
     for (;;) {
         if (touches(&other, other.ndims, offset, offset + walked.run))

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buckets of float32 in 16 bits: what hooks reduce, and what is converted back when
- * their work has ended.
+ * Copies of float32 buckets in 16 bits, which hooks reduce, and which are
+ * converted back when the hook's work has ended.
  *
- * That memory is beside the bucket's until the layout is freed, for a graph uses it
- * each time it is started, and none can be had while one is captured.  So once a hook
- * has asked for it, buckets that are rebuilt have it from the beginning, and a rank that
- * lacks memory then tells all.
+ * The memory of a copy lives as long as the layout, because a graph uses it at
+ * each launch; and none can be allocated during a capture.  So once a hook has
+ * packed a bucket, rebuilt buckets have the memory from the beginning, and if
+ * one rank lacks it, rebuilding fails on all.
  */
 #include "ddp/reducer.h"
 
 #include "base/dtype.h"
 #include "base/reduce.h"
 
-#define PACKED_NBYTES 2 /* of an element */
+#define PACKED_NBYTES 2 /* bytes of an element */
 
 symmcoll_status_t symc_packed_alloc(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
@@ -37,7 +37,7 @@ static symmcoll_status_t check_types(
         found != NULL ? found->name : "an unknown type");
 }
 
-/* The bucket (out) whose hook is called with that one. */
+/* Finds the bucket (out) for which the hook was called with seen. */
 static symmcoll_status_t find_bucket(const char *where,
     const struct symmcoll_bucket *seen, struct symc_ddp_bucket **bucket)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One gradient: whether it may be passed, and its way into the bucket.
+ * Takes gradients, and skips parameters: checks the call, and writes into the
+ * bucket.
  *
- * A gradient is divided by the number of ranks while it is written into its
- * bucket, in one pass, so that the sum over the ranks does not overflow where a
- * gradient does not.  Without synchronisation it is only added to the view; the
- * next pass that synchronises divides the sum.
+ * Without a hook a gradient is divided by the number of ranks while it is
+ * written into its bucket, in one pass, so that the sum over the ranks does not
+ * overflow if no gradient does.  In a local pass it is only added to the view;
+ * the next synchronised pass divides the sum.
  */
 #include "ddp/reducer.h"
 
@@ -13,7 +14,7 @@
 
 #include <string.h>
 
-/* ---- its check ---- */
+/* ---- checks ---- */
 
 static symmcoll_status_t refuse(
     const struct symmcoll_reducer *reducer, int number, const char *why)
@@ -24,7 +25,7 @@ static symmcoll_status_t refuse(
         symc_number_text(reducer, number, text), why);
 }
 
-/* Checks that a gradient may come, or come again, in this backward. */
+/* Checks that a number may get a gradient, or another one, in this backward. */
 static symmcoll_status_t check_turn(
     const struct symmcoll_reducer *reducer, int number)
 {
@@ -42,7 +43,7 @@ static symmcoll_status_t check_turn(
         if (status != SYMMCOLL_OK)
             return status;
     }
-    /* By finish, which has not ended. */
+    /* finish has completed the parameter, and has not returned yet. */
     if (reducer->backward == SYMC_BACKWARD_SYNC &&
         symc_number_param(reducer, number)->left <= 0)
         return refuse(reducer, number,
@@ -51,7 +52,8 @@ static symmcoll_status_t check_turn(
     return SYMMCOLL_OK;
 }
 
-/* Checks a call of ready; *passed that is NULL becomes the one that was named. */
+/* Checks a call of ready.  If *passed is NULL, replaces it by the gradient
+ * given at creation, if there is one. */
 static symmcoll_status_t check_ready(
     const struct symmcoll_reducer *reducer, int number, const void **passed)
 {
@@ -87,9 +89,10 @@ static symmcoll_status_t check_ready(
     return SYMMCOLL_OK;
 }
 
-/* ---- its way into the bucket ---- */
+/* ---- writing into the bucket ---- */
 
-/* view = factor * (view + grad), each where there is one. */
+/* Computes view = factor * (view + grad).  grad may be NULL; the view counts if
+ * it has accumulated or grad is NULL. */
 static symmcoll_status_t write_view(const struct symmcoll_reducer *reducer,
     const struct symc_param *param, const void *grad, double factor)
 {
@@ -113,14 +116,16 @@ static symmcoll_status_t write_view(const struct symmcoll_reducer *reducer,
     return symc_site_add(reducer->site, &sum);
 }
 
-/* Takes a gradient; last: the sum of what has come is the parameter's, to be reduced. */
+/* Takes a gradient of a parameter.  last: it completes the parameter for the
+ * reduction. */
 static symmcoll_status_t take_gradient(const struct symmcoll_reducer *reducer,
     struct symc_param *param, const void *grad, bool last)
 {
     symmcoll_status_t status;
 
     if (reducer->write_back) {
-        /* What the memory held before is in it still: nothing to keep. */
+        /* The caller's memory has the earlier gradients, too: nothing
+         * accumulates here. */
         param->origin = (void *)(uintptr_t)grad;
         param->has_accumulated = false;
         return last ? write_view(reducer, param, grad, reducer->factor)
@@ -132,7 +137,9 @@ static symmcoll_status_t take_gradient(const struct symmcoll_reducer *reducer,
     return status;
 }
 
-/* What has accumulated counts, which is zeros where there is nothing. */
+/* Prepares the view of a parameter that gets no further gradient: multiplies
+ * what has accumulated; with write_back takes the caller's gradient, or zeros
+ * if none was passed. */
 static symmcoll_status_t take_nothing(
     const struct symmcoll_reducer *reducer, const struct symc_param *param)
 {
@@ -141,7 +148,7 @@ static symmcoll_status_t take_nothing(
     return write_view(reducer, param, param->origin, reducer->factor);
 }
 
-/* Puts a parameter at the end of those that have arrived. */
+/* Moves a parameter to the end of the order of arrival. */
 static void arrive(struct symmcoll_reducer *reducer, int index)
 {
     int at = 0;
@@ -156,7 +163,7 @@ static void arrive(struct symmcoll_reducer *reducer, int index)
     reducer->arrival[reducer->narrived++] = index;
 }
 
-/* A parameter's part of its bucket is complete. */
+/* Records that a parameter's part of its bucket is complete. */
 static void complete(struct symmcoll_reducer *reducer, struct symc_param *param)
 {
     param->left = 0;
@@ -272,7 +279,7 @@ static symmcoll_status_t skip_params(
             "a parameter was not skipped: %s", symmcoll_last_error());
     if (reducer->failure != SYMMCOLL_OK)
         return symc_repeat_failure(reducer);
-    /* A static graph has its own counts. */
+    /* A static graph counts gradients instead. */
     if (reducer->backward == SYMC_BACKWARD_LOCAL ||
         reducer->graph != SYMC_GRAPH_DYNAMIC)
         return SYMMCOLL_OK;

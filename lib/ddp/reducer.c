@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making and releasing a reducer, and what can be asked of it between
- * backwards.  One backward is in step.c.
+ * Creates and frees a reducer, and implements the calls between backwards.
+ * step.c implements the backward.
  */
 #include "ddp/reducer.h"
 #include "base/tensor.h"
@@ -18,8 +18,9 @@
 
 /* ---- creation ---- */
 
-/* One bucket for each type until the order of arrival is known; where it may be another
- * in each pass, the last parameters first. */
+/* Makes one bucket for each type, until the order of arrival is known.  If
+ * buckets are never rebuilt, makes those of the size limits.  The last
+ * parameters are in the first bucket. */
 static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
 {
     const size_t none = SYMC_BUCKET_NO_LIMIT;
@@ -50,7 +51,8 @@ static const struct symc_sized args_kind = {.name = "args",
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
 
-/* Parameters on a device: that is the group's, or will be. */
+/* Opens the device of the parameters, if they are on one: the group's, if it
+ * has one already. */
 static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
 {
     const struct symmcoll_tensor *first = &reducer->params[0].tensor;
@@ -68,8 +70,9 @@ static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
         &reducer->site);
 }
 
-/* Without a limit of the caller's the first bucket is small, so that the
- * communication begins early; a caller's limit applies to all buckets. */
+/* Sets the size limits of buckets.  The first bucket is small by default, so
+ * that communication begins early; if the caller sets only bucket_cap, it
+ * applies to all. */
 static void set_limits(struct symmcoll_reducer *reducer,
     const struct symmcoll_reducer_args *args, const struct symc_config *config)
 {
@@ -81,7 +84,7 @@ static void set_limits(struct symmcoll_reducer *reducer,
     reducer->limits[1] = cap != 0 ? cap : config->ddp_bucket_cap;
 }
 
-/* What this rank makes alone. */
+/* Makes the parts of the reducer that need no communication. */
 static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *args)
@@ -113,7 +116,8 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
 }
 
-/* An empty reducer (out) for arguments that can be looked at. */
+/* Checks that there are parameters and a place for the result, and allocates
+ * an empty reducer (out). */
 static symmcoll_status_t allocate(const struct symmcoll_tensor *params,
     int nparams, struct symmcoll_reducer *const *reducer,
     struct symmcoll_reducer **made)
@@ -157,7 +161,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     status = symc_sized_read(&args_kind, "reducer", given, &args);
     if (status == SYMMCOLL_OK)
         status = allocate(params, nparams, reducer, &made);
-    /* Arguments that cannot be read are as the defaults: the other ranks wait. */
+    /* If args cannot be read it has the defaults, and the other ranks wait in
+     * symc_share_failure(). */
     if (status != SYMMCOLL_OK)
         return args.no_init_sync ? status : symc_share_failure(&empty, status);
     *made = empty;
@@ -179,8 +184,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
 {
     if (reducer == NULL)
         return;
-    /* A bucket in flight is the library's until its operation has ended; how it
-     * ends does not matter any more. */
+    /* An operation in flight uses its bucket until it has ended, even with an
+     * error. */
     symc_abandon_buckets(reducer);
     symc_used_close(reducer);
     symc_widen_close(reducer);
@@ -194,7 +199,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     free(reducer);
 }
 
-/* ---- questions ---- */
+/* ---- queries and zeroing ---- */
 
 symmcoll_status_t symmcoll_reducer_grad(
     struct symmcoll_reducer *reducer, int number, struct symmcoll_tensor *grad)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Graphs that do not change: the first pass that synchronises counts how often the
- * gradient of each number comes, and reduces nothing before its finish; later passes
- * reduce a parameter when it has come as often, and those that never came at once.
+ * Static graphs: the first synchronised pass counts the gradients of each
+ * number, and reduces nothing before its finish; later passes reduce a
+ * parameter when it has had as many gradients, and at begin if it had none.
  */
 #include "ddp/reducer.h"
 
@@ -26,7 +26,7 @@ void symc_graph_begin(const struct symmcoll_reducer *reducer)
                                       : reducer->params[i].wanted;
 }
 
-/* Fails where a number has come otherwise than in the first pass. */
+/* Fails because a number has more or fewer gradients than in the first pass. */
 static symmcoll_status_t fail_change(
     const struct symmcoll_reducer *reducer, int number, int came)
 {
@@ -45,7 +45,8 @@ symmcoll_status_t symc_graph_check(
 
     if (reducer->graph == SYMC_GRAPH_FIRST)
         return SYMMCOLL_OK;
-    /* Without sync it may come as often as it likes, but not for the first time. */
+    /* In a local pass a number may have any count of gradients, if the first
+     * pass had one. */
     if (entry->came < entry->wanted ||
         (entry->wanted > 0 && reducer->backward == SYMC_BACKWARD_LOCAL))
         return SYMMCOLL_OK;

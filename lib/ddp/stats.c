@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of a reducer: averages of the times of some passes, and what it has been made
- * with as JSON.
+ * Statistics of a reducer: averages of the times of some passes, and a
+ * description of the reducer in JSON.
  */
 #include "ddp/reducer.h"
 #include "group/group.h"
@@ -86,7 +86,7 @@ static void write_size(FILE *out, const char *key, uint64_t value)
     fprintf(out, "\"%s\": %" PRIu64 ", ", key, value);
 }
 
-/* The numbers of parameters, which are given by their places. */
+/* Writes the caller's numbers of parameters, which are passed as indices. */
 static void write_numbers(
     FILE *out, const struct symmcoll_reducer *reducer, const int *params, int n)
 {

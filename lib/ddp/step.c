@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One backward: begin and finish.  What comes between them is in ready.c.
+ * Begins and finishes a backward.  ready.c has the calls between the two.
  */
 #include "ddp/reducer.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether a parameter has no gradient in this pass. */
+/* Returns whether a number expects more gradients in this pass. */
 static bool is_missing(const struct symmcoll_reducer *reducer, int number)
 {
     const struct symc_number *entry = &reducer->numbers[number];
@@ -17,7 +17,7 @@ static bool is_missing(const struct symmcoll_reducer *reducer, int number)
     return !entry->skipped && entry->came < entry->wanted;
 }
 
-/* Return what symmcoll_reducer_zero() could not, once. */
+/* Returns the error of symmcoll_reducer_zero(), which cannot return it, once. */
 static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
 {
     symmcoll_status_t status = reducer->zeroing;
@@ -85,7 +85,8 @@ symmcoll_status_t symmcoll_reducer_begin(
     reducer->done_ns = 0;
     if (sync)
         symc_times_note(reducer, SYMC_MOMENT_BEGIN);
-    /* No gradient of these comes; an error is a failure of the pass. */
+    /* A static graph has no gradient of these; an error is recorded as a
+     * failure. */
     for (int i = reducer->nparams - 1; sync && i >= 0; i--)
         if (reducer->params[i].left == 0)
             (void)symc_complete_param(reducer, &reducer->params[i]);
@@ -93,8 +94,9 @@ symmcoll_status_t symmcoll_reducer_begin(
 }
 
 /*
- * Complete the buckets with the parameters that were not marked.  They are
- * ordered last, in backward's usual order.
+ * Completes the parameters that lack gradients.  In the order of arrival they
+ * are last, from the last parameter to the first, as a backward usually
+ * computes them.
  */
 static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
 {
@@ -107,14 +109,15 @@ static symmcoll_status_t complete_buckets(struct symmcoll_reducer *reducer)
             if (status != SYMMCOLL_OK)
                 return status;
         }
-        /* The average over all ranks, even where this one contributed zeros. */
+        /* The view gets the average over all ranks, even if this one
+         * contributed zeros. */
         param->has_accumulated = !reducer->write_back;
     }
     return SYMMCOLL_OK;
 }
 
-/* Completes and starts all buckets. A call of ready that comes too late waits for that,
- * and is refused. */
+/* Completes and starts all buckets.  A late call of ready waits for the lock,
+ * and is then refused. */
 static void launch_rest(struct symmcoll_reducer *reducer)
 {
     int cancel = symc_cancel_disable();
@@ -129,8 +132,8 @@ static void launch_rest(struct symmcoll_reducer *reducer)
     symc_cancel_restore(cancel);
 }
 
-/* Takes what the first pass decides for later ones: the graph, and that buckets are
- * rebuilt. */
+/* Applies the results of the first pass to later ones: the counts of a static
+ * graph, and the rebuilding of buckets. */
 static void take_first(struct symmcoll_reducer *reducer)
 {
     symc_graph_take(reducer);
@@ -164,14 +167,14 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     started = reducer->failure == SYMMCOLL_OK;
     symc_refuse_unplaced(reducer);
     symc_end_hooks(reducer);
-    /* When some bucket failed, those before it still have to end. */
+    /* After a failure, too, the buckets in flight have to end. */
     status = symc_drain_buckets(reducer, reducer->write_back);
     if (status == SYMMCOLL_OK && reducer->used != NULL)
         status = symc_used_restore(reducer);
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
     reducer->backward = SYMC_BACKWARD_NONE;
-    /* What has failed on this rank alone has not on the others, which do the same. */
+    /* The other ranks call take_first(), so a rank that failed alone does, too. */
     if (started && symc_buckets_ended_well(reducer))
         take_first(reducer);
     if (status != SYMMCOLL_OK)

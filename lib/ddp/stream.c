@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * On which stream of a device the reducer is.  A pass is captured in a CUDA graph as a
- * whole or not at all: what is captured of it runs later than the rest, and nothing
- * would order the two.
+ * Moves the reducer between streams of a device.  A pass is captured in a CUDA
+ * graph as a whole or not at all: a captured part would run later than the
+ * rest, and nothing would order the two.
  */
 #include "ddp/reducer.h"
 
 #include <symmcoll/group.h>
 
-/* The default stream of a device, by either name, is never captured. */
+/* Returns whether a stream is the device's default one, by either of its names.
+ * It is never captured. */
 static bool is_default(const void *stream)
 {
     return (uintptr_t)stream <= 1;
@@ -24,7 +25,8 @@ symmcoll_status_t symc_take_stream(
         symc_site_ask_captured(reducer->site, stream, &captured);
 
     was = captured && stream == before;
-    /* Nor does the driver say so while a stream that waits for it is captured. */
+    /* A default stream is not queried during a capture: the query fails while
+     * a stream that waits for it is captured. */
     if (status == SYMMCOLL_OK && stream != before &&
         !(captured && is_default(before)))
         status = symc_site_ask_captured(reducer->site, before, &was);
@@ -38,7 +40,7 @@ symmcoll_status_t symc_take_stream(
     reducer->captured = captured;
     if (!captured || was)
         return symc_site_set_stream(reducer->site, stream);
-    /* A graph waits for nothing that has come before its capture. */
+    /* A graph does not wait for work before its capture. */
     symc_site_leave_stream(reducer->site, stream);
     return SYMMCOLL_OK;
 }

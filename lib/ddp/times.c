@@ -7,7 +7,7 @@
  */
 #include "ddp/reducer.h"
 
-#define FIRST_PASSES 10 /* all of these are measured */
+#define FIRST_PASSES 10 /* these all enter the sums */
 #define DEFAULT_RATE 100
 
 symmcoll_status_t symc_times_open(
@@ -89,7 +89,8 @@ void symc_times_take(const struct symmcoll_reducer *reducer)
     symc_times_drop(reducer);
 }
 
-/* A device that is not asked, or has no answer, is not an error of the backward. */
+/* Marks a moment on the device's stream.  If that fails, the backward is not
+ * measured, which is no error. */
 static void mark(
     const struct symmcoll_reducer *reducer, enum symc_moment moment)
 {
@@ -98,7 +99,7 @@ static void mark(
     if (moment == SYMC_MOMENT_BEGIN) {
         symc_times_take(reducer);
         if (!timing->pending)
-            symc_times_drop(reducer); /* of one that has failed */
+            symc_times_drop(reducer); /* the backward has failed */
         timing->measures = !timing->pending;
     }
     if (!timing->measures)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which parameters are used: each rank's marks are summed over the ranks after the last
- * bucket.  A rank that has used all parameters does not wait for the sums.
+ * Finds which parameters are used: each rank's marks are summed over the ranks
+ * after the last bucket.  A rank that has used all parameters does not wait for
+ * the sums.
  *
- * The gradient of a parameter that no rank has used is not touched: with write_back its
- * memory is not written, else what its part of the bucket held is kept, and comes back
- * after the reduction.
+ * The gradient of a parameter that no rank has used is left as it was.  With
+ * write_back the caller's memory is not written; otherwise its part of the
+ * bucket is copied before the reduction and restored after it.
  */
 #include "ddp/reducer.h"
 #include "group/group.h"
@@ -17,12 +18,13 @@
 #include <stdlib.h>
 
 struct symc_used {
-    int32_t *map; /* of each parameter: this rank's mark, then the sum */
+    int32_t *map; /* for each parameter this rank's mark, then the sum */
     struct symmcoll_work *work; /* in flight, or NULL */
     bool started;               /* in this backward */
-    bool known;                 /* was_used() of a backward that has ended */
-    bool is_quiet;              /* the log has its line */
-    char *kept;                 /* NULL with write_back */
+    bool known;                 /* a backward has set was_used */
+    bool is_quiet;              /* report_none() has nothing more to write */
+    char *kept;                 /* memory for a copy of all gradients; NULL with
+                                   write_back */
 };
 
 symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer)
@@ -56,7 +58,7 @@ symmcoll_status_t symc_used_open(struct symmcoll_reducer *reducer)
     return SYMMCOLL_OK;
 }
 
-/* Waits for the sums that are in flight, and releases their work. */
+/* Waits for the sums in flight, and releases their work if they have ended. */
 static symmcoll_status_t end_work(struct symc_used *used, double timeout)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -80,7 +82,7 @@ void symc_used_close(struct symmcoll_reducer *reducer)
     (void)end_work(used, INFINITY);
     if (used->work != NULL) {
         symmcoll_work_free(used->work);
-        used->map = NULL; /* still the operation's */
+        used->map = NULL; /* the operation may still write to it */
     }
     symc_site_release(reducer->site, used->kept);
     free(used->map);
@@ -126,8 +128,8 @@ symmcoll_status_t symc_used_start(struct symmcoll_reducer *reducer)
         &used->work);
 }
 
-/* Writes once into the log that the search is in vain. A static graph is searched once,
- * with the option or without it. */
+/* Warns in the log, once, that find_unused was not needed.  A static graph
+ * searches once with or without the option. */
 static void report_none(const struct symmcoll_reducer *reducer)
 {
     if (reducer->used->is_quiet || reducer->graph != SYMC_GRAPH_DYNAMIC)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks exchange when a reducer is made.  First they check that they train
- * the same model: the number of parameters, then the type, shape and strides of
- * each, compared with rank 0; every rank knows the differences before any
- * parameter is written.  Then the values of rank 0 are copied to all ranks.
+ * Compares the ranks when a reducer is created, and copies rank 0's parameters
+ * to all.  First the number of parameters and the options, then the type, shape
+ * and strides of each parameter are compared with rank 0's; every rank has the
+ * result before any parameter is written.
  */
 #include "ddp/reducer.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that decide which operations there are. */
+/* Options that decide which collectives run, and must be equal. */
 enum option {
     OPTION_FIND_UNUSED,
     OPTION_STATIC_GRAPH,
@@ -27,7 +27,7 @@ enum option {
 static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
     "reduce_dtype", "hook_end", "first_bucket_cap", "bucket_cap"};
 
-/* What the ranks exchange first. */
+/* The properties that are compared first. */
 struct summary {
     int64_t nparams;
     int64_t has_hook;
@@ -35,16 +35,16 @@ struct summary {
     int64_t options[OPTIONS];
 };
 
-/* One number of a parameter as it is broadcast. */
+/* A parameter under one of its numbers, as it is broadcast. */
 struct record {
-    int64_t number; /* the lowest of the same parameter */
+    int64_t number; /* the lowest number of the parameter */
     int64_t dtype;
     int64_t ndim;
     int64_t shape[SYMMCOLL_MAX_DIMS];
     int64_t strides[SYMMCOLL_MAX_DIMS];
 };
 
-/* A rank's first number that differs from rank 0's; nnumbers: none does. */
+/* The first number at which a rank differs from rank 0; nnumbers: it does not. */
 struct difference {
     int64_t number;
     struct record record;
@@ -52,16 +52,19 @@ struct difference {
 
 #define WORDS(type) (sizeof(type) / sizeof(int64_t))
 
-/* A call that a region of the thread refuses: what a region keeps runs when the
- * memory here has been released. */
+/* Makes an open coalescing region of the thread refuse the first collective.
+ * The region would otherwise run it at its end, when the buffers here have been
+ * released. */
 static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
 
-/* What takes memory, which all ranks have before the first comparison. */
+/* The memory for the exchange, which all ranks have before the first
+ * comparison. */
 struct exchange {
     struct summary *summaries; /* of all ranks */
     struct record *wanted;     /* rank 0's parameters */
     struct difference *all;    /* of all ranks */
-    char *copies;              /* of parameters, room bytes, where those are */
+    char *copies;              /* of parameters, in their memory, up to room
+                                  bytes */
     size_t room;
 };
 
@@ -85,7 +88,8 @@ static const char *name_memory(int64_t device)
     return device == SYMMCOLL_CUDA ? "a device" : "the host";
 }
 
-/* Bucket sizes count where the buckets stay as each rank makes them. */
+/* Returns the properties of this rank's reducer.  Size limits count only if
+ * buckets are never rebuilt, since rebuilt buckets follow rank 0. */
 static struct summary make_summary(const struct symmcoll_reducer *reducer)
 {
     bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
@@ -103,7 +107,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
         }};
 }
 
-/* Names the first option in which a rank differs from rank 0. */
+/* Fails with the first option in which a rank differs from rank 0. */
 static symmcoll_status_t compare_options(
     int rank, const struct summary *other, const struct summary *zero)
 {
@@ -144,7 +148,7 @@ static symmcoll_status_t compare_summaries(
     return status;
 }
 
-/* Names the parameter that a number is the same as, into a buffer. */
+/* Formats the parameter that a number stands for, into a buffer. */
 static const char *name_shared(const struct symmcoll_reducer *reducer,
     const struct record *record, int number, char *buffer)
 {
@@ -166,7 +170,7 @@ static symmcoll_status_t report_sharing(const struct symmcoll_reducer *reducer,
         name_shared(reducer, wanted, number, zero));
 }
 
-/* Say how one rank's parameter differs from rank 0's. */
+/* Fails with the difference between a rank's parameter and rank 0's. */
 static symmcoll_status_t report_difference(
     const struct symmcoll_reducer *reducer, int rank,
     const struct difference *found, const struct record *wanted)
@@ -197,8 +201,8 @@ static symmcoll_status_t report_difference(
         symc_format_dims(wanted->strides, (int)wanted->ndim, zero));
 }
 
-/* Send all ranks where each differs; every rank names the same difference, the
- * lowest rank's in the lowest parameter. */
+/* Exchanges the first difference of each rank.  Every rank reports the same
+ * one: the lowest number's, and of the ranks that differ there the lowest. */
 static symmcoll_status_t exchange_differences(
     const struct symmcoll_reducer *reducer, const struct difference *own,
     const struct record *wanted, struct difference *all)
@@ -241,9 +245,9 @@ static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
     return exchange_differences(reducer, &own, wanted, all);
 }
 
-/* Copy the parameters from first up to last to the buffer, one after the other, or from
- * it.  Those that fill their memory are one piece each, whatever the order of their
- * elements: all ranks have the same strides. */
+/* Copies the parameters from first up to last (exclusive) to the buffer, one
+ * after the other, or, if spread, from it.  A dense parameter is one piece, in
+ * whatever order its elements are, because all ranks have the same strides. */
 static symmcoll_status_t copy_run(const struct symmcoll_reducer *reducer,
     char *buffer, int first, int last, bool spread)
 {
@@ -269,8 +273,8 @@ static symmcoll_status_t copy_run(const struct symmcoll_reducer *reducer,
                                  : status;
 }
 
-/* Broadcast what the buffer holds of the parameters from first up to last: so many
- * bytes. */
+/* Broadcasts the parameters from first up to last (exclusive), nbytes in all,
+ * through the buffer. */
 static symmcoll_status_t broadcast_run(const struct symmcoll_reducer *reducer,
     char *buffer, int first, int last, size_t nbytes)
 {
@@ -287,7 +291,7 @@ static symmcoll_status_t broadcast_run(const struct symmcoll_reducer *reducer,
     return status;
 }
 
-/* Write rank 0's parameters into all ranks'. */
+/* Copies rank 0's parameters to all ranks. */
 static symmcoll_status_t broadcast_params(
     const struct symmcoll_reducer *reducer, const struct exchange *exchange)
 {
@@ -313,7 +317,8 @@ static symmcoll_status_t broadcast_params(
     return status;
 }
 
-/* Copies of parameters have nbytes, or what the largest one takes. */
+/* Allocates the memory for the exchange.  The copies have nbytes, or the size
+ * of the largest parameter that is copied if that is more. */
 static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     size_t nbytes, struct exchange *exchange)
 {
@@ -333,7 +338,7 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
 
         if (!symc_add(total, own, &total))
             total = SIZE_MAX;
-        /* A large contiguous parameter is sent in place. */
+        /* A large dense parameter is broadcast in place. */
         if (own > largest && !(own >= nbytes && reducer->params[i].dense))
             largest = own;
     }
@@ -344,7 +349,8 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     return status;
 }
 
-/* After all ranks have what that needs. */
+/* Compares the parameters of all ranks, which have the memory for it, and
+ * copies them. */
 static symmcoll_status_t compare_and_copy(
     const struct symmcoll_reducer *reducer, struct exchange *exchange)
 {

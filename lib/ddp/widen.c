@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gradients of 16-bit parameters that are added, reduced and averaged in float32: they
- * are converted on their way into the bucket, whose elements are float32, and, with
- * write_back, on the way back.
+ * Gradients of 16-bit parameters that are added, reduced and averaged in
+ * float32.  They are converted when they are written into the bucket, whose
+ * elements are float32, and, with write_back, when the average is written back.
  */
 #include "ddp/reducer.h"
 
 #include "base/reduce.h"
 
-/* Memory for one gradient in float32, where gradients are added to what has accumulated. */
+/* Allocates memory for one gradient in float32, if gradients are added to the
+ * view. */
 static symmcoll_status_t make_scratch(struct symmcoll_reducer *reducer)
 {
     size_t nbytes = 0;

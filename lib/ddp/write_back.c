@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * write_back: gradients are in the caller's memory, to which backward adds.  A bucket's
- * part is copied from there, and finish writes the average to the same memory, which
- * args.grads names for all passes, or ready for each.
+ * write_back: gradients are in the caller's memory, to which backward adds.
+ * They are copied into buckets, and finish writes the averages back.  The
+ * addresses are given at creation, in args.grads, or in each pass, to ready.
  */
 #include "ddp/reducer.h"
 
 #include <stdlib.h>
 
-/* ---- memory that is named at creation ---- */
+/* ---- addresses given at creation ---- */
 
 static int compare_homes(const void *a, const void *b)
 {
@@ -22,8 +22,8 @@ static int compare_homes(const void *a, const void *b)
     return start < other_start ? -1 : 1;
 }
 
-/* Checks that no two gradients share memory: in the order of addresses each begins after
- * the end of the one before. */
+/* Checks that no two gradients share memory: sorted by address, each begins
+ * after the end of the one before. */
 static symmcoll_status_t check_homes(const struct symmcoll_reducer *reducer)
 {
     struct symc_param **sorted =
@@ -94,8 +94,8 @@ symmcoll_status_t symc_take_homes(
 
 /* ---- passes ---- */
 
-/* Returns whether there is an average of a parameter but no memory for it, since no
- * gradient has been passed after the previous average. */
+/* Returns whether the average of a parameter has no address to be written to:
+ * none was given at creation, and none was passed since the previous average. */
 static bool is_unplaced(const struct symmcoll_reducer *reducer, int number)
 {
     const struct symc_param *param = symc_number_param(reducer, number);
@@ -105,7 +105,7 @@ static bool is_unplaced(const struct symmcoll_reducer *reducer, int number)
            !symc_used_nowhere(reducer, param);
 }
 
-/* Refuses a gradient of a parameter that is to be elsewhere. */
+/* Refuses a gradient that is not at the expected address. */
 static symmcoll_status_t refuse_place(const struct symmcoll_reducer *reducer,
     int number, const void *expected, const char *why, const void *found)
 {
@@ -129,7 +129,8 @@ symmcoll_status_t symc_check_origin(
     if (param->came && grad != param->origin)
         return refuse_place(
             reducer, number, param->origin, "as before in this backward", grad);
-    /* Every step passes the same memory as the first ones, or nearly so. */
+    /* Later passes use the memory of the first one, or nearly so, and are not
+     * checked. */
     if (param->home != NULL || reducer->npasses > 0)
         return SYMMCOLL_OK;
     for (int i = 0; i < reducer->nparams; i++) {
