@@ -109,7 +109,7 @@ struct symmcoll_reducer_args {
                        a work that other ranks start, all ranks must free the
                        reducer */
     int stats_rate; /* symmcoll_reducer_get_stats() averages the first 10 passes
-                       and every stats_rate-th pass; 0: 100 */
+                       and every stats_rate-th pass after these; 0: 100 */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
@@ -137,7 +137,8 @@ struct symmcoll_reducer_args {
  * on two devices or on another device than the group's), UNSUPPORTED (an element
  * type, a device without a backend), MISMATCH on every rank (names the parameter and
  * both values; no parameter is changed), NO_MEMORY, and those of collectives.  An
- * error on one rank is returned on every rank, and its detail names that rank.
+ * error on one rank is returned on every rank, unless no_init_sync is set, and its
+ * detail names that rank.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
@@ -147,8 +148,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
 
 /*
  * Set the hook of a reducer that was created without one, before its first pass.
- * Collective: either all ranks pass hook_end or none does, and all their reducers get
- * the hooks; on an error all ranks return it and the reducers are unchanged.
+ * Collective: all ranks pass a hook, and either all or none pass hook_end.  On an error
+ * all ranks return it and no reducer is changed.
  *
  * hook_end  as in struct symmcoll_reducer_args; may be NULL
  * arg       for both hooks; borrowed
