@@ -17,24 +17,25 @@ static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
 
 /* Broadcasts the error of a rank that all ranks know to have failed, and
  * returns it. */
-static symmcoll_status_t tell_failure(
+static symmcoll_status_t broadcast_failure(
     const struct symmcoll_reducer *reducer, int rank, symmcoll_status_t own)
 {
     struct {
         int64_t status;
         char detail[SYMC_DETAIL_MAX];
-    } told = {.status = own};
+    } message = {.status = own};
     symmcoll_status_t status;
 
     if (own != SYMMCOLL_OK)
-        snprintf(told.detail, sizeof(told.detail), "%s", symmcoll_last_error());
-    status = symmcoll_broadcast(reducer->group, &told, sizeof(told),
+        snprintf(message.detail, sizeof(message.detail), "%s",
+            symmcoll_last_error());
+    status = symmcoll_broadcast(reducer->group, &message, sizeof(message),
         SYMMCOLL_UINT8, rank, &outside, NULL);
     if (status != SYMMCOLL_OK)
         return status;
-    told.detail[sizeof(told.detail) - 1] = '\0';
-    return symc_fail((symmcoll_status_t)told.status, "reducer: rank %d: %s",
-        rank, told.detail);
+    message.detail[sizeof(message.detail) - 1] = '\0';
+    return symc_fail((symmcoll_status_t)message.status, "reducer: rank %d: %s",
+        rank, message.detail);
 }
 
 symmcoll_status_t symc_share_failure(
@@ -54,5 +55,5 @@ symmcoll_status_t symc_share_failure(
         symc_fail(own, "%s", detail);
     if (status != SYMMCOLL_OK || number == 0)
         return own != SYMMCOLL_OK ? own : status;
-    return tell_failure(reducer, (int)number + reducer->size, own);
+    return broadcast_failure(reducer, (int)number + reducer->size, own);
 }

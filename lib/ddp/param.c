@@ -159,7 +159,7 @@ static void copy_elements(const struct symc_param *param, char *row, bool pack)
 
 /* Copies elements on a device between the parameter's strided memory and a
  * row-major array.  spread: to the parameter. */
-static symmcoll_status_t copy_there(const struct symc_site *site,
+static symmcoll_status_t copy_on_device(const struct symc_site *site,
     const struct symc_param *param, void *out, const void *in, bool spread)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
@@ -178,7 +178,7 @@ symmcoll_status_t symc_param_pack(
     const struct symc_site *site, const struct symc_param *param, char *out)
 {
     if (site != NULL)
-        return copy_there(site, param, out, param->tensor.data, false);
+        return copy_on_device(site, param, out, param->tensor.data, false);
     copy_elements(param, out, true);
     return SYMMCOLL_OK;
 }
@@ -187,7 +187,7 @@ symmcoll_status_t symc_param_unpack(const struct symc_site *site,
     const struct symc_param *param, const char *in)
 {
     if (site != NULL)
-        return copy_there(site, param, param->tensor.data, in, true);
+        return copy_on_device(site, param, param->tensor.data, in, true);
     copy_elements(param, (char *)(uintptr_t)in, false);
     return SYMMCOLL_OK;
 }
