@@ -208,15 +208,15 @@ struct symmcoll_reducer {
 
 /* ---- numbers.c ---- */
 
-/* Copies the caller's parameters, and their names, which may be NULL. Errors:
+/* Copies the caller's parameters, and their names, which may be NULL.  Errors:
  * INVALID, UNSUPPORTED, NO_MEMORY. */
 symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
     const char *const *names);
 void symc_numbers_free(struct symmcoll_reducer *reducer);
 
-/* Checks that a number is that of a parameter; where begins the detail. Errors:
- * INVALID. */
+/* Checks that a number is that of a parameter; where begins the detail.
+ * Errors: INVALID. */
 symmcoll_status_t symc_number_check(
     const struct symmcoll_reducer *reducer, const char *where, int number);
 
@@ -232,8 +232,8 @@ static inline struct symc_param *symc_number_param(
 const char *symc_number_text(
     const struct symmcoll_reducer *reducer, int number, char *buffer);
 
-/* Formats the list of the numbers for which a filter returns true. Returns
- * false if there are none. */
+/* Formats the list of the numbers for which a filter returns true, or its
+ * beginning if the buffer is too small.  Returns false if there are none. */
 typedef bool (*symc_number_filter_fn)(
     const struct symmcoll_reducer *reducer, int number);
 bool symc_numbers_list(const struct symmcoll_reducer *reducer,
@@ -241,8 +241,8 @@ bool symc_numbers_list(const struct symmcoll_reducer *reducer,
 
 /* Checks that a gradient is in the same memory as the parameters, and at an
  * address that kernels accept.  where begins the detail.  An address in host
- * memory is checked once, since most passes reuse it; one on a device is
- * checked each time, because it may have been freed. */
+ * memory is not checked again until the gradient moves, since most passes reuse
+ * it; one on a device is checked each time, because it may have been freed. */
 symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
     const char *where, int number, const void *grad);
 
@@ -307,15 +307,15 @@ symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer);
 /* ---- verify.c ---- */
 
 /* Compares all ranks' parameters with rank 0's, then copies rank 0's values to
- * all ranks through a buffer of nbytes.  own: whether this rank could make its
- * buckets; if any rank could not, nothing is compared.  Collective; an error of
- * the comparison leaves the parameters unchanged. */
+ * all ranks through a buffer of nbytes.  own: this rank's status so far; unless
+ * it is OK on all ranks, nothing is compared.  Collective; an error of the
+ * comparison leaves the parameters unchanged. */
 symmcoll_status_t symc_synchronise_params(
     const struct symmcoll_reducer *reducer, size_t nbytes,
     symmcoll_status_t own);
 
-/* Compares the options of all ranks again, after a change (own: whether this
- * rank could make it).  Collective. */
+/* Compares the number of parameters, the memory and the options of all ranks
+ * again, after a change (own: its status on this rank).  Collective. */
 symmcoll_status_t symc_compare_options(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
@@ -425,8 +425,8 @@ bool symc_used_is_sought(const struct symmcoll_reducer *reducer);
 /* Sets how many gradients each parameter expects in this backward. */
 void symc_graph_begin(const struct symmcoll_reducer *reducer);
 
-/* Checks that a static graph expects one more gradient of a number.  Errors:
- * INVALID. */
+/* Checks that a static graph expects one more gradient of a number; in a local
+ * pass, that it expects any.  Errors: INVALID. */
 symmcoll_status_t symc_graph_check(
     const struct symmcoll_reducer *reducer, int number);
 
@@ -552,7 +552,7 @@ void symc_times_drop(const struct symmcoll_reducer *reducer);
 /* ---- rebuild.c ---- */
 
 /* Rebuilds the buckets in rank 0's order of arrival, on all ranks or on none
- * (own: whether this rank can begin).  Collective. */
+ * (own: this rank's status so far).  Collective. */
 symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
