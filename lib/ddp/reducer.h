@@ -307,7 +307,7 @@ symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer);
 /* ---- verify.c ---- */
 
 /* Compares all ranks' parameters with rank 0's, then copies rank 0's values to
- * all ranks through a buffer of nbytes.  own: this rank's status so far; unless
+ * all ranks through a buffer of nbytes.  own: this rank's status before; unless
  * it is OK on all ranks, nothing is compared.  Collective; an error of the
  * comparison leaves the parameters unchanged. */
 symmcoll_status_t symc_synchronise_params(
@@ -552,7 +552,7 @@ void symc_times_drop(const struct symmcoll_reducer *reducer);
 /* ---- rebuild.c ---- */
 
 /* Rebuilds the buckets in rank 0's order of arrival, on all ranks or on none
- * (own: this rank's status so far).  Collective. */
+ * (own: this rank's status before).  Collective. */
 symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own);
 
