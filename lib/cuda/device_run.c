@@ -210,9 +210,10 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     symc_cuda_call_end(group, *token);
     if (status == SYMMCOLL_OK)
         return status;
-    /* Not this rank's own error: the group has failed between two buffers. */
+    /* Not this rank's own error: the group has failed between two buffers.  Its failure
+     * has been reported with this status, and is reported once. */
     if (group->core->failed(group->core->group, -1))
-        return group->core->failure(group->core->group, op, -1);
+        return status;
     /* NCCL waits for other members, which may time out, or whose group may fail. */
     return by_nccl && status != SYMMCOLL_ERR_INVALID &&
                    status != SYMMCOLL_ERR_UNSUPPORTED
