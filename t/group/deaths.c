@@ -239,8 +239,15 @@ static int make(struct faults_rank *self)
         right =
             has_or_loses(group, &status) &&
             (plan->known == STEPS || symmcoll_group_rank_of(group, VICTIM) < 0);
+        if (!right)
+            diag("rank %d: in the new group: %s: %s", self->rank,
+                symmcoll_status_name(status), symmcoll_last_error());
         faults_note(self, status);
-        right = symmcoll_group_free(group) == SYMMCOLL_OK && right;
+        status = symmcoll_group_free(group);
+        if (status != SYMMCOLL_OK)
+            diag("rank %d: group_free: %s: %s", self->rank,
+                symmcoll_status_name(status), symmcoll_last_error());
+        right = status == SYMMCOLL_OK && right;
     } else if (status == SYMMCOLL_OK || group != NULL) {
         diag("rank %d: neither a group nor an error", self->rank);
         right = false;
