@@ -43,8 +43,7 @@ struct symc_exit {
     _Alignas(SYMC_LINE) _Atomic uint32_t marked;
 };
 
-/* Values of symc_block.liveness, apart from the monitor's thread id with FUTEX_WAITERS.
- * The kernel leaves that bit beside SYMC_LIVENESS_DIED. */
+/* Values of symc_block.liveness, apart from the monitor's thread id. */
 #define SYMC_LIVENESS_NONE 0u              /* not started */
 #define SYMC_LIVENESS_DIED 0x40000000u     /* FUTEX_OWNER_DIED, by kernel */
 #define SYMC_LIVENESS_SHUTDOWN 0x3fffffffu /* finalized; no such thread id */

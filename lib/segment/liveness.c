@@ -6,7 +6,6 @@
 #include "base/proc.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 symmcoll_status_t symc_liveness_acquire(
@@ -35,9 +33,7 @@ symmcoll_status_t symc_liveness_acquire(
         0)
         return symc_fail_errno(
             SYMMCOLL_ERR_SYSTEM, errno, "monitor: set_robust_list");
-    /* With this bit the kernel wakes one waiter when the thread dies. */
-    if (!atomic_compare_exchange_strong(
-            word, &none, (uint32_t)gettid() | FUTEX_WAITERS))
+    if (!atomic_compare_exchange_strong(word, &none, (uint32_t)gettid()))
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
             "monitor: expected a liveness word of 0, found %u", none);
     return SYMMCOLL_OK;
@@ -107,7 +103,6 @@ enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer)
     if (symc_liveness_has_left(peer->view.block) ||
         atomic_load_explicit(&peer->ended, memory_order_relaxed))
         return SYMC_LIVENESS_LEFT;
-    word &= ~FUTEX_WAITERS;
     if (word == SYMC_LIVENESS_DIED || word == SYMC_LIVENESS_GAVE_UP)
         return SYMC_LIVENESS_DEAD;
     if ((word == SYMC_LIVENESS_NONE || word > THREAD_MAX) &&
@@ -129,69 +124,6 @@ void symc_liveness_find_ended(
         ended[r] = any && (polled[r].revents & POLLIN) != 0 &&
                    symc_liveness_is_pidfd(peers[r].pidfd, peers[r].pidfd_inode);
 }
-
-void symc_liveness_read(
-    const struct symc_peer *peers, int size, uint32_t *words)
-{
-    for (int r = 0; r < size; r++)
-        words[r] = peers[r].view.block == NULL
-                       ? SYMC_LIVENESS_NONE /* on another machine */
-                       : atomic_load_explicit(&peers[r].view.block->liveness,
-                             memory_order_acquire);
-}
-
-#ifdef SYS_futex_waitv
-/* Fills in a wait for each peer whose monitor ran, up to a number.  Returns how many. */
-static unsigned int list_words(const struct symc_peer *peers,
-    const uint32_t *words, int size, int rank, struct futex_waitv *waits,
-    unsigned int most)
-{
-    unsigned int count = 0;
-
-    for (int i = 1; i < size && count < most; i++) {
-        int r = (rank + i) % size;
-
-        if ((words[r] & FUTEX_WAITERS) == 0 || (words[r] & FUTEX_TID_MASK) == 0)
-            continue;
-        waits[count++] = (struct futex_waitv){.val = words[r],
-            .uaddr = (uintptr_t)&peers[r].view.block->liveness,
-            .flags = FUTEX_32};
-    }
-    return count;
-}
-
-bool symc_liveness_sleep(const struct symc_peer *peers, const uint32_t *words,
-    int size, int rank, _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
-{
-    struct futex_waitv waits[FUTEX_WAITV_MAX];
-    int64_t until = symc_now_ns() + ns;
-    struct timespec deadline = {
-        .tv_sec = until / SYMC_NS_PER_S, .tv_nsec = until % SYMC_NS_PER_S};
-    unsigned int count = 1 + list_words(peers, words, size, rank, waits + 1,
-                                 FUTEX_WAITV_MAX - 1);
-    long woken;
-
-    waits[0] = (struct futex_waitv){.val = value,
-        .uaddr = (uintptr_t)alarm,
-        .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
-    woken =
-        syscall(SYS_futex_waitv, waits, count, 0, &deadline, CLOCK_MONOTONIC);
-    /* The kernel has woken one of all that wait for the word. */
-    if (woken > 0)
-        syscall(SYS_futex, (uintptr_t)waits[woken].uaddr, FUTEX_WAKE, INT_MAX,
-            NULL, NULL, 0);
-    return woken >= 0 || errno == EAGAIN || errno == ETIMEDOUT ||
-           errno == EINTR;
-}
-#else
-bool symc_liveness_sleep(const struct symc_peer *peers, const uint32_t *words,
-    int size, int rank, _Atomic uint32_t *alarm, uint32_t value, int64_t ns)
-{
-    (void)peers, (void)words, (void)size, (void)rank, (void)alarm;
-    (void)value, (void)ns;
-    return false;
-}
-#endif
 
 void symc_liveness_put_exit(struct symc_exit *end, int status)
 {

@@ -67,17 +67,6 @@ enum symc_liveness_state symc_liveness_state(const struct symc_peer *peer);
 void symc_liveness_find_ended(const struct symc_peer *peers, int size,
     struct pollfd *polled, bool *ended);
 
-/* Reads the words of all peers into words, for symc_liveness_sleep(). */
-void symc_liveness_read(
-    const struct symc_peer *peers, int size, uint32_t *words);
-
-/* Sleeps until a peer dies that was alive when words were read, alarm no longer holds
- * value, or ns have passed.  Waits for at most 127 peers, those that follow rank, and
- * wakes all others that wait for the word of a peer that has died.  Returns false, at
- * once, if the kernel cannot wait for several words (before Linux 5.16). */
-bool symc_liveness_sleep(const struct symc_peer *peers, const uint32_t *words,
-    int size, int rank, _Atomic uint32_t *alarm, uint32_t value, int64_t ns);
-
 /* Stores a rank's exit status, as from waitpid(), in the block for its peers;
  * loads it, or returns false if there is none. */
 void symc_liveness_put_exit(struct symc_exit *end, int status);

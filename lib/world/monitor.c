@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The monitor thread holds this rank's liveness word, sleeps until a peer's word
- * changes and checks all of them every few milliseconds besides, fails the groups
- * of dead ranks, and writes flight recorders.  The heartbeat thread watches the
- * monitor and does nothing that could hang.
+ * The monitor thread holds this rank's liveness word, checks its peers' words
+ * every few milliseconds, fails the groups of dead ranks, and writes flight
+ * recorders.  The heartbeat thread watches the monitor and does nothing that
+ * could hang.
  */
 #include "base/thread.h"
 #include "world/world.h"
@@ -328,13 +328,11 @@ static void watch(struct symmcoll_world *world, bool *dead)
 {
     struct symc_monitor *monitor = &world->monitor;
     int64_t period = find_period(world), stuck_at = 0;
-    bool waits = true; /* for the peers' words and the alarm at once */
 
     while (atomic_load(&monitor->stopping) == 0) {
         uint32_t alarm = atomic_load(&monitor->alarm);
 
         atomic_fetch_add_explicit(&monitor->beats, 1, memory_order_relaxed);
-        symc_liveness_read(world->peers, world->size, monitor->words);
         bool died = find_dead(world, dead);
         if (died)
             report_deaths(world, dead);
@@ -348,11 +346,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
             stuck_at = 0;
             symc_world_dump_stuck(world);
         }
-        waits = waits &&
-                symc_liveness_sleep(world->peers, monitor->words, world->size,
-                    world->rank, &monitor->alarm, alarm, period);
-        if (!waits)
-            symc_word_sleep(&monitor->alarm, alarm, period);
+        symc_word_sleep(&monitor->alarm, alarm, period);
     }
     /* Writes the record of the last failure, also for ranks that cannot write
      * it. */
@@ -439,7 +433,6 @@ static void free_tables(struct symc_monitor *monitor)
     free(monitor->dead);
     free(monitor->polled);
     free(monitor->failures);
-    free(monitor->words);
 }
 
 symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
@@ -451,9 +444,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
     monitor->polled = symc_alloc((size_t)world->size, sizeof(*monitor->polled));
     monitor->failures =
         symc_alloc((size_t)world->size, sizeof(*monitor->failures));
-    monitor->words = symc_alloc((size_t)world->size, sizeof(*monitor->words));
     if (monitor->dead == NULL || monitor->polled == NULL ||
-        monitor->failures == NULL || monitor->words == NULL) {
+        monitor->failures == NULL) {
         free_tables(monitor);
         return SYMMCOLL_ERR_NO_MEMORY;
     }

@@ -61,7 +61,6 @@ struct symc_monitor {
     struct pollfd *polled;         /* room for all pidfds */
     /* each rank's failure count at the last check */
     uint32_t *failures;
-    uint32_t *words; /* liveness words of all ranks, when last read */
     bool *dead; /* per world rank: known to be dead; needs the world's lock */
     bool orderly;
     struct symc_dump_pipe pipe;

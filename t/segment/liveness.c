@@ -6,10 +6,8 @@
 #include "../tap.h"
 #include "child.h"
 
-#include "base/proc.h"
 #include "segment/liveness.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -157,69 +155,6 @@ static int take_twice(void *arg)
                SYMMCOLL_ERR_INTERNAL, "expected a liveness word of 0");
 }
 
-/* ---- a death ends the sleep of all monitors ---- */
-
-#define SLEEPERS 3
-
-static struct sleeper {
-    pthread_t thread;
-    _Atomic pid_t id;
-    struct symc_peer peers[2]; /* itself, without a block, and the rank */
-    uint32_t words[2];
-    _Atomic uint32_t alarm;
-    bool waited;
-} sleepers[SLEEPERS];
-
-static void *sleep_long(void *arg)
-{
-    struct sleeper *it = arg;
-
-    atomic_store(&it->id, gettid());
-    it->waited = symc_liveness_sleep(
-        it->peers, it->words, 2, 0, &it->alarm, 0, 3600 * SYMC_NS_PER_S);
-    return NULL;
-}
-
-/* Waits until a thread sleeps, which these do nowhere but there. */
-static bool await_sleep(const struct sleeper *it)
-{
-    struct symc_proc_stat stat;
-
-    for (int i = 0; i < 120000; i++) {
-        pid_t id = atomic_load(&it->id);
-
-        if (id != 0 && symc_proc_stat_read(id, &stat) && stat.state == 'S')
-            return true;
-        usleep(500);
-    }
-    return false;
-}
-
-static void test_sleepers(void)
-{
-    enum ending ending = KILLED;
-    struct symc_peer peer = start_rank(&ending);
-    bool slept = await_stage(1), woken = true;
-    int status;
-
-    for (int i = 0; i < SLEEPERS; i++) {
-        sleepers[i].peers[1] = peer;
-        symc_liveness_read(sleepers[i].peers, 2, sleepers[i].words);
-        slept = slept && pthread_create(&sleepers[i].thread, NULL, sleep_long,
-                             &sleepers[i]) == 0;
-    }
-    for (int i = 0; i < SLEEPERS; i++)
-        slept = slept && await_sleep(&sleepers[i]);
-    set_stage(2);
-    waitpid(peer.pid, &status, 0);
-    for (int i = 0; i < SLEEPERS; i++) {
-        pthread_join(sleepers[i].thread, NULL);
-        woken = woken && sleepers[i].waited;
-    }
-    ok(slept && woken, "a death ends the sleep of all monitors");
-    close(peer.pidfd);
-}
-
 int main(void)
 {
     block = mmap(
@@ -235,10 +170,6 @@ int main(void)
         "dead");
     test_words();
     test_before_the_word();
-    if (symc_liveness_sleep(NULL, NULL, 0, 0, &sleepers[0].alarm, 1, 0))
-        test_sleepers();
-    else
-        skip(1, "the kernel cannot wait for several words");
     atomic_store(&block->liveness, SYMC_LIVENESS_NONE);
     ok(run_child(take_twice, NULL), "a word is taken once");
     return done_testing();
