@@ -78,8 +78,9 @@ static symmcoll_status_t wrap(const struct form *form,
     symmcoll_status_t status =
         symc_hook_read(form->where, group, given, work, &bucket);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_sized_read(&wrapped_kind, form->where, arg, &wrapped);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_sized_read(&wrapped_kind, form->where, arg, &wrapped);
     if (status != SYMMCOLL_OK)
         return status;
     if (wrapped.hook == NULL)
@@ -90,11 +91,13 @@ static symmcoll_status_t wrap(const struct form *form,
     if (bucket.dtype == form->dtype)
         return wrapped.hook(group, &bucket, wrapped.arg, work);
     status = symc_pack_bucket(form->where, &bucket, form->dtype, 1.0, &packed);
-    if (status == SYMMCOLL_OK)
-        status = wrapped.hook(group, &packed, wrapped.arg, work);
-    if (status == SYMMCOLL_OK)
-        symc_keep_packed(&bucket);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = wrapped.hook(group, &packed, wrapped.arg, work);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_keep_packed(&bucket);
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symmcoll_hook_fp16_wrapper(struct symmcoll_group *group,

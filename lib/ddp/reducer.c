@@ -103,15 +103,21 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     if (reducer->timing == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     status = symc_times_open(reducer, args->stats_rate);
-    if (status == SYMMCOLL_OK)
-        status = symc_numbers_take(reducer, params, nparams, args->names);
-    if (status == SYMMCOLL_OK)
-        status = take_device(reducer);
-    if (status == SYMMCOLL_OK)
-        status = symc_take_homes(reducer, args->grads);
-    if (status == SYMMCOLL_OK)
-        status = symc_widen_open(reducer, args->reduce_dtype);
-    if (status == SYMMCOLL_OK && (args->find_unused || args->static_graph))
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_numbers_take(reducer, params, nparams, args->names);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = take_device(reducer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_take_homes(reducer, args->grads);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_widen_open(reducer, args->reduce_dtype);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (args->find_unused || args->static_graph)
         status = symc_used_open(reducer);
     return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
 }

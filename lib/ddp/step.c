@@ -30,6 +30,38 @@ static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
                      reducer->zeroing_detail);
 }
 
+/* Fails because a backward has begun and not finished. */
+static symmcoll_status_t refuse_unfinished(
+    const struct symmcoll_reducer *reducer, const char *where)
+{
+    char missing[SYMC_DETAIL_MAX / 2];
+
+    if (symc_numbers_list(reducer, is_missing, missing, sizeof(missing)))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: the backward before has not finished: no gradient of %s",
+            where, missing);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: the backward before has not finished: all gradients came, "
+        "symmcoll_reducer_finish() did not",
+        where);
+}
+
+/* Prepares this rank for a backward. */
+static symmcoll_status_t prepare(struct symmcoll_reducer *reducer, int sync)
+{
+    symmcoll_status_t status = report_zeroing(reducer);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_settle_buckets(reducer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_take_stream(reducer, "reducer_begin");
+    if (status != SYMMCOLL_OK)
+        return status;
+    return sync ? symc_used_begin(reducer) : SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_reducer_begin(
     struct symmcoll_reducer *reducer, int sync)
 {
@@ -38,25 +70,9 @@ symmcoll_status_t symmcoll_reducer_begin(
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_begin: expected a reducer, found NULL");
-    if (reducer->backward != SYMC_BACKWARD_NONE) {
-        char missing[SYMC_DETAIL_MAX / 2];
-
-        if (symc_numbers_list(reducer, is_missing, missing, sizeof(missing)))
-            return symc_fail(SYMMCOLL_ERR_INVALID,
-                "reducer_begin: the backward before has not finished: no "
-                "gradient of %s",
-                missing);
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_begin: the backward before has not finished: all "
-            "gradients came, symmcoll_reducer_finish() did not");
-    }
-    status = report_zeroing(reducer);
-    if (status == SYMMCOLL_OK)
-        status = symc_settle_buckets(reducer);
-    if (status == SYMMCOLL_OK)
-        status = symc_take_stream(reducer, "reducer_begin");
-    if (status == SYMMCOLL_OK && sync)
-        status = symc_used_begin(reducer);
+    if (reducer->backward != SYMC_BACKWARD_NONE)
+        return refuse_unfinished(reducer, "reducer_begin");
+    status = prepare(reducer, sync);
     if (reducer->rebuild == SYMC_REBUILD_DUE) {
         status = symc_rebuild_buckets(reducer, status);
         if (status == SYMMCOLL_OK)

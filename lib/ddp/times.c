@@ -65,27 +65,34 @@ void symc_times_drop(const struct symmcoll_reducer *reducer)
     timing->measures = timing->pending = false;
 }
 
+/* Reads the times of the measured backward.  Returns IN_PROGRESS if the device
+ * has not finished it. */
+static symmcoll_status_t read_marks(const struct symmcoll_reducer *reducer)
+{
+    void *const *marks = reducer->timing->marks;
+    int64_t backward = 0, comm = 0, exposed = 0;
+    symmcoll_status_t status = symc_site_elapsed(reducer->site,
+        marks[SYMC_MOMENT_LAUNCH], marks[SYMC_MOMENT_END], &comm);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_BEGIN],
+        marks[SYMC_MOMENT_FINISH], &backward);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_FINISH],
+        marks[SYMC_MOMENT_END], &exposed);
+    if (status != SYMMCOLL_OK)
+        return status;
+    set_times(reducer, backward, comm, exposed, comm - exposed);
+    return SYMMCOLL_OK;
+}
+
 void symc_times_take(const struct symmcoll_reducer *reducer)
 {
-    struct symc_timing *timing = reducer->timing;
-    void *const *marks = timing->marks;
-    int64_t backward = 0, comm = 0, exposed = 0;
-    symmcoll_status_t status;
-
-    if (!timing->pending)
+    if (!reducer->timing->pending ||
+        read_marks(reducer) == SYMMCOLL_IN_PROGRESS)
         return;
-    status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_LAUNCH],
-        marks[SYMC_MOMENT_END], &comm);
-    if (status == SYMMCOLL_IN_PROGRESS)
-        return;
-    if (status == SYMMCOLL_OK)
-        status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_BEGIN],
-            marks[SYMC_MOMENT_FINISH], &backward);
-    if (status == SYMMCOLL_OK)
-        status = symc_site_elapsed(reducer->site, marks[SYMC_MOMENT_FINISH],
-            marks[SYMC_MOMENT_END], &exposed);
-    if (status == SYMMCOLL_OK)
-        set_times(reducer, backward, comm, exposed, comm - exposed);
     symc_times_drop(reducer);
 }
 
