@@ -114,28 +114,37 @@ static symmcoll_status_t enter_worker(struct symc_file *file, int fd)
     return status;
 }
 
-/* Creates or checks the locked file, then registers this worker. */
+/* Creates or checks the locked file, then registers this worker.  removed
+ * (out): the last worker of an earlier run removed the file between opening and
+ * locking; nothing is done then. */
 static symmcoll_status_t join_locked(
-    struct symc_file *file, int fd, const struct stat *info)
+    struct symc_file *file, int fd, bool *removed)
 {
+    struct stat info;
     symmcoll_status_t status;
 
-    if (!S_ISREG(info->st_mode))
+    if (fstat(fd, &info) != 0)
+        return symc_fail_errno(
+            SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
+    *removed = info.st_nlink == 0;
+    if (*removed)
+        return SYMMCOLL_OK;
+    if (!S_ISREG(info.st_mode))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_open_file: %s: expected a regular file, found another kind",
             file->path);
-    if (symc_process_is_privileged() && info->st_uid != 0 &&
-        info->st_uid != geteuid())
+    if (symc_process_is_privileged() && info.st_uid != 0 &&
+        info.st_uid != geteuid())
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_open_file: %s: expected a file of root or of user %ld, "
             "found one of user %ld",
-            file->path, (long)geteuid(), (long)info->st_uid);
-    if (info->st_size == 0)
-        status = symc_journal_create(&file->journal, fd, file->num_workers);
-    else
-        status = symc_journal_open(&file->journal, fd, file->num_workers);
-    if (status == SYMMCOLL_OK)
-        status = refuse_stale(file);
+            file->path, (long)geteuid(), (long)info.st_uid);
+    status = info.st_size == 0
+                 ? symc_journal_create(&file->journal, fd, file->num_workers)
+                 : symc_journal_open(&file->journal, fd, file->num_workers);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = refuse_stale(file);
     return status == SYMMCOLL_OK ? enter_worker(file, fd) : status;
 }
 
@@ -161,7 +170,6 @@ static symmcoll_status_t check_folder(struct symc_file *file)
 
 symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
 {
-    struct stat info;
     symmcoll_status_t status = check_folder(file);
     bool removed;
 
@@ -173,17 +181,10 @@ symmcoll_status_t symc_file_join(struct symc_file *file, int64_t deadline_ns)
         if (fd < 0)
             return symc_fail_errno(
                 SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
-        status = symc_file_lock(file->path, fd, true, deadline_ns);
         removed = false;
-        if (status == SYMMCOLL_OK && fstat(fd, &info) != 0)
-            status = symc_fail_errno(
-                SYMMCOLL_ERR_SYSTEM, errno, "store_open_file: %s", file->path);
-        else if (status == SYMMCOLL_OK)
-            /* The last worker of an earlier run may have removed the file
-             * between opening and locking. */
-            removed = info.st_nlink == 0;
-        if (status == SYMMCOLL_OK && !removed)
-            status = join_locked(file, fd, &info);
+        status = symc_file_lock(file->path, fd, true, deadline_ns);
+        if (status == SYMMCOLL_OK)
+            status = join_locked(file, fd, &removed);
         close(fd);
     } while (removed);
     return status;

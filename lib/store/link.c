@@ -234,24 +234,28 @@ symmcoll_status_t symc_link_send(
 symmcoll_status_t symc_link_poll(
     struct symc_link *link, int64_t deadline_ns, struct symc_reply **reply)
 {
+    symmcoll_status_t status;
+
     *reply = NULL;
     for (;;) {
         bool got = false;
-        symmcoll_status_t status = flush(link);
 
-        if (status == SYMMCOLL_OK)
-            status = symc_resp_next(link->resp, reply);
-        if (status == SYMMCOLL_OK && *reply == NULL)
-            status = take(link, false, &got);
-        else if (status == SYMMCOLL_OK)
-            return status;
-        if (status != SYMMCOLL_OK) {
-            link->broken = true;
-            return name_place(link, status);
-        }
+        status = flush(link);
+        if (status != SYMMCOLL_OK)
+            break;
+        status = symc_resp_next(link->resp, reply);
+        if (status != SYMMCOLL_OK)
+            break;
+        if (*reply != NULL)
+            return SYMMCOLL_OK;
+        status = take(link, false, &got);
+        if (status != SYMMCOLL_OK)
+            break;
         if (!got && wait_ready(link, deadline_ns) == SYMMCOLL_ERR_TIMEOUT)
             return SYMMCOLL_OK;
     }
+    link->broken = true;
+    return name_place(link, status);
 }
 
 symmcoll_status_t symc_link_receive(
@@ -264,6 +268,17 @@ symmcoll_status_t symc_link_receive(
     link->broken = true;
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "tcp store: timeout: no answer from %s", link->place);
+}
+
+symmcoll_status_t symc_link_request(struct symc_link *link,
+    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
+    struct symc_reply **reply)
+{
+    symmcoll_status_t status = symc_link_send(link, args, nargs);
+
+    *reply = NULL;
+    return status == SYMMCOLL_OK ? symc_link_receive(link, deadline_ns, reply)
+                                 : status;
 }
 
 bool symc_link_is_good(struct symc_link *link)
@@ -285,12 +300,13 @@ void symc_link_break(struct symc_link *link)
 static symmcoll_status_t log_in(struct symc_link *link,
     const struct symc_arg *args, size_t nargs, int64_t deadline_ns)
 {
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status = symc_link_send(link, args, nargs);
+    struct symc_reply *reply;
+    symmcoll_status_t status =
+        symc_link_request(link, args, nargs, deadline_ns, &reply);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(link, deadline_ns, &reply);
-    if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_ERROR) {
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (reply->type == SYMC_REPLY_ERROR) {
         symc_make_printable(reply->text);
         status =
             symc_fail(SYMMCOLL_ERR_INVALID, "tcp store: %s refused %s: %.200s",
@@ -307,7 +323,7 @@ static symmcoll_status_t enter(
     char number[16];
     struct symc_arg args[3] = {SYMC_ARG("AUTH")};
     size_t nargs = 1;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     if (place->password[0] != '\0') {
         if (place->user[0] != '\0')
@@ -315,15 +331,16 @@ static symmcoll_status_t enter(
         args[nargs++] =
             (struct symc_arg){place->password, strlen(place->password)};
         status = log_in(link, args, nargs, deadline_ns);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    if (status == SYMMCOLL_OK && place->database > 0) {
-        args[0] = SYMC_ARG("SELECT");
-        args[1].data = number;
-        args[1].nbytes =
-            (size_t)snprintf(number, sizeof(number), "%d", place->database);
-        status = log_in(link, args, 2, deadline_ns);
-    }
-    return status;
+    if (place->database == 0)
+        return SYMMCOLL_OK;
+    args[0] = SYMC_ARG("SELECT");
+    args[1].data = number;
+    args[1].nbytes =
+        (size_t)snprintf(number, sizeof(number), "%d", place->database);
+    return log_in(link, args, 2, deadline_ns);
 }
 
 symmcoll_status_t symc_link_open(const struct symc_place *place, bool retry,
@@ -337,22 +354,28 @@ symmcoll_status_t symc_link_open(const struct symc_place *place, bool retry,
     link->fd = link->end_fd = -1;
     symc_place_text(place, link->place);
     status = symc_resp_create(&limits, &link->resp);
-    if (status == SYMMCOLL_OK)
-        status = symc_dial(place, retry, deadline_ns, &link->fd);
-    if (status == SYMMCOLL_OK && place->tls) {
+    if (status != SYMMCOLL_OK)
+        goto close_link;
+    status = symc_dial(place, retry, deadline_ns, &link->fd);
+    if (status != SYMMCOLL_OK)
+        goto close_link;
+    if (place->tls) {
         status = symc_tls_open(place, &link->tls);
         if (status == SYMMCOLL_OK)
             status = shake_hands(link, deadline_ns);
+        if (status != SYMMCOLL_OK)
+            goto close_link;
     }
-    if (status == SYMMCOLL_OK)
-        status = enter(link, place, deadline_ns);
-    if (status != SYMMCOLL_OK) {
-        status = name_place(link, status);
-        symc_link_close(link);
-        return status;
-    }
+    status = enter(link, place, deadline_ns);
+    if (status != SYMMCOLL_OK)
+        goto close_link;
     *out = link;
     return SYMMCOLL_OK;
+
+close_link:
+    status = name_place(link, status);
+    symc_link_close(link);
+    return status;
 }
 
 void symc_link_close(struct symc_link *link)

@@ -101,6 +101,12 @@ symmcoll_status_t symc_link_send(
 symmcoll_status_t symc_link_receive(
     struct symc_link *link, int64_t deadline_ns, struct symc_reply **reply);
 
+/* Sends a command and receives its reply; no other reply may be outstanding.
+ * reply is NULL after a failure. */
+symmcoll_status_t symc_link_request(struct symc_link *link,
+    const struct symc_arg *args, size_t nargs, int64_t deadline_ns,
+    struct symc_reply **reply);
+
 /* As symc_link_receive(), but returns OK with reply NULL at the deadline, and
  * the link stays usable. */
 symmcoll_status_t symc_link_poll(

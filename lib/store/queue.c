@@ -16,11 +16,12 @@ symmcoll_status_t symmcoll_store_queue_push(struct symmcoll_store *store,
         .kind = SYMC_EDIT_PUSH, .value = value, .nbytes = nbytes};
     symmcoll_status_t status = symc_store_check_key(store, key, where);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_store_check_value(value, nbytes, "value", where);
-    if (status == SYMMCOLL_OK)
-        status = symc_store_edit(store, key, &edit, symc_store_deadline(store));
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_store_check_value(value, nbytes, "value", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_store_edit(store, key, &edit, symc_store_deadline(store));
 }
 
 /* Takes the first value. empty (out): TIMEOUT because the queue stayed empty,

@@ -106,25 +106,29 @@ symmcoll_status_t symc_secret_find(
     struct symc_digest digest = SYMC_DIGEST_INIT;
     struct symc_place place = {.host = ""};
     char machine[SYMC_MACHINE_NAME], folder[FOLDER_MAX], text[SYMC_PLACE_TEXT];
-    bool loopback = false;
+    bool loopback;
     symmcoll_status_t status = symc_place_parse(url, &place);
 
     path[0] = '\0';
-    if (status == SYMMCOLL_OK)
-        status = check_loopback(&place, deadline_ns, &loopback);
-    if (status == SYMMCOLL_OK && loopback)
-        status = symc_machine_name(machine);
-    if (status == SYMMCOLL_OK && loopback)
-        status = find_folder(folder);
-    if (status == SYMMCOLL_OK && loopback) {
-        /* A port in another network namespace belongs to another server. */
-        symc_digest_add(&digest, "machine", machine);
-        if (strcmp(place.host, "localhost") == 0)
-            snprintf(place.host, sizeof(place.host), "127.0.0.1");
-        symc_digest_add(&digest, "place", symc_place_text(&place, text));
-        snprintf(path, SYMC_SECRET_PATH, "%s/symmcoll-store-%016" PRIx64,
-            folder, digest.a);
-    }
+    if (status != SYMMCOLL_OK)
+        goto clear_place;
+    status = check_loopback(&place, deadline_ns, &loopback);
+    if (status != SYMMCOLL_OK || !loopback)
+        goto clear_place;
+    status = symc_machine_name(machine);
+    if (status != SYMMCOLL_OK)
+        goto clear_place;
+    status = find_folder(folder);
+    if (status != SYMMCOLL_OK)
+        goto clear_place;
+    /* A port in another network namespace belongs to another server. */
+    symc_digest_add(&digest, "machine", machine);
+    if (strcmp(place.host, "localhost") == 0)
+        snprintf(place.host, sizeof(place.host), "127.0.0.1");
+    symc_digest_add(&digest, "place", symc_place_text(&place, text));
+    snprintf(path, SYMC_SECRET_PATH, "%s/symmcoll-store-%016" PRIx64, folder,
+        digest.a);
+clear_place:
     symc_place_clear(&place);
     return status;
 }

@@ -426,39 +426,46 @@ symmcoll_status_t symc_server_start(
     const struct symc_server_args *args, struct symc_server **out)
 {
     struct symc_server *server = symc_alloc(1, sizeof(*server));
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     if (server == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     server->listen_fd = server->taken_flags = -1;
-    server->wake_fd =
-        symc_descriptor_raise(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     server->max_clients = limit_clients(args->max_clients);
     server->max_memory = args->max_memory > 0 ? args->max_memory : MEMORY_MAX;
     memcpy(server->password, args->place->password, sizeof(server->password));
-    if (server->wake_fd < 0)
+    server->wake_fd =
+        symc_descriptor_raise(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (server->wake_fd < 0) {
         status = symc_fail_descriptor(errno, "tcp store: the server");
-    if (status == SYMMCOLL_OK && args->place->tls)
-        status = symc_server_tls_open(args->place, &server->tls);
-    if (status == SYMMCOLL_OK)
-        status = args->listen_fd > 0
-                     ? take_socket(server, args)
-                     : open_socket(args->place, args->deadline_ns,
-                           &server->listen_fd, &server->port);
-    /* The path of a passed socket is removed by its owner. */
-    if (status == SYMMCOLL_OK && args->place->local && args->listen_fd == 0)
-        memcpy(server->path, args->place->host, sizeof(server->path));
-    if (status == SYMMCOLL_OK)
-        status = make_events(server);
-    if (status == SYMMCOLL_OK)
-        status = symc_thread_start(
-            &server->thread, "symc-store", SYMC_STACK_SMALL, serve, server);
-    if (status != SYMMCOLL_OK) {
-        free_server(server);
-        return status;
+        goto free_server;
     }
+    if (args->place->tls) {
+        status = symc_server_tls_open(args->place, &server->tls);
+        if (status != SYMMCOLL_OK)
+            goto free_server;
+    }
+    status = args->listen_fd > 0 ? take_socket(server, args)
+                                 : open_socket(args->place, args->deadline_ns,
+                                       &server->listen_fd, &server->port);
+    if (status != SYMMCOLL_OK)
+        goto free_server;
+    /* The path of a passed socket is removed by its owner. */
+    if (args->place->local && args->listen_fd == 0)
+        memcpy(server->path, args->place->host, sizeof(server->path));
+    status = make_events(server);
+    if (status != SYMMCOLL_OK)
+        goto free_server;
+    status = symc_thread_start(
+        &server->thread, "symc-store", SYMC_STACK_SMALL, serve, server);
+    if (status != SYMMCOLL_OK)
+        goto free_server;
     *out = server;
     return SYMMCOLL_OK;
+
+free_server:
+    free_server(server);
+    return status;
 }
 
 int symc_server_port(const struct symc_server *server)

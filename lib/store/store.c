@@ -220,8 +220,9 @@ symmcoll_status_t symmcoll_store_set(struct symmcoll_store *store,
         .kind = SYMC_EDIT_SET, .value = value, .nbytes = nbytes};
     symmcoll_status_t status = symc_store_check_key(store, key, "store_set");
 
-    if (status == SYMMCOLL_OK)
-        status = symc_store_check_value(value, nbytes, "value", "store_set");
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_store_check_value(value, nbytes, "value", "store_set");
     return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
 }
 
@@ -245,8 +246,9 @@ symmcoll_status_t symmcoll_store_append(struct symmcoll_store *store,
         .kind = SYMC_EDIT_APPEND, .value = value, .nbytes = nbytes};
     symmcoll_status_t status = symc_store_check_key(store, key, "store_append");
 
-    if (status == SYMMCOLL_OK)
-        status = symc_store_check_value(value, nbytes, "value", "store_append");
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_store_check_value(value, nbytes, "value", "store_append");
     return status == SYMMCOLL_OK ? run_edit(store, key, &edit) : status;
 }
 
@@ -265,12 +267,13 @@ symmcoll_status_t symmcoll_store_compare_set(struct symmcoll_store *store,
     };
     symmcoll_status_t status = symc_store_check_key(store, key, where);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_store_check_value(
-            expected, expected_nbytes, "expected", where);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_store_check_value(desired, desired_nbytes, "desired", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_store_check_value(expected, expected_nbytes, "expected", where);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_store_check_value(desired, desired_nbytes, "desired", where);
     if (status != SYMMCOLL_OK)
         return status;
     if (value != NULL && nbytes == NULL)

@@ -110,12 +110,13 @@ static const struct symc_store_ops tcp_ops = {
 
 /* ---- opening ---- */
 
-static symmcoll_status_t copy_path(const char *path, char **copy)
+/* Copies a path unless it is empty.  Returns false if memory is short. */
+static bool copy_path(const char *path, char **copy)
 {
     if (path == NULL || path[0] == '\0')
-        return SYMMCOLL_OK;
+        return true;
     *copy = symc_strdup(path);
-    return *copy != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
+    return *copy != NULL;
 }
 
 static symmcoll_status_t read_place(
@@ -123,16 +124,18 @@ static symmcoll_status_t read_place(
 {
     symmcoll_status_t status = symc_place_parse(args->url, place);
 
-    if (status == SYMMCOLL_OK && args->password_file != NULL &&
-        args->password_file[0] != '\0')
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (args->password_file != NULL && args->password_file[0] != '\0') {
         status = symc_password_read(args->password_file, place->password);
-    if (status == SYMMCOLL_OK)
-        status = copy_path(args->tls_ca, &place->tls_ca);
-    if (status == SYMMCOLL_OK)
-        status = copy_path(args->tls_cert, &place->tls_cert);
-    if (status == SYMMCOLL_OK)
-        status = copy_path(args->tls_key, &place->tls_key);
-    return status;
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (!copy_path(args->tls_ca, &place->tls_ca) ||
+        !copy_path(args->tls_cert, &place->tls_cert) ||
+        !copy_path(args->tls_key, &place->tls_key))
+        return SYMMCOLL_ERR_NO_MEMORY;
+    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t check_args(const struct symmcoll_store_tcp_args *args)
@@ -219,13 +222,14 @@ static symmcoll_status_t compare_versions(
         (struct symc_arg[]){SYMC_ARG("SET"), name, SYMC_ARG(SYMC_TCP_VERSION),
             SYMC_ARG("EX"), SYMC_ARG(SYMC_TCP_LIFE), SYMC_ARG("NX")},
         6);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_send(
-            call.link, (struct symc_arg[]){SYMC_ARG("GET"), name}, 2);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(call.link, call.deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_check("version/", reply, SYMC_REPLY_TEXT);
+    if (status != SYMMCOLL_OK)
+        goto end_call;
+    status =
+        symc_link_request(call.link, (struct symc_arg[]){SYMC_ARG("GET"), name},
+            2, call.deadline_ns, &reply);
+    if (status != SYMMCOLL_OK)
+        goto end_call;
+    status = symc_tcp_check("version/", reply, SYMC_REPLY_TEXT);
     if (status == SYMMCOLL_OK && strcmp(reply->text, SYMC_TCP_VERSION) != 0)
         status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "store_open_tcp: the version of the store's protocol differs: this "
@@ -234,6 +238,7 @@ static symmcoll_status_t compare_versions(
             "library",
             tcp->prefix, symc_key_text(reply->text, found));
     symc_reply_free(reply);
+end_call:
     symc_tcp_end(&call);
     return status;
 }
@@ -256,18 +261,19 @@ static symmcoll_status_t join(
     status =
         symc_tcp_add_own(tcp, "open/", 1, symc_tcp_grace(deadline_ns), &open);
     tcp->joined = status == SYMMCOLL_OK;
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_add_own(
-            tcp, "init/", 1, symc_tcp_grace(deadline_ns), &joined);
-    if (status == SYMMCOLL_OK && tcp->num_workers > 0 &&
-        joined > tcp->num_workers)
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_tcp_add_own(tcp, "init/", 1, symc_tcp_grace(deadline_ns), &joined);
+    if (status != SYMMCOLL_OK || tcp->num_workers == 0)
+        return status;
+    if (joined > tcp->num_workers)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "store_open_tcp: expected %d workers of job \"%s\", found one "
             "more: another run has the same name",
             tcp->num_workers, tcp->prefix);
-    if (status != SYMMCOLL_OK || !wait || tcp->num_workers == 0)
-        return status;
-    return await_workers(tcp, joined, deadline_ns, timeout);
+    return wait ? await_workers(tcp, joined, deadline_ns, timeout)
+                : SYMMCOLL_OK;
 }
 
 /* Serves, with a secret's password if there is one, and writes its file. */
@@ -282,6 +288,26 @@ static symmcoll_status_t serve_secretly(struct symc_tcp *tcp, int listen_fd,
     return secret->path[0] != '\0' ? symc_secret_write(secret) : SYMMCOLL_OK;
 }
 
+/* Reads the place, serves there if the arguments say so, and joins the job. */
+static symmcoll_status_t start(struct symc_tcp *tcp,
+    const struct symmcoll_store_tcp_args *args,
+    const struct symc_secret *secret, int64_t deadline_ns, double timeout)
+{
+    symmcoll_status_t status = read_place(args, &tcp->place);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (secret != NULL)
+        memcpy(
+            tcp->place.password, secret->password, sizeof(tcp->place.password));
+    if (args->serve != 0) {
+        status = serve_secretly(tcp, args->listen_fd, secret, deadline_ns);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return join(tcp, deadline_ns, timeout, args->wait_workers != 0);
+}
+
 static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
     struct symc_secret *secret, struct symmcoll_store **store)
 {
@@ -294,11 +320,13 @@ static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
     if (store == NULL)
         return symc_store_refuse_null("store_open_tcp", "store");
     status = symc_sized_read(&args_kind, "store_open_tcp", given, &args);
-    if (status == SYMMCOLL_OK)
-        status = check_args(&args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_args(&args);
+    if (status != SYMMCOLL_OK)
+        return status;
     timeout = args.timeout < 0 ? DEFAULT_TIMEOUT : args.timeout;
-    if (status == SYMMCOLL_OK)
-        status = symc_timeout_read("store_open_tcp", timeout, 0, &timeout_ns);
+    status = symc_timeout_read("store_open_tcp", timeout, 0, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     tcp = symc_alloc(1, sizeof(*tcp));
@@ -310,15 +338,8 @@ static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
     tcp->num_workers = args.num_workers;
     snprintf(tcp->prefix, sizeof(tcp->prefix),
         "symmcoll:%s:", args.job != NULL ? args.job : "default");
-    status = read_place(&args, &tcp->place);
-    if (status == SYMMCOLL_OK && secret != NULL)
-        memcpy(
-            tcp->place.password, secret->password, sizeof(tcp->place.password));
     deadline_ns = symc_deadline_ns(symc_now_ns(), timeout_ns);
-    if (status == SYMMCOLL_OK && args.serve != 0)
-        status = serve_secretly(tcp, args.listen_fd, secret, deadline_ns);
-    if (status == SYMMCOLL_OK)
-        status = join(tcp, deadline_ns, timeout, args.wait_workers != 0);
+    status = start(tcp, &args, secret, deadline_ns, timeout);
     if (secret != NULL)
         secret->refused = status == SYMMCOLL_ERR_INVALID && !tcp->joined;
     if (status == SYMMCOLL_OK)
@@ -332,11 +353,13 @@ static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
         return symc_fail(status, "%s", detail);
     }
     status = symc_store_create(&tcp_ops, tcp, store);
-    if (status == SYMMCOLL_OK && timeout_ns > 0)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (timeout_ns > 0)
         symc_store_set_usual(*store, timeout);
-    if (status == SYMMCOLL_OK && args.listen_fd > 0)
+    if (args.listen_fd > 0)
         close(args.listen_fd); /* the server has its own copy */
-    return status;
+    return SYMMCOLL_OK;
 }
 
 #else

@@ -57,14 +57,14 @@ symmcoll_status_t symc_tcp_ask(const struct symc_tcp_call *call,
     const struct symc_arg args[] = {
         {question->command, strlen(question->command)},
         symc_tcp_arg(&call->name)};
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status = symc_link_send(call->link, args, 2);
+    struct symc_reply *reply;
+    symmcoll_status_t status =
+        symc_link_request(call->link, args, 2, call->deadline_ns, &reply);
 
     *answer = (struct symc_tcp_answer){.found = false};
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(call->link, call->deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        status = take_answer(call, question, where, reply, answer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = take_answer(call, question, where, reply, answer);
     symc_reply_free(reply);
     return status;
 }
@@ -132,28 +132,33 @@ symmcoll_status_t symc_tcp_batch_run(
     struct symc_tcp_batch *batch, struct symc_reply **list)
 {
     const struct symc_tcp_call *call = batch->call;
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status, refused = SYMMCOLL_OK;
+    struct symc_reply *reply;
+    symmcoll_status_t status, refused;
 
     *list = NULL;
     if (batch->status == SYMMCOLL_OK)
         batch->status = symc_link_send(
             call->link, (struct symc_arg[]){SYMC_ARG("EXEC")}, 1);
     status = take_queued(batch, &refused);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(call->link, call->deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        status = refused;
-    if (status == SYMMCOLL_OK && reply->type != SYMC_REPLY_NONE)
-        status = symc_tcp_check(call->key, reply, SYMC_REPLY_LIST);
-    if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_LIST &&
-        reply->count != batch->count)
-        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "tcp store: expected %zu replies of a transaction, found %zu",
-            batch->count, reply->count);
-    if (status == SYMMCOLL_OK && reply->type == SYMC_REPLY_LIST)
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_link_receive(call->link, call->deadline_ns, &reply);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = refused;
+    if (status != SYMMCOLL_OK || reply->type == SYMC_REPLY_NONE)
+        goto free_reply;
+    status = symc_tcp_check(call->key, reply, SYMC_REPLY_LIST);
+    if (status != SYMMCOLL_OK)
+        goto free_reply;
+    if (reply->count == batch->count) {
         *list = reply;
-    else
-        symc_reply_free(reply);
+        return SYMMCOLL_OK;
+    }
+    status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+        "tcp store: expected %zu replies of a transaction, found %zu",
+        batch->count, reply->count);
+free_reply:
+    symc_reply_free(reply);
     return status;
 }

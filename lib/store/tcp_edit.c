@@ -65,17 +65,17 @@ static symmcoll_status_t delete_key(
 {
     const struct symc_arg key = symc_tcp_arg(&call->name);
     struct symc_tcp_batch batch;
-    struct symc_reply *list = NULL;
+    struct symc_reply *list;
     symmcoll_status_t status;
 
     symc_tcp_batch_begin(&batch, call);
     symc_tcp_batch_add(&batch, (struct symc_arg[]){SYMC_ARG("DEL"), key}, 2);
     add_word(&batch, key);
     status = run_unwatched(&batch, &list);
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
-    if (status == SYMMCOLL_OK)
-        edit->existed = list->items[0]->number > 0;
+    if (status != SYMMCOLL_OK)
+        return status;
+    edit->existed = list->items[0]->number > 0;
+    status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
     symc_reply_free(list);
     return status;
 }
@@ -209,28 +209,39 @@ static symmcoll_status_t store_change(const struct symc_tcp_call *call,
     return status;
 }
 
+/* Watches the key and computes the change from its present value; the caller
+ * owns what->value. */
+static symmcoll_status_t watch_and_compute(const struct symc_tcp_call *call,
+    struct symc_edit *edit, struct symc_change *what)
+{
+    struct symc_tcp_answer answer;
+    symmcoll_status_t status = symc_tcp_order(call,
+        (struct symc_arg[]){SYMC_ARG("WATCH"), symc_tcp_arg(&call->name)}, 2);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_ask(call, &present,
+        edit->kind == SYMC_EDIT_APPEND ? "store_append" : "store_compare_set",
+        &answer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = apply_here(call, edit, &answer, what);
+    free(answer.value.data);
+    return status;
+}
+
 /* Runs a compare_set or an append within the limit; done is false if another
  * client has changed the key. */
 static symmcoll_status_t watched_change(
     const struct symc_tcp_call *call, struct symc_edit *edit, bool *done)
 {
     struct symc_change what = {.what = SYMC_KEEP};
-    struct symc_tcp_answer answer = {.found = false};
-    symmcoll_status_t status = symc_tcp_order(call,
-        (struct symc_arg[]){SYMC_ARG("WATCH"), symc_tcp_arg(&call->name)}, 2);
+    symmcoll_status_t status = watch_and_compute(call, edit, &what);
 
     *done = true;
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_ask(call, &present,
-            edit->kind == SYMC_EDIT_APPEND ? "store_append"
-                                           : "store_compare_set",
-            &answer);
-    if (status == SYMMCOLL_OK)
-        status = apply_here(call, edit, &answer, &what);
-    if (status == SYMMCOLL_OK && what.what == SYMC_PUT) {
-        status = store_change(call, edit, &what, done);
-    } else if (status == SYMMCOLL_OK) {
-        status = unwatch(call);
+    if (status == SYMMCOLL_OK) {
+        status = what.what == SYMC_PUT ? store_change(call, edit, &what, done)
+                                       : unwatch(call);
     } else if (symc_link_is_good(call->link)) {
         char detail[SYMC_DETAIL_MAX];
 
@@ -244,7 +255,6 @@ static symmcoll_status_t watched_change(
         edit->result.data = NULL;
     }
     free(what.value.data);
-    free(answer.value.data);
     return status;
 }
 
@@ -270,8 +280,8 @@ static symmcoll_status_t change_or_explain(
 static symmcoll_status_t run_edit(
     const struct symc_tcp_call *call, struct symc_edit *edit)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
-    bool done = false;
+    symmcoll_status_t status;
+    bool done;
 
     switch (edit->kind) {
     case SYMC_EDIT_POP:
@@ -284,14 +294,13 @@ static symmcoll_status_t run_edit(
         return change_or_explain(call, edit);
     case SYMC_EDIT_APPEND:
     case SYMC_EDIT_COMPARE_SET:
-        while (status == SYMMCOLL_OK && !done) {
+        do {
             status = watched_change(call, edit, &done);
-            if (status == SYMMCOLL_OK && !done &&
-                symc_now_ns() > call->deadline_ns)
-                status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                    "tcp store: timeout: other clients changed the key in each attempt");
-        }
-        return status;
+            if (status != SYMMCOLL_OK || done)
+                return status;
+        } while (symc_now_ns() <= call->deadline_ns);
+        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+            "tcp store: timeout: other clients changed the key in each attempt");
     }
     return symc_fail(
         SYMMCOLL_ERR_INTERNAL, "store: no edit has the number %d", edit->kind);

@@ -154,9 +154,8 @@ symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place)
 {
     static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
     const char *at, *rest = NULL, *slash;
-    bool local;
     size_t length;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
         if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
@@ -165,23 +164,25 @@ symmcoll_status_t symc_place_parse(const char *url, struct symc_place *place)
         return refuse_url("another scheme");
     place->port = DEFAULT_PORT;
     place->tls = strncmp(url, "rediss://", 9) == 0;
-    local = url[0] == 'u';
     slash = strchr(rest, '/');
     length = slash != NULL ? (size_t)(slash - rest) : strlen(rest);
     at = memrchr(rest, '@', length);
     if (at != NULL) {
         status = parse_login(rest, (size_t)(at - rest), place);
+        if (status != SYMMCOLL_OK)
+            return status;
         length -= (size_t)(at - rest) + 1;
         rest = at + 1;
     }
-    if (status == SYMMCOLL_OK && local)
+    if (url[0] == 'u')
         return parse_socket(rest, place);
-    if (status == SYMMCOLL_OK)
-        status = parse_host(rest, length, place);
-    if (status == SYMMCOLL_OK && slash != NULL && slash[1] != '\0' &&
+    status = parse_host(rest, length, place);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (slash != NULL && slash[1] != '\0' &&
         !read_number(slash + 1, DATABASE_MAX, &place->database))
         return refuse_url("a database that is not a small number");
-    return status;
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_password_read(

@@ -118,10 +118,10 @@ static symmcoll_status_t subscribe(
     struct symc_reply *list;
     symmcoll_status_t status = symc_tcp_subscribe(call, "EXISTS", &list);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
-    if (status == SYMMCOLL_OK)
-        *exists = list->items[0]->number > 0;
+    if (status != SYMMCOLL_OK)
+        return status;
+    *exists = list->items[0]->number > 0;
+    status = symc_tcp_check(call->key, list->items[0], SYMC_REPLY_NUMBER);
     symc_reply_free(list);
     return status;
 }
@@ -228,26 +228,27 @@ static symmcoll_status_t take_names(
 static symmcoll_status_t scan_some(const struct symc_tcp_call *call,
     struct symc_arg pattern, char cursor[CURSOR_MAX], struct symc_names *names)
 {
-    struct symc_reply *reply = NULL;
-    symmcoll_status_t status = symc_link_send(call->link,
+    struct symc_reply *reply;
+    symmcoll_status_t status = symc_link_request(call->link,
         (struct symc_arg[]){SYMC_ARG("SCAN"), {cursor, strlen(cursor)},
             SYMC_ARG("MATCH"), pattern, SYMC_ARG("COUNT"),
             SYMC_ARG(SCAN_COUNT)},
-        6);
+        6, call->deadline_ns, &reply);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(call->link, call->deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        status = symc_tcp_check(call->key, reply, SYMC_REPLY_LIST);
-    if (status == SYMMCOLL_OK &&
-        (reply->count != 2 || reply->items[0]->text == NULL ||
-            reply->items[0]->nbytes >= CURSOR_MAX))
-        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
-            "tcp store: expected a cursor and keys, found something else");
-    if (status == SYMMCOLL_OK) {
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tcp_check(call->key, reply, SYMC_REPLY_LIST);
+    if (status != SYMMCOLL_OK)
+        goto free_reply;
+    if (reply->count == 2 && reply->items[0]->text != NULL &&
+        reply->items[0]->nbytes < CURSOR_MAX) {
         snprintf(cursor, CURSOR_MAX, "%s", reply->items[0]->text);
         status = take_names(reply->items[1], names);
+    } else {
+        status = symc_fail(SYMMCOLL_ERR_SYSTEM,
+            "tcp store: expected a cursor and keys, found something else");
     }
+free_reply:
     symc_reply_free(reply);
     return status;
 }
@@ -262,11 +263,13 @@ symmcoll_status_t symc_tcp_scan(const struct symc_tcp_call *call,
 
     do {
         status = scan_some(call, text, cursor, names);
-        if (status == SYMMCOLL_OK && symc_now_ns() > call->deadline_ns)
-            status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
+        if (status != SYMMCOLL_OK)
+            return status;
+        if (symc_now_ns() > call->deadline_ns)
+            return symc_fail(SYMMCOLL_ERR_TIMEOUT,
                 "tcp store: timeout: listing keys took too long");
-    } while (status == SYMMCOLL_OK && strcmp(cursor, "0") != 0);
-    return status == SYMMCOLL_OK ? symc_names_unique(names) : status;
+    } while (strcmp(cursor, "0") != 0);
+    return symc_names_unique(names);
 }
 
 symmcoll_status_t symc_tcp_list(void *table, const char *prefix,

@@ -83,10 +83,10 @@ static bool take_turn(
     struct symc_tcp *tcp, int64_t every_ns, int64_t deadline_ns)
 {
     struct symc_tcp_call call;
-    struct symc_reply *reply = NULL;
+    struct symc_reply *reply;
     char life[24];
     symmcoll_status_t status = symc_tcp_begin(tcp, "", deadline_ns, &call);
-    bool mine = false;
+    bool mine;
 
     if (status != SYMMCOLL_OK)
         return false;
@@ -94,15 +94,12 @@ static bool take_turn(
     snprintf(life, sizeof(life), "%" PRId64, every_ns / 2000000 + 1);
     call.name.nbytes = (size_t)snprintf(
         call.name.text, sizeof(call.name.text), "%s" TURN, tcp->prefix);
-    status = symc_link_send(call.link,
+    status = symc_link_request(call.link,
         (struct symc_arg[]){SYMC_ARG("SET"), symc_tcp_arg(&call.name),
             SYMC_ARG("1"), SYMC_ARG("PX"), {life, strlen(life)},
             SYMC_ARG("NX")},
-        6);
-    if (status == SYMMCOLL_OK)
-        status = symc_link_receive(call.link, call.deadline_ns, &reply);
-    if (status == SYMMCOLL_OK)
-        mine = reply->type == SYMC_REPLY_STATUS;
+        6, call.deadline_ns, &reply);
+    mine = status == SYMMCOLL_OK && reply->type == SYMC_REPLY_STATUS;
     symc_reply_free(reply);
     symc_tcp_end(&call);
     return mine;
