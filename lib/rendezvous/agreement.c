@@ -202,8 +202,9 @@ symmcoll_status_t symc_rendezvous_agree(struct symc_rendezvous *out,
     bool absent = false;
     symmcoll_status_t status = name_node(out, config, node);
 
-    if (status == SYMMCOLL_OK)
-        status = claim_rank(out, world);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = claim_rank(out, world);
     if (status != SYMMCOLL_OK)
         return status;
     snprintf(key, sizeof key, "symmcoll/%s/join/%d", world, out->rank);

@@ -221,8 +221,9 @@ static symmcoll_status_t derive_rendezvous(struct opening *opening)
 
     marked = marked || symc_rendezvous_variable("SYMMCOLL_HUB") != NULL;
     status = check_complete(opening, marked);
-    if (status == SYMMCOLL_OK)
-        status = check_port();
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_port();
     if (status != SYMMCOLL_OK)
         return status;
     snprintf(uid, sizeof uid, "%ld", (long)getuid());
@@ -253,11 +254,10 @@ static symmcoll_status_t open_env(struct opening *opening)
 {
     symmcoll_status_t status = derive_rendezvous(opening);
 
-    if (status == SYMMCOLL_OK)
-        status = check_one_machine(opening);
-    if (status == SYMMCOLL_OK)
-        status = take_server(opening);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_one_machine(opening);
+    return status == SYMMCOLL_OK ? take_server(opening) : status;
 }
 
 /* ---- with a store ---- */
@@ -308,30 +308,47 @@ static symmcoll_status_t open_tcp(
         opening->config, opening->deadline_ns, store);
 }
 
+/* Takes the handler's store, or opens the one of the init method. */
+static symmcoll_status_t open_own(
+    struct opening *opening, struct symmcoll_store **own)
+{
+    symmcoll_status_t status = check_complete(opening, true);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    *own = opening->handled;
+    opening->handled = NULL;
+    if (*own != NULL)
+        return SYMMCOLL_OK;
+    return opening->url.scheme == SYMC_RENDEZVOUS_TCP
+               ? open_tcp(opening, own)
+               : symc_store_open_file(opening->url.path, opening->out->size,
+                     opening->deadline_ns, own);
+}
+
 static symmcoll_status_t open_store(struct opening *opening)
 {
     struct symmcoll_store *own = NULL;
     struct symmcoll_store *store = opening->args->store;
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     if (store == NULL) {
-        status = check_complete(opening, true);
-        own = opening->handled;
-        opening->handled = NULL;
-        if (status == SYMMCOLL_OK && own == NULL)
-            status = opening->url.scheme == SYMC_RENDEZVOUS_TCP
-                         ? open_tcp(opening, &own)
-                         : symc_store_open_file(opening->url.path,
-                               opening->out->size, opening->deadline_ns, &own);
+        status = open_own(opening, &own);
+        if (status != SYMMCOLL_OK)
+            return status;
         store = own;
     }
-    if (status == SYMMCOLL_OK)
-        status = open_view(opening, store);
-    if (status == SYMMCOLL_OK)
-        status = opening->out->rank == 0 ? take_server(opening) : SYMMCOLL_OK;
-    if (status == SYMMCOLL_OK)
-        status = symc_rendezvous_agree(
-            opening->out, opening->name, opening->config, opening->deadline_ns);
+    status = open_view(opening, store);
+    if (status != SYMMCOLL_OK)
+        goto close_own;
+    if (opening->out->rank == 0) {
+        status = take_server(opening);
+        if (status != SYMMCOLL_OK)
+            goto close_own;
+    }
+    status = symc_rendezvous_agree(
+        opening->out, opening->name, opening->config, opening->deadline_ns);
+close_own:
     symmcoll_store_close(own); /* the view keeps the store open */
     return status;
 }
@@ -372,24 +389,31 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
     *rendezvous =
         (struct symc_rendezvous){.rank = -1, .size = -1, .local_rank = -1};
     status = check_args(&opening);
-    if (status == SYMMCOLL_OK)
-        status = symc_rendezvous_url_parse(
-            method != NULL ? method : "env://", &opening.url);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_rendezvous_url_parse(
+        method != NULL ? method : "env://", &opening.url);
     if (status != SYMMCOLL_OK)
         return status;
     symc_rendezvous_launch_read(&opening.launch);
     status = call_handler(&opening);
-    if (status == SYMMCOLL_OK)
-        status = find_identity(&opening);
-    if (status == SYMMCOLL_OK)
-        status = opening.args->store == NULL &&
-                         opening.url.scheme == SYMC_RENDEZVOUS_ENV
-                     ? open_env(&opening)
-                     : open_store(&opening);
-    if (status == SYMMCOLL_OK && rendezvous->store == NULL)
+    if (status != SYMMCOLL_OK)
+        goto close_rendezvous;
+    status = find_identity(&opening);
+    if (status != SYMMCOLL_OK)
+        goto close_rendezvous;
+    status =
+        opening.args->store == NULL && opening.url.scheme == SYMC_RENDEZVOUS_ENV
+            ? open_env(&opening)
+            : open_store(&opening);
+    if (status != SYMMCOLL_OK)
+        goto close_rendezvous;
+    if (rendezvous->store == NULL)
         status = add_store(&opening);
     if (status == SYMMCOLL_OK)
         return status;
+
+close_rendezvous:
     /* Closing may fail too, and would overwrite the detail. */
     snprintf(detail, sizeof detail, "%s", symmcoll_last_error());
     symmcoll_store_close(opening.handled);
