@@ -300,6 +300,9 @@ static symmcoll_status_t fail_open(
 static symmcoll_status_t open_file(
     struct symc_load *load, const char *path, enum symc_file_need need, int *fd)
 {
+    *fd = -1;
+    if (path == NULL)
+        return SYMMCOLL_OK;
     /* O_NONBLOCK: open() must not wait for the other end of a pipe. */
     *fd = symc_descriptor_raise(
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -363,9 +366,12 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path)
 {
     struct dirent **entries;
-    int count = scandir(path, &entries, is_settings_file, compare_names);
+    int count;
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (path == NULL)
+        return SYMMCOLL_OK;
+    count = scandir(path, &entries, is_settings_file, compare_names);
     if (count < 0 && (errno == ENOENT || errno == ENOTDIR))
         return SYMMCOLL_OK;
     if (count < 0)

@@ -60,17 +60,18 @@ void symc_config_free(struct symc_config *config)
 static symmcoll_status_t read_files(
     struct symc_load *load, const struct symc_sources *sources)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status =
+        symc_file_read(load, sources->system, SYMC_FILE_OPTIONAL);
 
-    if (sources->system != NULL)
-        status = symc_file_read(load, sources->system, SYMC_FILE_OPTIONAL);
-    if (status == SYMMCOLL_OK && sources->folder != NULL)
-        status = symc_folder_read(load, sources->folder);
-    if (status == SYMMCOLL_OK && sources->user != NULL)
-        status = symc_file_read(load, sources->user, SYMC_FILE_IF_ALLOWED);
-    if (status == SYMMCOLL_OK && sources->named != NULL)
-        status = symc_file_read(load, sources->named, SYMC_FILE_NEEDED);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_folder_read(load, sources->folder);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_file_read(load, sources->user, SYMC_FILE_IF_ALLOWED);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_file_read(load, sources->named, SYMC_FILE_NEEDED);
 }
 
 /* SYMMCOLL_* variables are read before the aliases, although they have
@@ -114,18 +115,23 @@ symmcoll_status_t symc_config_read(const struct symc_sources *sources,
     struct symc_load load = {NULL, warn, arg};
     symmcoll_status_t status = create_config(&load.config);
 
-    if (status == SYMMCOLL_OK)
-        status = read_files(&load, sources);
-    if (status == SYMMCOLL_OK)
-        status = read_variables(&load, sources);
-    if (status == SYMMCOLL_OK)
-        status = apply_profile(load.config);
-    if (status != SYMMCOLL_OK) {
-        symc_config_free(load.config);
+    if (status != SYMMCOLL_OK)
         return status;
-    }
+    status = read_files(&load, sources);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
+    status = read_variables(&load, sources);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
+    status = apply_profile(load.config);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
     *config = load.config;
     return SYMMCOLL_OK;
+
+free_config:
+    symc_config_free(load.config);
+    return status;
 }
 
 /* Returns the path of the user's file, by the XDG base directory specification,

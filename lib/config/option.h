@@ -135,12 +135,13 @@ enum symc_file_need {
     SYMC_FILE_IF_ALLOWED /* likewise; a warning if it may not be read */
 };
 
-/* Reads one file; without libconfig, warns that it is not read.  Errors:
- * CONFIG, NO_MEMORY, SYSTEM. */
+/* Reads one file, or nothing if path is NULL; without libconfig, warns that it
+ * is not read.  Errors: CONFIG, NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_file_read(
     struct symc_load *load, const char *path, enum symc_file_need need);
 
-/* Reads each *.conf of a folder, in byte order of the names. */
+/* Reads each *.conf of a folder, in byte order of the names; nothing if path is
+ * NULL. */
 symmcoll_status_t symc_folder_read(struct symc_load *load, const char *path);
 
 /* ---- scan.c ---- */
