@@ -462,16 +462,20 @@ symmcoll_status_t symc_trace_write(const struct symc_trace_ring *ring,
     dump->format = format;
     dump->newer = strcmp(format->version, "2.10") == 0;
     status = symc_trace_view_open(&dump->view, ring, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_trace_find_shadowed(&dump->view, dump->shadowed);
-    if (status == SYMMCOLL_OK)
-        status = collect(dump);
-    if (status == SYMMCOLL_OK)
-        status = symc_trace_out_open(&dump->out, path);
-    if (status == SYMMCOLL_OK) {
-        put_all(dump);
-        status = symc_trace_out_close(&dump->out);
-    }
+    if (status != SYMMCOLL_OK)
+        goto free_dump;
+    status = symc_trace_find_shadowed(&dump->view, dump->shadowed);
+    if (status != SYMMCOLL_OK)
+        goto free_dump;
+    status = collect(dump);
+    if (status != SYMMCOLL_OK)
+        goto free_dump;
+    status = symc_trace_out_open(&dump->out, path);
+    if (status != SYMMCOLL_OK)
+        goto free_dump;
+    put_all(dump);
+    status = symc_trace_out_close(&dump->out);
+free_dump:
     free(dump->entries);
     free(dump);
     return status;
