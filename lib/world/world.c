@@ -150,11 +150,8 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
     if (status != SYMMCOLL_OK)
         return status;
     status = offer_first(world);
-    if (status != SYMMCOLL_OK) {
-        symc_block_unmap(&world->own);
-        close(world->fd);
-        return status;
-    }
+    if (status != SYMMCOLL_OK)
+        goto close_block;
     snprintf(world->own.block->node, sizeof(world->own.block->node), "%s",
         world->config->host_node);
     ring = symc_block_trace(&world->own);
@@ -162,17 +159,19 @@ static symmcoll_status_t make_block(struct symmcoll_world *world, size_t *least)
         ring, world->config->trace_buffer_size, world->rank, world->size);
     status =
         symc_proposals_open(&world->proposals, world->own.block, world->size);
-    if (status == SYMMCOLL_OK) {
-        status = symc_trace_open(
-            ring, world->fd, world->own.layout.trace_offset, &world->trace);
-        if (status != SYMMCOLL_OK)
-            symc_proposals_close(&world->proposals);
-    }
-    if (status != SYMMCOLL_OK) {
-        symc_segments_close(&world->segments);
-        symc_block_unmap(&world->own);
-        close(world->fd);
-    }
+    if (status != SYMMCOLL_OK)
+        goto close_segments;
+    status = symc_trace_open(
+        ring, world->fd, world->own.layout.trace_offset, &world->trace);
+    if (status == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+    symc_proposals_close(&world->proposals);
+
+close_segments:
+    symc_segments_close(&world->segments);
+close_block:
+    symc_block_unmap(&world->own);
+    close(world->fd);
     return status;
 }
 
@@ -277,17 +276,20 @@ static symmcoll_status_t join_world(
     world->peers = symc_alloc((size_t)world->size, sizeof(*world->peers));
     status = world->peers == NULL ? SYMMCOLL_ERR_NO_MEMORY
                                   : make_block(world, &least);
-    if (status == SYMMCOLL_OK)
-        status = join_ranks(world, least, deadline, &lent);
-    if (status == SYMMCOLL_OK) {
-        symc_segments_connect(&world->segments, world->peers);
-        symc_logf(&world->log, SYMC_LOG_DEBUG,
-            "joined %d ranks, %s, %.3g ms after the settings", world->size,
-            world->threads ? "threads" : "processes",
-            (double)(symc_now_ns() - began) / 1e6);
-        symc_world_watch_launcher(world);
-        return SYMMCOLL_OK;
-    }
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    status = join_ranks(world, least, deadline, &lent);
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    symc_segments_connect(&world->segments, world->peers);
+    symc_logf(&world->log, SYMC_LOG_DEBUG,
+        "joined %d ranks, %s, %.3g ms after the settings", world->size,
+        world->threads ? "threads" : "processes",
+        (double)(symc_now_ns() - began) / 1e6);
+    symc_world_watch_launcher(world);
+    return SYMMCOLL_OK;
+
+leave:
     if (world->own.block != NULL) {
         symc_liveness_give_up(&world->own.block->liveness);
         symc_segments_close(&world->segments);
@@ -400,10 +402,11 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     if (status != SYMMCOLL_OK)
         goto free_world;
     status = symc_registry_open(&made->registry, made->config, &made->log);
+    if (status != SYMMCOLL_OK)
+        goto free_config;
     made->inspects = made->registry.finds ||
                      made->config->errors_nan_check != SYMC_NAN_CHECK_OFF;
-    if (status == SYMMCOLL_OK)
-        status = apply_args(made, args);
+    status = apply_args(made, args);
     if (status != SYMMCOLL_OK)
         goto free_config;
     status = symc_origin_create(&made->origin);
@@ -420,10 +423,12 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->claimed, NULL);
     status = check_nodes(made);
-    if (status == SYMMCOLL_OK)
-        status = open_pairs(made);
-    if (status == SYMMCOLL_OK)
-        status = symc_monitor_start(made);
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    status = open_pairs(made);
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    status = symc_monitor_start(made);
     if (status != SYMMCOLL_OK)
         goto leave;
     *world = made;
