@@ -82,18 +82,24 @@ static symmcoll_status_t make_pool(struct symc_pairs *pairs)
 symmcoll_status_t symc_pairs_prepare(
     struct symc_pairs *pairs, int peer, size_t nbytes)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
-    if (pairs->peers == NULL)
+    if (pairs->peers == NULL) {
         status = make_area(pairs);
-    if (status == SYMMCOLL_OK && peer != SYMC_PAIR_ANY &&
-        pairs->peers[peer].ring == NULL)
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (peer == SYMC_PAIR_ANY)
+        return SYMMCOLL_OK;
+    if (pairs->peers[peer].ring == NULL) {
         status = make_ring(pairs, peer);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     /* A message that fits a block may find none free, and need the pool. */
-    if (status == SYMMCOLL_OK && peer != SYMC_PAIR_ANY &&
-        nbytes > SYMC_PAIR_INLINE && pairs->pool == NULL)
-        status = make_pool(pairs);
-    return status;
+    if (nbytes > SYMC_PAIR_INLINE && pairs->pool == NULL)
+        return make_pool(pairs);
+    return SYMMCOLL_OK;
 }
 
 /* ---- peers' memory: every offset is checked against the mapping ---- */
