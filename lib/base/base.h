@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Common facilities of all modules: error details, clocks, checked allocation,
- * logging.  Element types are in dtype.h, reductions in reduce.h.
+ * Common facilities of all modules: clocks, checked allocation, logging, and
+ * with error.h errors.  Element types are in dtype.h, reductions in reduce.h.
  */
 #ifndef SYMC_BASE_BASE_H
 #define SYMC_BASE_BASE_H
+
+#include "base/error.h"
 
 #include <symmcoll/error.h>
 #include <symmcoll/types.h>
@@ -15,25 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SYMC_DETAIL_MAX 512 /* bytes of an error detail with its zero */
-
 #define SYMC_RANKS_MAX 4096 /* of one world */
-
-#define SYMC_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
-
-/* ---- error.c ---- */
-
-/* Stores the detail for symmcoll_last_error() and returns the status. */
-symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
-    SYMC_PRINTF(2, 3);
-
-/* As symc_fail(), with ": strerror(error)" appended. */
-symmcoll_status_t symc_fail_errno(symmcoll_status_t status, int error,
-    const char *format, ...) SYMC_PRINTF(3, 4);
-
-/* Reports that a descriptor could not be opened, with RLIMIT_NOFILE if that is
- * the cause.  Returns SYSTEM. */
-symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 
 /* ---- clock.c ---- */
 

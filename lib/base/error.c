@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Error details, and the names of statuses.  The detail is the only state of
- * the library that belongs to a thread and not to a handle, since there may be
- * no handle yet.
+ * The thread's error, and the names of statuses.  The error is the only state
+ * of the library that belongs to a thread and not to a handle, since there may
+ * be no handle yet.
  */
 #include "base/base.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static _Thread_local char last_detail[SYMC_DETAIL_MAX];
+static _Thread_local struct symc_error last;
 
 /* Keeps a detail on one line, even if it quotes a user's text. */
 static void keep_one_line(char *text)
@@ -31,10 +31,11 @@ static void mark_cut(char *text, size_t nbytes)
 }
 
 /*
- * Formats to a local buffer first: an argument may be the detail that is being
- * replaced, when a caller adds its context.
+ * Formats the thread's detail, with ": reason" appended unless reason is NULL.
+ * Formats to a local buffer first: the reason or an argument may be the detail
+ * that is being replaced.
  */
-static void keep_detail(const char *format, va_list args, const char *reason)
+static void format_detail(const char *format, va_list args, const char *reason)
 {
     char text[SYMC_DETAIL_MAX];
     int length = vsnprintf(text, sizeof(text), format, args);
@@ -49,7 +50,7 @@ static void keep_detail(const char *format, va_list args, const char *reason)
     if (length >= 0 && (size_t)length >= sizeof(text))
         mark_cut(text, sizeof(text));
     keep_one_line(text);
-    memcpy(last_detail, text, sizeof(text));
+    memcpy(last.detail, text, sizeof(text));
 }
 
 symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
@@ -58,8 +59,9 @@ symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    keep_detail(format, args, NULL);
+    format_detail(format, args, NULL);
     va_end(args);
+    last.status = status;
     errno = saved;
     return status;
 }
@@ -72,8 +74,9 @@ symmcoll_status_t symc_fail_errno(
     va_list args;
 
     va_start(args, format);
-    keep_detail(format, args, strerror_r(error, buffer, sizeof(buffer)));
+    format_detail(format, args, strerror_r(error, buffer, sizeof(buffer)));
     va_end(args);
+    last.status = status;
     errno = saved;
     return status;
 }
@@ -89,9 +92,52 @@ symmcoll_status_t symc_fail_descriptor(int error, const char *where)
         (unsigned long long)files.rlim_cur);
 }
 
+symmcoll_status_t symc_error_status(void)
+{
+    return last.status;
+}
+
+void symc_error_keep(struct symc_error *error, symmcoll_status_t status)
+{
+    if (status != SYMMCOLL_OK)
+        *error = last;
+    error->status = status;
+}
+
+symmcoll_status_t symc_error_return(const struct symc_error *error)
+{
+    if (error->status != SYMMCOLL_OK)
+        last = *error;
+    return error->status;
+}
+
+symmcoll_status_t symc_error_amend(
+    symmcoll_status_t status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    format_detail(format, args, NULL);
+    va_end(args);
+    last.status = status;
+    return status;
+}
+
+symmcoll_status_t symc_error_prefix(
+    symmcoll_status_t status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    format_detail(format, args, last.detail);
+    va_end(args);
+    last.status = status;
+    return status;
+}
+
 const char *symmcoll_last_error(void)
 {
-    return last_detail;
+    return last.detail;
 }
 
 const char *symmcoll_status_name(symmcoll_status_t status)

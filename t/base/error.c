@@ -125,9 +125,54 @@ static int categories_fit(void)
     return 1;
 }
 
+/* Fails for another reason, as functions that clean up may. */
+static symmcoll_status_t fail_again(void)
+{
+    return symc_fail(SYMMCOLL_ERR_SYSTEM, "close: not open");
+}
+
+static int kept_error_is_returned(void)
+{
+    struct symc_error error;
+
+    symc_error_keep(&error, symc_fail(SYMMCOLL_ERR_INVALID, "count is 0"));
+    (void)fail_again();
+    return symc_error_return(&error) == SYMMCOLL_ERR_INVALID &&
+           symc_error_status() == SYMMCOLL_ERR_INVALID &&
+           is_detail("count is 0");
+}
+
+static int kept_success_changes_nothing(void)
+{
+    struct symc_error error;
+
+    symc_error_keep(&error, SYMMCOLL_OK);
+    (void)fail_again();
+    return symc_error_return(&error) == SYMMCOLL_OK &&
+           symc_error_status() == SYMMCOLL_ERR_SYSTEM &&
+           is_detail("close: not open");
+}
+
+static int error_gets_a_prefix(void)
+{
+    symmcoll_status_t status = fail_again();
+
+    return symc_error_prefix(status, "device %d", 1) == SYMMCOLL_ERR_SYSTEM &&
+           is_detail("device 1: close: not open");
+}
+
+static int error_is_amended(void)
+{
+    symmcoll_status_t status = fail_again();
+
+    return symc_error_amend(status, "%s (buffer %d)", symmcoll_last_error(),
+               2) == SYMMCOLL_ERR_SYSTEM &&
+           is_detail("close: not open (buffer 2)");
+}
+
 int main(void)
 {
-    plan(13);
+    plan(17);
     ok(is_detail(""), "the detail is empty before the first failure");
     ok(symc_fail(SYMMCOLL_ERR_MISMATCH, "count differs: %d and %d", 3, 4) ==
                 SYMMCOLL_ERR_MISMATCH &&
@@ -155,5 +200,9 @@ int main(void)
         "what is no status is called unknown");
     ok(categories_fit(),
         "each status is in the category of its exception (T22)");
+    ok(kept_error_is_returned(), "a kept error is returned after another");
+    ok(kept_success_changes_nothing(), "a kept success changes no error");
+    ok(error_gets_a_prefix(), "an error gets a prefix");
+    ok(error_is_amended(), "an error is amended by a text that contains it");
     return done_testing();
 }
