@@ -157,7 +157,7 @@ void symc_f_leave(struct symmcoll_world *world, void *data)
 {
     struct owner *owner =
         (struct owner *)symc_world_extension(world, &key, NULL);
-    char detail[SYMC_DETAIL_MAX]; /* error of the failed call */
+    struct symc_error error; /* of the failed call */
     struct owned *left;
 
     if (owner == NULL)
@@ -167,11 +167,11 @@ void symc_f_leave(struct symmcoll_world *world, void *data)
     pthread_mutex_unlock(&owner->lock);
     if (left == NULL)
         return;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, symc_error_status());
     if (may_be_captured(left) ||
         symc_site_mark(left->site, &left->mark) != SYMMCOLL_OK) {
         left->mark = NULL;
-        (void)symc_fail(SYMMCOLL_ERR_DEVICE, "%s", detail);
+        (void)symc_error_return(&error);
     }
     pthread_mutex_lock(&owner->lock);
     left->next = owner->left;

@@ -299,9 +299,9 @@ static symmcoll_status_t start(
 static symmcoll_status_t undo(const struct symc_f_spec *spec,
     struct symc_f_step *steps, int n, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     for (int i = 0; i < n; i++) {
         if (steps[i].pending)
             (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
@@ -315,7 +315,7 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
         symc_site_release(steps[i].site, steps[i].temp);
         free(steps[i].counts);
     }
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Prepares all steps, and then starts their operations. */

@@ -242,7 +242,6 @@ static bool blocks(
 static symmcoll_status_t check_captured(const struct symc_f_result *result)
 {
     void *stream = symc_site_stream(result->site);
-    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
     bool captured;
 
@@ -251,10 +250,8 @@ static symmcoll_status_t check_captured(const struct symc_f_result *result)
     status = symc_site_ask_captured(result->site, stream, &captured);
     /* The driver does not answer for the default stream while a stream that
      * waits for it is being captured. */
-    if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        return symc_fail(status, "%s: %s", result->operation->name, detail);
-    }
+    if (status != SYMMCOLL_OK)
+        return symc_error_prefix(status, "%s", result->operation->name);
     if (!captured)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,

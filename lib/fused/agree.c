@@ -152,44 +152,44 @@ symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work *work, bool *plain)
 {
-    char detail[SYMC_DETAIL_MAX] = "";
+    struct symc_error own;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     *plain = false;
-    if (fused->mine.status != SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-
+    symc_error_keep(&own, (symmcoll_status_t)fused->mine.status);
     if (work != NULL)
         status = symmcoll_work_wait(work, INFINITY);
     symmcoll_work_free(work);
-    if (status == SYMMCOLL_OK && fused->mine.status != SYMMCOLL_OK)
-        return symc_fail((symmcoll_status_t)fused->mine.status, "%s", detail);
-    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (own.status != SYMMCOLL_OK)
+        return symc_error_return(&own);
+    for (int r = 0; r < fused->group->size; r++) {
         if (fused->all[r].status != SYMMCOLL_OK)
             return fail_of(fused, args, r);
     }
-    for (int r = 0; status == SYMMCOLL_OK && r < fused->group->size; r++) {
+    for (int r = 0; r < fused->group->size; r++) {
         if (fused->all[r].digest != fused->mine.digest)
             return name_difference(fused, args, call);
         *plain = *plain || fused->all[r].plain != 0;
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_fused_confirm(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error own;
     symmcoll_status_t others;
     bool plain;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&own, status);
     fused->mine = (struct symc_fused_word){.status = (int32_t)status};
     others = symc_fused_publish(fused, args, call, NULL);
     if (others == SYMMCOLL_OK)
         others = symc_fused_collect(fused, args, call, NULL, &plain);
-    return status == SYMMCOLL_OK ? others : symc_fail(status, "%s", detail);
+    return status == SYMMCOLL_OK ? others : symc_error_return(&own);
 }
 
 symmcoll_status_t symc_fused_inspect(const struct symc_fused *fused,

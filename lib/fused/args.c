@@ -169,24 +169,18 @@ symmcoll_status_t symc_fused_check_apart(const char *where,
 symmcoll_status_t symc_fused_name_error(
     const char *where, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
-
-    if (status == SYMMCOLL_OK)
-        return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", where, detail);
+    return status == SYMMCOLL_OK ? status
+                                 : symc_error_prefix(status, "%s", where);
 }
 
 /* Inserts the tensor's name into a detail that begins with where. */
 static symmcoll_status_t insert_name(const char *where,
     const struct symc_fused_named *named, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX], name[32];
+    char name[32];
 
-    snprintf(
-        detail, sizeof(detail), "%s", symmcoll_last_error() + strlen(where));
-    return symc_fail(
-        status, "%s: %s%s", where, name_tensor(named, name), detail);
+    return symc_error_amend(status, "%s: %s%s", where, name_tensor(named, name),
+        symmcoll_last_error() + strlen(where));
 }
 
 symmcoll_status_t symc_fused_check_memory(const char *where,

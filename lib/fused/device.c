@@ -121,7 +121,7 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     struct symmcoll_symm_args place = SYMMCOLL_SYMM_ARGS_INIT;
     struct symc_fused_memory made = {.nbytes = nbytes};
     struct symc_near near = {.memory = NULL};
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     void *data = NULL;
     symmcoll_status_t status;
 
@@ -136,16 +136,19 @@ static symmcoll_status_t grow(struct symc_fused *fused,
         status = symc_symm_allocate_near(world, nbytes, &place, near, &data);
     made.data = data;
     status = symc_fused_confirm(fused, args, &on->words, status);
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_symm_rendezvous(
-            fused->group, data, &on->words, &made.handle);
-    if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        (void)symmcoll_symm_free(world, data);
-        return symc_fail(status, "%s", detail);
-    }
+    if (status != SYMMCOLL_OK)
+        goto free_data;
+    status =
+        symmcoll_symm_rendezvous(fused->group, data, &on->words, &made.handle);
+    if (status != SYMMCOLL_OK)
+        goto free_data;
     symc_fused_device_replace(fused->device, made);
     return SYMMCOLL_OK;
+
+free_data:
+    symc_error_keep(&error, status);
+    (void)symmcoll_symm_free(world, data);
+    return symc_error_return(&error);
 }
 
 /* Loads the plans of the call on every rank before a rank enqueues a kernel
@@ -193,7 +196,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     bool *in_parts)
 {
     struct symc_fused_device *device = fused->device;
-    char detail[SYMC_DETAIL_MAX] = "";
+    struct symc_error own;
     symmcoll_status_t others;
     size_t most = 0;
     bool large = true, cold = false, plain = false;
@@ -203,8 +206,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
         status = symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: expected products that memory has room for, found more",
             args->name);
-    if (status != SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&own, status);
     fused->mine = (struct symc_fused_word){.status = (int32_t)status,
         .number = room->nbytes,
         .offset = (uintptr_t)on->stream,
@@ -218,7 +220,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     if (others == SYMMCOLL_OK)
         others = check_captured(fused, args);
     if (status != SYMMCOLL_OK)
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&own);
     if (others != SYMMCOLL_OK)
         return others;
     *in_parts = *in_parts && !plain;
@@ -331,8 +333,8 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     struct payload payload = {
         .memory = share->shared.number, .digest = fused->mine.digest};
     struct symc_op made = *op;
-    char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status, found;
+    struct symc_error found;
+    symmcoll_status_t status;
 
     made.memory = SYMC_MEMORY_DEVICE;
     made.device = (int16_t)on->index;
@@ -348,15 +350,14 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.captured = on->captured;
     /* The group may be on the device only since this call has allocated memory
      * there. The others wait for this rank, so the error is published. */
-    found = on->checked ? SYMMCOLL_OK : symc_slot_check(fused->group, &made);
-    if (found != SYMMCOLL_OK)
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    payload.status = found;
+    status = on->checked ? SYMMCOLL_OK : symc_slot_check(fused->group, &made);
+    symc_error_keep(&found, status);
+    payload.status = status;
     memcpy(mover->payload, &payload, sizeof(payload));
     mover->joined = share->shared.joined;
     mover->compute = device->compute;
     mover->check = check_payloads;
     status = symc_group_call_device(fused->group, &made, NULL);
     symc_group_put_sequence(&begun->options, &made, NULL);
-    return found == SYMMCOLL_OK ? status : symc_fail(found, "%s", detail);
+    return found.status == SYMMCOLL_OK ? status : symc_error_return(&found);
 }

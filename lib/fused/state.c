@@ -204,14 +204,14 @@ static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
     const struct symmcoll_call *call, symmcoll_status_t status)
 {
     struct symc_fused_word all[REFUSAL_RANKS], mine = {.status = status};
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     if (group->size <= REFUSAL_RANKS &&
         symc_coll_gather_own(group, all, &mine, sizeof(mine), call, NULL) ==
             SYMMCOLL_ERR_INVALID)
         return SYMMCOLL_ERR_INVALID; /* a timeout or a stream, as the caller's */
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Enters a call; one at a time in a group. */
