@@ -157,11 +157,8 @@ static symmcoll_status_t find_memory(struct symmcoll_group *group,
 static symmcoll_status_t fail_buffer(
     const struct symc_op *op, int index, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
-
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(
-        status, "%s (buffer %d of %d)", detail, index, op->buffers);
+    return symc_error_amend(status, "%s (buffer %d of %d)",
+        symmcoll_last_error(), index, op->buffers);
 }
 
 /* The ranges of a buffer that an operation writes and reads. */

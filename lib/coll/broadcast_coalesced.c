@@ -187,15 +187,12 @@ static symmcoll_status_t run(
             break;
     }
     for (size_t i = 1; i < IN_FLIGHT; i++) {
-        char detail[SYMC_DETAIL_MAX];
+        struct symc_error first;
         symmcoll_status_t last;
 
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&first, status);
         last = end(request, &flights[(number + i) % IN_FLIGHT]);
-        if (status == SYMMCOLL_OK)
-            status = last;
-        else
-            symc_fail(status, "%s", detail);
+        status = status == SYMMCOLL_OK ? last : symc_error_return(&first);
     }
     return status;
 }

@@ -25,7 +25,7 @@ symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
             it->group->size - 1, rank);
     if (it->most == 0)
         it->most = SYMMCOLL_OBJECT_MOST;
-    it->problem = SYMMCOLL_OK;
+    it->problem.status = SYMMCOLL_OK;
     return SYMMCOLL_OK;
 }
 
@@ -65,32 +65,28 @@ symmcoll_status_t symc_object_check(
 
 void symc_object_refuse(struct symc_object_call *it, symmcoll_status_t status)
 {
-    if (it->problem != SYMMCOLL_OK)
-        return;
-    it->problem = status;
-    snprintf(it->detail, sizeof(it->detail), "%s", symmcoll_last_error());
+    if (it->problem.status == SYMMCOLL_OK)
+        symc_error_keep(&it->problem, status);
 }
 
 symmcoll_status_t symc_object_end(
     const struct symc_object_call *it, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
-
-    if (it->problem != SYMMCOLL_OK &&
+    if (it->problem.status != SYMMCOLL_OK &&
         (status == SYMMCOLL_OK || status == SYMMCOLL_ERR_MISMATCH))
-        return symc_fail(it->problem, "%s", it->detail);
+        return symc_error_return(&it->problem);
     if (status != SYMMCOLL_ERR_MISMATCH)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %.400s; a rank that passed 0 cannot receive",
-        it->where, detail);
+    return symc_error_amend(status,
+        "%s: %.400s; a rank that passed 0 cannot receive", it->where,
+        symmcoll_last_error());
 }
 
 void *symc_object_alloc(struct symc_object_call *it, size_t count, size_t size)
 {
     void *memory;
 
-    if (it->problem != SYMMCOLL_OK)
+    if (it->problem.status != SYMMCOLL_OK)
         return NULL;
     memory = symc_alloc(count, size);
     if (memory == NULL) {

@@ -20,8 +20,7 @@ struct symc_object_call {
     const struct symmcoll_call *call;
     const char *where;
     size_t most;
-    symmcoll_status_t problem; /* error of this rank, or OK */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error problem; /* this rank's error, or OK */
 };
 
 /* Checks the group, and that `rank` is a member. */

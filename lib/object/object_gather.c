@@ -19,7 +19,7 @@ static symmcoll_status_t exchange_lengths(struct symc_object_call *it,
 
     *lengths = symc_object_alloc(it, size, sizeof(**lengths));
     status = symc_object_end(it, symmcoll_all_gather(it->group, *lengths, &own,
-                                     it->problem == SYMMCOLL_OK ? 1 : 0,
+                                     it->problem.status == SYMMCOLL_OK ? 1 : 0,
                                      SYMMCOLL_INT64, it->call, NULL));
     if (status == SYMMCOLL_OK)
         return status;
@@ -60,9 +60,9 @@ static symmcoll_status_t exchange_bytes(struct symc_object_call *it,
     char *all = outs != NULL ? symc_object_alloc(it, size, padded) : NULL;
     symmcoll_status_t status;
 
-    if (outs != NULL && it->problem == SYMMCOLL_OK)
+    if (outs != NULL && it->problem.status == SYMMCOLL_OK)
         make_all(it, outs, lengths);
-    if (it->problem == SYMMCOLL_OK)
+    if (it->problem.status == SYMMCOLL_OK)
         symc_object_pack(own, in);
     else
         padded = 0;

@@ -19,13 +19,14 @@ static symmcoll_status_t broadcast_bytes(struct symc_object_call *it,
     char *packed = symc_object_alloc(it, 1, total);
     symmcoll_status_t status;
 
-    if (is_root && it->problem == SYMMCOLL_OK)
+    if (is_root && it->problem.status == SYMMCOLL_OK)
         symc_objects_pack(packed, objects, n);
     if (!is_root)
         symc_objects_make(it, objects, n, lengths);
-    status = symc_object_end(it, symmcoll_broadcast(it->group, packed,
-                                     it->problem == SYMMCOLL_OK ? total : 0,
-                                     SYMMCOLL_UINT8, root, it->call, NULL));
+    status =
+        symc_object_end(it, symmcoll_broadcast(it->group, packed,
+                                it->problem.status == SYMMCOLL_OK ? total : 0,
+                                SYMMCOLL_UINT8, root, it->call, NULL));
     if (!is_root && status == SYMMCOLL_OK)
         symc_objects_unpack(objects, n, packed);
     if (!is_root && status != SYMMCOLL_OK)
@@ -114,9 +115,10 @@ static symmcoll_status_t scatter_padded(struct symc_object_call *it,
     if (ins != NULL)
         pack(it, ins, parts, padded);
     symc_object_make(it, out, longest);
-    status = symc_object_end(it, symmcoll_scatter(it->group, own, parts->packed,
-                                     it->problem == SYMMCOLL_OK ? padded : 0,
-                                     SYMMCOLL_UINT8, root, it->call, NULL));
+    status =
+        symc_object_end(it, symmcoll_scatter(it->group, own, parts->packed,
+                                it->problem.status == SYMMCOLL_OK ? padded : 0,
+                                SYMMCOLL_UINT8, root, it->call, NULL));
     if (status == SYMMCOLL_OK)
         status = symmcoll_scatter(it->group, &length, parts->lengths, 1,
             SYMMCOLL_INT64, root, it->call, NULL);
@@ -164,7 +166,7 @@ symmcoll_status_t symmcoll_scatter_object_list(struct symmcoll_group *group,
     if (ins != NULL)
         measure(&it, ins, &parts);
     status = symc_object_end(&it, symmcoll_broadcast(group, &parts.longest,
-                                      it.problem == SYMMCOLL_OK ? 1 : 0,
+                                      it.problem.status == SYMMCOLL_OK ? 1 : 0,
                                       SYMMCOLL_INT64, root, call, NULL));
     if (status == SYMMCOLL_OK) {
         *out = (struct symmcoll_object){NULL, 0, 0};

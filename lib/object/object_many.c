@@ -38,7 +38,7 @@ size_t symc_objects_total(
         /* A sum above the limit is refused like a single length. */
         bytes = symc_object_read(it, symc_object_length(bytes), from);
     }
-    if (it->problem == SYMMCOLL_OK &&
+    if (it->problem.status == SYMMCOLL_OK &&
         symc_multiply(n, SYMC_OBJECT_HEAD, &total) &&
         symc_add(total, bytes, &total))
         return total;
@@ -49,7 +49,7 @@ void symc_objects_make(struct symc_object_call *it,
     struct symmcoll_object *objects, size_t n, const int64_t *lengths)
 {
     memset(objects, 0, n * sizeof(*objects));
-    for (size_t i = 0; i < n && it->problem == SYMMCOLL_OK; i++)
+    for (size_t i = 0; i < n && it->problem.status == SYMMCOLL_OK; i++)
         symc_object_make(it, &objects[i], (size_t)lengths[i]);
 }
 

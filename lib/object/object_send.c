@@ -87,9 +87,10 @@ static symmcoll_status_t receive_bytes(struct symc_object_call *it,
     symmcoll_status_t status;
 
     symc_objects_make(it, objects, n, lengths);
-    status = symc_object_end(it,
-        symmcoll_recv(it->group, packed, it->problem == SYMMCOLL_OK ? total : 0,
-            SYMMCOLL_UINT8, source, tag, NULL, it->call, NULL));
+    status = symc_object_end(
+        it, symmcoll_recv(it->group, packed,
+                it->problem.status == SYMMCOLL_OK ? total : 0, SYMMCOLL_UINT8,
+                source, tag, NULL, it->call, NULL));
     if (status == SYMMCOLL_OK)
         symc_objects_unpack(objects, n, packed);
     else
@@ -121,7 +122,7 @@ symmcoll_status_t symmcoll_recv_object_list(struct symmcoll_group *group,
     status = receive_lengths(&it, lengths, n, peer, tag, &from);
     if (status == SYMMCOLL_ERR_MISMATCH && from >= 0)
         symc_object_refuse(&it, status);
-    if (status == SYMMCOLL_OK || it.problem != SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK || it.problem.status != SYMMCOLL_OK)
         status = receive_bytes(&it, objects, n, from, tag, lengths);
     if (status == SYMMCOLL_OK && source != NULL)
         *source = from;

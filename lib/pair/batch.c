@@ -42,12 +42,7 @@ static symmcoll_status_t check(struct symmcoll_group *group, struct symc_op *op,
 /* Puts the name of the call before the error of a failed check. */
 static symmcoll_status_t fail_call(const char *where, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
-
-    if (status >= 0)
-        return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", where, detail);
+    return status >= 0 ? status : symc_error_prefix(status, "%s", where);
 }
 
 static struct symc_op make_op(const struct symmcoll_pair_op *given)
@@ -254,7 +249,7 @@ static symmcoll_status_t copy_own(struct symmcoll_group *group,
 {
     size_t nbytes = op->count * op->elem;
     symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
     if (op->out == in || nbytes == 0)
         return SYMMCOLL_OK;
@@ -265,10 +260,10 @@ static symmcoll_status_t copy_own(struct symmcoll_group *group,
     status = copy_on_device(group, op, in, nbytes);
     if (status == SYMMCOLL_OK || work == NULL)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     symmcoll_work_free(*work);
     *work = NULL;
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,

@@ -81,9 +81,8 @@ struct blocking {
     struct symc_pair pair;
     struct symmcoll_group *group;
     struct symc_trace_entry *entry;
-    symmcoll_status_t status;
+    struct symc_error error; /* set if another thread ends the operation */
     _Atomic uint64_t ended;
-    char detail[SYMC_DETAIL_MAX]; /* set if another thread ends the operation */
 };
 
 /* Ends a blocking call; called by the thread that has completed it. */
@@ -92,9 +91,7 @@ static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
     struct blocking *call = (struct blocking *)pair;
 
     end_entry(call->group, pair, call->entry, status);
-    call->status = status;
-    if (status < 0)
-        strcpy(call->detail, symmcoll_last_error());
+    symc_error_keep(&call->error, status);
     /* From here on the waiting thread may free the call. */
     atomic_store_explicit(&call->ended, 1, memory_order_release);
 }
@@ -137,7 +134,6 @@ static symmcoll_status_t run_blocking(
     fill(&call.pair, group, op);
     call.pair.end = end_blocking;
     call.group = group;
-    call.status = SYMMCOLL_ERR_INTERNAL; /* overwritten when it ends */
     atomic_init(&call.ended, 0);
     symc_pairs_enter(pairs);
     status = prepare(group, op);
@@ -151,8 +147,7 @@ static symmcoll_status_t run_blocking(
     symc_pairs_leave(pairs);
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_pairs_await(pairs, &call.ended, SYMC_NEVER);
-        status = call.status < 0 ? symc_fail(call.status, "%s", call.detail)
-                                 : call.status;
+        status = symc_error_return(&call.error);
     }
     if (source != NULL && status == SYMMCOLL_OK)
         *source = find_source(group, &call.pair);
@@ -301,7 +296,7 @@ struct symc_batch {
     _Atomic size_t left; /* parts that have not ended, plus 1 for the start */
     _Atomic symmcoll_status_t status; /* status of the first part that failed */
     _Atomic uint64_t ended;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     size_t count;
     struct part parts[];
 };
@@ -346,7 +341,7 @@ static bool is_last(struct symc_batch *batch, symmcoll_status_t status)
 
     if (status < 0 &&
         atomic_compare_exchange_strong(&batch->status, &none, status))
-        strcpy(batch->detail, symmcoll_last_error());
+        symc_error_keep(&batch->error, status);
     return atomic_fetch_sub(&batch->left, 1) == 1;
 }
 
@@ -363,7 +358,7 @@ static void end_some(struct symc_batch *batch, symmcoll_status_t status)
         return;
     }
     if (status < 0)
-        symc_fail(status, "%s", batch->detail);
+        (void)symc_error_return(&batch->error);
     symc_work_end(work, status);
     release_work(batch->group, work);
     free(batch);
@@ -459,7 +454,7 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
         symc_pairs_await(pairs, &batch->ended, SYMC_NEVER);
     status = atomic_load(&batch->status);
     if (status < 0)
-        symc_fail(status, "%s", batch->detail);
+        (void)symc_error_return(&batch->error);
     free(batch);
     return status;
 }

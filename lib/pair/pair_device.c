@@ -24,11 +24,8 @@ static symmcoll_status_t open_transfer(void *arg,
 static symmcoll_status_t name(
     const struct symc_op *op, symmcoll_status_t status)
 {
-    char detail[SYMC_DETAIL_MAX];
-
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: device %d: %s", symc_kind_name(op->kind),
-        op->device, detail);
+    return symc_error_prefix(
+        status, "%s: device %d", symc_kind_name(op->kind), op->device);
 }
 
 symmcoll_status_t symc_group_place_pair(
