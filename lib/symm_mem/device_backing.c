@@ -100,7 +100,6 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
     const char *where, struct symc_allocation *allocation)
 {
     size_t nbytes = allocation->nbytes;
-    char detail[SYMC_DETAIL_MAX];
     void *at = NULL;
     symmcoll_status_t status = symc_registry_find_device(&world->registry,
         where, allocation->device_index, &allocation->backend);
@@ -113,12 +112,10 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
             allocation->nbytes);
     status = take(world, allocation, NULL, nbytes > 0 ? nbytes : 1,
         &allocation->memory, &at);
-    if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        return symc_fail(status,
-            "%s: %zu bytes in memory of CUDA device %d: %s", where,
-            allocation->nbytes, allocation->device_index, detail);
-    }
+    if (status != SYMMCOLL_OK)
+        return symc_error_prefix(status,
+            "%s: %zu bytes in memory of CUDA device %d", where,
+            allocation->nbytes, allocation->device_index);
     allocation->data = at;
     return SYMMCOLL_OK;
 }
@@ -126,7 +123,6 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
 symmcoll_status_t symc_device_pads_allocate(
     struct symmcoll_world *world, struct symc_share *share)
 {
-    char detail[SYMC_DETAIL_MAX];
     const size_t table = 2 * (size_t)share->size * sizeof(void *);
     size_t pad = 0;
     void *at = NULL;
@@ -136,12 +132,10 @@ symmcoll_status_t symc_device_pads_allocate(
     (void)symc_backing_round(share->pad_nbytes, PART_ALIGN, &pad);
     status = take(world, share->allocation, share->group, 2 * pad + table,
         &share->pad_memory, &at);
-    if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        return symc_fail(status,
-            "signal pads of %zu bytes in memory of CUDA device %d: %s",
-            2 * pad + table, share->device_index, detail);
-    }
+    if (status != SYMMCOLL_OK)
+        return symc_error_prefix(status,
+            "signal pads of %zu bytes in memory of CUDA device %d",
+            2 * pad + table, share->device_index);
     share->barrier_at = pad;
     share->table_at = 2 * pad;
     return SYMMCOLL_OK;

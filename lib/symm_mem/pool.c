@@ -236,8 +236,7 @@ struct release {
     const char *where;
     uint64_t number;
     bool expired;            /* a wait has timed out: do not wait again */
-    symmcoll_status_t first; /* first error */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error first; /* first error, or OK */
 };
 
 /* Skips an allocation that cannot be released. */
@@ -246,11 +245,8 @@ static void pass(struct release *release, struct symc_allocation *freed,
 {
     freed->passed = release->number;
     release->expired = release->expired || status == SYMMCOLL_ERR_TIMEOUT;
-    if (release->first != SYMMCOLL_OK)
-        return;
-    release->first = status;
-    snprintf(
-        release->detail, sizeof(release->detail), "%s", symmcoll_last_error());
+    if (release->first.status == SYMMCOLL_OK)
+        symc_error_keep(&release->first, status);
 }
 
 /* Releases an allocation once no device uses it. Only the first wait may use up
@@ -288,8 +284,7 @@ static symmcoll_status_t release(
     symc_shares_reap(symm);
     while ((freed = find_freed(pool, all.number)) != NULL)
         release_one(symm, &all, freed);
-    return all.first == SYMMCOLL_OK ? SYMMCOLL_OK
-                                    : symc_fail(all.first, "%s", all.detail);
+    return symc_error_return(&all.first);
 }
 
 /* Detaches the allocations that are not freed from the pool. Under the lock. */

@@ -58,13 +58,12 @@ static symmcoll_status_t fail(
     const struct symc_symm_rendezvous *rendezvous, symmcoll_status_t status)
 {
     const struct symmcoll_group *group = rendezvous->group;
-    char detail[SYMC_DETAIL_MAX];
 
     if (symc_members_failed(&rendezvous->group->members))
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s (group %s)",
-        symc_kind_name(rendezvous->offer->kind), detail, group->name);
+    return symc_error_amend(status, "%s: %s (group %s)",
+        symc_kind_name(rendezvous->offer->kind), symmcoll_last_error(),
+        group->name);
 }
 
 symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)

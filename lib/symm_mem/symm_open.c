@@ -117,16 +117,15 @@ symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     int fds[SYMC_RANKS_MAX];
-    char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t own, status;
+    struct symc_error own;
+    symmcoll_status_t status;
 
     for (int r = 0; r < group->size; r++)
         fds[r] = -1;
-    own = accept_words(rendezvous);
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&own, accept_words(rendezvous));
     status = exchange(rendezvous, fds);
-    if (own != SYMMCOLL_OK)
-        status = symc_fail(own, "%s", detail); /* the first error */
+    if (own.status != SYMMCOLL_OK)
+        status = symc_error_return(&own); /* the first error */
     for (int r = 0; r < group->size; r++) {
         if (status == SYMMCOLL_OK)
             status = find_member(rendezvous, r, fds[r]);

@@ -69,13 +69,13 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     const struct symc_verdict *all = group->verdicts;
-    struct symc_verdict mine = {.status = rendezvous->own};
+    struct symc_verdict mine = {.status = rendezvous->own.status};
     char who[SYMC_RANK_TEXT];
     symmcoll_status_t status;
 
-    if (rendezvous->own != SYMMCOLL_OK)
+    if (rendezvous->own.status != SYMMCOLL_OK)
         snprintf(mine.text, sizeof(mine.text), "%.*s",
-            (int)sizeof(mine.text) - 1, rendezvous->detail);
+            (int)sizeof(mine.text) - 1, rendezvous->own.detail);
     status =
         symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
             sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
@@ -94,15 +94,6 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
 }
 
 /* ---- preparing this member ---- */
-
-/* Stores an error of this rank, with its detail. */
-static void keep(struct symc_symm_rendezvous *rendezvous, symmcoll_status_t own)
-{
-    rendezvous->own = own;
-    if (own != SYMMCOLL_OK)
-        snprintf(rendezvous->detail, sizeof(rendezvous->detail), "%s",
-            symmcoll_last_error());
-}
 
 /* Finds a share from before the allocation was reused, and makes its handle for
  * the address. */
@@ -319,15 +310,15 @@ static symmcoll_status_t open_everywhere(
             *handle = list_share(rendezvous);
         return status;
     }
-    keep(rendezvous, symc_symm_open(rendezvous));
-    mine = rendezvous->own;
+    symc_error_keep(&rendezvous->own, symc_symm_open(rendezvous));
+    mine = rendezvous->own.status;
     status =
         symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
             sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK)
-        return rendezvous->own != SYMMCOLL_OK &&
+        return rendezvous->own.status != SYMMCOLL_OK &&
                        !symc_members_failed(&group->members)
-                   ? symc_fail(rendezvous->own, "%s", rendezvous->detail)
+                   ? symc_error_return(&rendezvous->own)
                    : status;
     for (int r = 0; r < group->size; r++)
         first = first == SYMMCOLL_OK ? verdicts[r] : first;
@@ -344,7 +335,7 @@ static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
     symmcoll_status_t status;
     bool refused = false;
 
-    rendezvous->mine.status = rendezvous->own;
+    rendezvous->mine.status = rendezvous->own.status;
     status = symc_group_round(group, rendezvous->offer->kind, &rendezvous->mine,
         group->verdicts, sizeof(rendezvous->mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
@@ -369,7 +360,7 @@ static symmcoll_status_t join(
     symmcoll_status_t status;
     bool same;
 
-    keep(rendezvous, prepare(rendezvous, false));
+    symc_error_keep(&rendezvous->own, prepare(rendezvous, false));
     status = tell(rendezvous);
     if (status == SYMMCOLL_OK && have_former(rendezvous, &same)) {
         if (same) {
@@ -379,7 +370,7 @@ static symmcoll_status_t join(
         take_back(rendezvous);
         retire_former(rendezvous);
         discard(rendezvous);
-        keep(rendezvous, prepare(rendezvous, true));
+        symc_error_keep(&rendezvous->own, prepare(rendezvous, true));
         status = tell(rendezvous);
     }
     if (status != SYMMCOLL_OK)
@@ -409,7 +400,7 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     struct symc_symm_rendezvous made = {
         .group = group, .offer = offer, .symm = symc_symm_of(group->world)};
     struct symc_trace_entry *record;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status;
 
     if (symc_members_failed(&group->members))
@@ -418,9 +409,9 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
         group, offer->kind, sizeof(struct symc_symm_told), offer->deadline_ns);
     status = join(&made, handle);
     if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status);
         discard(&made);
-        symc_fail(status, "%s", detail);
+        (void)symc_error_return(&error);
     }
     symc_group_record_end(group, offer->kind, record, status);
     return status;

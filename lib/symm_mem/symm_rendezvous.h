@@ -38,8 +38,7 @@ struct symc_symm_rendezvous {
     bool offered;
     struct symc_share *share;
     struct symc_share *former; /* holds a reference; NULL: none */
-    symmcoll_status_t own;     /* error of this rank, with its detail */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error own;     /* this rank's error, or OK */
 };
 
 /* Returns the time left for a round, so that the whole rendezvous ends by its

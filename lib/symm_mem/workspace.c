@@ -120,7 +120,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_offer offer = {
         .kind = SYMC_SYMM_WORKSPACE, .deadline_ns = deadline_ns};
     struct symmcoll_symm *handle;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     void *data = NULL;
     symmcoll_status_t status;
 
@@ -132,7 +132,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
         symc_symm_unlock(of->symm);
     }
     status = symc_symm_rendezvous(group, &offer, &handle);
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     pthread_mutex_lock(&of->symm->lock);
     if (status == SYMMCOLL_OK) {
         symc_workspace_free(of);
@@ -145,7 +145,7 @@ static symmcoll_status_t grow(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         return status;
     (void)symmcoll_symm_free(world, data);
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Returns the workspace, after it has grown if it is too small. */

@@ -213,7 +213,7 @@ symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
 {
     int cancel = symc_cancel_disable();
     struct symmcoll_symm_plan *made = NULL;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
 
     if (plan == NULL)
@@ -225,9 +225,9 @@ symmcoll_status_t symmcoll_symm_plan_create(struct symmcoll_symm *handle,
     if (status == SYMMCOLL_OK) {
         *plan = made;
     } else if (made != NULL) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status);
         free_plan(made);
-        symc_fail(status, "%s", detail);
+        (void)symc_error_return(&error);
     }
     symc_cancel_restore(cancel);
     return status;

@@ -33,17 +33,15 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
         .state = symc_slot_device_state(handle->group),
         .log = symc_symm_log,
         .of = handle->group->world};
-    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status;
 
     plan->mem = handle->share->allocation->backend->mem;
     status = plan->mem->allocate(&request, &plan->memory, &plan->at);
     if (status == SYMMCOLL_OK)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status,
-        "%s: %zu bytes for a plan in memory of device %d: %s", where,
-        request.nbytes, handle->share->device_index, detail);
+    return symc_error_prefix(status,
+        "%s: %zu bytes for a plan in memory of device %d", where,
+        request.nbytes, handle->share->device_index);
 }
 
 symmcoll_status_t symc_device_plan_open(struct symmcoll_symm *handle,
