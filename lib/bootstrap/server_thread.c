@@ -51,10 +51,9 @@ struct symc_bootstrap_thread {
     struct symc_bootstrap_server *server;
     _Atomic int64_t until_ns; /* 0 until rank 0 has its answer */
 
-    sem_t ready; /* the members below are set after it: */
-    bool apart;  /* the thread has a table of its own */
-    symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX];
+    sem_t ready;             /* the members below are set after it: */
+    bool apart;              /* the thread has a table of its own */
+    struct symc_error error; /* or OK */
 };
 
 /* Leaves the process's table, with one of its descriptors and the standard
@@ -122,10 +121,7 @@ static void *run_server(void *arg)
 
     server->apart = leave_table(server->other);
     status = open_server(server);
-    server->status = status;
-    if (status != SYMMCOLL_OK)
-        snprintf(server->detail, sizeof(server->detail), "%s",
-            symmcoll_last_error());
+    symc_error_keep(&server->error, status);
     sem_post(&server->ready);
     if (status != SYMMCOLL_OK)
         return NULL;
@@ -173,10 +169,9 @@ symmcoll_status_t symc_bootstrap_thread_start(const char *name,
         ;
     if (made->apart)
         close(made->other); /* the copy in this table */
-    status = made->status;
+    status = symc_error_return(&made->error);
     if (status != SYMMCOLL_OK) {
         pthread_join(made->thread, NULL);
-        symc_fail(status, "%s", made->detail);
         goto close_own;
     }
     *server = made;

@@ -232,7 +232,6 @@ symmcoll_status_t symc_registry_open_device(
 {
     const int device = request.device;
     const struct symc_backend *backend;
-    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status =
         symc_registry_find_device(registry, where, device, &backend);
 
@@ -248,8 +247,7 @@ symmcoll_status_t symc_registry_open_device(
     status = (*ops)->open(&request, local);
     if (status == SYMMCOLL_OK)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: device %d: %s", where, device, detail);
+    return symc_error_prefix(status, "%s: device %d", where, device);
 }
 
 symmcoll_status_t symc_registry_open_compute(
@@ -260,7 +258,6 @@ symmcoll_status_t symc_registry_open_compute(
     const struct symc_settings settings = symc_registry_settings(config);
     const int device = request.device;
     const struct symc_backend *backend;
-    char detail[SYMC_DETAIL_MAX];
     symmcoll_status_t status =
         symc_registry_find_device(registry, where, device, &backend);
 
@@ -277,8 +274,7 @@ symmcoll_status_t symc_registry_open_compute(
     status = (*ops)->open(&request, compute);
     if (status == SYMMCOLL_OK)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: device %d: %s", where, device, detail);
+    return symc_error_prefix(status, "%s: device %d", where, device);
 }
 
 symmcoll_status_t symc_registry_open_transfer(

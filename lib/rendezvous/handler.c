@@ -63,7 +63,7 @@ bool symc_rendezvous_handler_find(const char *scheme, size_t length,
 static symmcoll_status_t check_result(symmcoll_status_t status,
     const char *before, const struct symmcoll_store *store)
 {
-    char detail[SYMC_DETAIL_MAX];
+    const char *detail = symmcoll_last_error();
 
     if (status > 0 || status < SYMMCOLL_ERR_INTERNAL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -77,10 +77,9 @@ static symmcoll_status_t check_result(symmcoll_status_t status,
     if (status == SYMMCOLL_OK)
         return status;
     /* Append the detail of a library call that failed in the handler. */
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (strcmp(detail, before) == 0)
-        detail[0] = '\0';
-    return symc_fail(status,
+        detail = "";
+    return symc_error_amend(status,
         "init: the program's rendezvous handler returned %s%s%s",
         symmcoll_status_name(status), detail[0] != '\0' ? ": " : "", detail);
 }
@@ -93,13 +92,14 @@ symmcoll_status_t symc_rendezvous_handler_open(
     double seconds = deadline_ns == SYMC_NEVER ? (double)INFINITY
                      : left > 0 ? (double)left / (double)SYMC_NS_PER_S
                                 : 0;
-    char before[SYMC_DETAIL_MAX];
+    struct symc_error before;
     symmcoll_status_t status;
 
     *store = NULL;
-    snprintf(before, sizeof(before), "%s", symmcoll_last_error());
+    symc_error_keep(&before, symc_error_status());
     status = functions->open(functions->user, url, seconds, rank, size, store);
-    status = check_result(status, before, *store);
+    status = check_result(
+        status, before.status != SYMMCOLL_OK ? before.detail : "", *store);
     if (status == SYMMCOLL_OK && *rank >= -1 && *size >= -1)
         return SYMMCOLL_OK;
     if (status == SYMMCOLL_OK) {

@@ -383,7 +383,7 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
         .out = rendezvous,
     };
     const char *method = opening.args->init_method;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status;
 
     *rendezvous =
@@ -414,11 +414,10 @@ symmcoll_status_t symc_rendezvous_open(const struct symmcoll_init_args *args,
         return status;
 
 close_rendezvous:
-    /* Closing may fail too, and would overwrite the detail. */
-    snprintf(detail, sizeof detail, "%s", symmcoll_last_error());
+    symc_error_keep(&error, status); /* closing may fail as well */
     symmcoll_store_close(opening.handled);
     symc_rendezvous_close(rendezvous);
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 void symc_rendezvous_close(struct symc_rendezvous *rendezvous)

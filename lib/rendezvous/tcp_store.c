@@ -110,7 +110,7 @@ static symmcoll_status_t serve(struct symmcoll_store_tcp_args *args,
     struct symmcoll_store **store)
 {
     int64_t other_ns = symc_now_ns() + OTHER_SERVER_NS;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status;
 
     args->serve = 1;
@@ -121,14 +121,14 @@ static symmcoll_status_t serve(struct symmcoll_store_tcp_args *args,
         args, secret->path[0] != '\0' ? secret : NULL, store);
     if (status != SYMMCOLL_ERR_SYSTEM)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     args->serve = 0;
     if (other_ns > deadline_ns)
         other_ns = deadline_ns;
     args->timeout = seconds_until(other_ns);
     if (join(args, secret, other_ns, store) == SYMMCOLL_OK)
         return SYMMCOLL_OK;
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Opens the store at rank 0. A password is generated if the settings name none

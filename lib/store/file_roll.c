@@ -163,7 +163,7 @@ static symmcoll_status_t check_folder(struct symc_file *file)
         return SYMMCOLL_OK;
     status = symc_folder_open(file->path, &folder, &name);
     if (status != SYMMCOLL_OK)
-        return symc_fail(status, "store_open_file: %s", symmcoll_last_error());
+        return symc_error_prefix(status, "store_open_file");
     close(folder);
     return SYMMCOLL_OK;
 }

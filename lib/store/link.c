@@ -51,17 +51,13 @@ static symmcoll_status_t name_place(
     const struct symc_link *link, symmcoll_status_t status)
 {
     static const char store[] = "tcp store: ";
-    char detail[SYMC_DETAIL_MAX];
-    const char *what = detail;
+    const char *what = symmcoll_last_error();
 
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK || strstr(what, link->place) != NULL)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    if (strstr(detail, link->place) != NULL)
-        return status;
-    if (strncmp(detail, store, sizeof(store) - 1) == 0)
+    if (strncmp(what, store, sizeof(store) - 1) == 0)
         what += sizeof(store) - 1;
-    return symc_fail(status, "%s%s: %s", store, link->place, what);
+    return symc_error_amend(status, "%s%s: %s", store, link->place, what);
 }
 
 /* Adds bytes to the output. */

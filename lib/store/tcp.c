@@ -345,12 +345,11 @@ static symmcoll_status_t open_tcp(const struct symmcoll_store_tcp_args *given,
     if (status == SYMMCOLL_OK)
         status = symc_renewal_start(tcp, RENEW_NS, &tcp->renewal);
     if (status != SYMMCOLL_OK) {
-        char detail[SYMC_DETAIL_MAX];
+        struct symc_error error;
 
-        /* Closing may fail as well and overwrite the detail. */
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status); /* closing may fail as well */
         close_tcp(tcp);
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&error);
     }
     status = symc_store_create(&tcp_ops, tcp, store);
     if (status != SYMMCOLL_OK)

@@ -243,12 +243,11 @@ static symmcoll_status_t watched_change(
         status = what.what == SYMC_PUT ? store_change(call, edit, &what, done)
                                        : unwatch(call);
     } else if (symc_link_is_good(call->link)) {
-        char detail[SYMC_DETAIL_MAX];
+        struct symc_error error;
 
-        /* Keeps the detail of the failure. */
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status);
         if (unwatch(call) != SYMMCOLL_OK)
-            status = symc_fail(status, "%s", detail);
+            status = symc_error_return(&error);
     }
     if (status != SYMMCOLL_OK || !*done) {
         free(edit->result.data);

@@ -179,12 +179,11 @@ static symmcoll_status_t watch_key(struct symmcoll_store *store,
     if (status == SYMMCOLL_OK)
         status = start_watch(made, watch);
     if (status != SYMMCOLL_OK) {
-        char detail[SYMC_DETAIL_MAX];
+        struct symc_error error;
 
-        /* Closing may fail as well and overwrite the detail. */
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status); /* closing may fail as well */
         free_watch(made);
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&error);
     }
     return SYMMCOLL_OK;
 }

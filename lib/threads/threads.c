@@ -51,7 +51,7 @@ struct rank {
     pthread_t thread;
     int number;
     symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX]; /* set if status is an error */
+    struct symc_error error; /* set if status is an error */
 };
 
 /* ---- one rank ---- */
@@ -89,8 +89,8 @@ static bool is_error(symmcoll_status_t status)
 static void keep_result(struct rank *rank, symmcoll_status_t status)
 {
     rank->status = status;
-    snprintf(rank->detail, sizeof(rank->detail), "%s",
-        is_error(status) ? symmcoll_last_error() : "");
+    if (is_error(status))
+        symc_error_keep(&rank->error, status);
 }
 
 /* Returns whether joining may have failed because another rank did not join. */
@@ -126,7 +126,7 @@ static void end_others(struct rank *rank, struct symmcoll_world *world)
         snprintf(reason, sizeof(reason), "its function has skipped");
     else if (is_error(rank->status))
         snprintf(reason, sizeof(reason), "its function returned %s: %s",
-            symmcoll_status_name(rank->status), rank->detail);
+            symmcoll_status_name(rank->status), rank->error.detail);
     else
         snprintf(reason, sizeof(reason), "its function returned %d",
             (int)rank->status);
@@ -194,7 +194,7 @@ static bool has_failed(const struct rank *rank)
 static bool are_alike(const struct rank *first, const struct rank *second)
 {
     return first->status == second->status &&
-           strcmp(first->detail, second->detail) == 0;
+           strcmp(first->error.detail, second->error.detail) == 0;
 }
 
 /* Lists the ranks that failed like rank `number`; false if a lower one did. */
@@ -223,7 +223,7 @@ static size_t describe_failed(const struct rank *rank, const bool *listed,
     if (is_error(rank->status))
         used = snprintf(buffer, nbytes, "%s returned %s: %.*s", who,
             symmcoll_status_name(rank->status), room > 0 ? room : 0,
-            rank->detail);
+            rank->error.detail);
     else
         used =
             snprintf(buffer, nbytes, "%s returned %d", who, (int)rank->status);
@@ -305,7 +305,7 @@ static symmcoll_status_t run_ranks(
         ranks[made].run = run;
         ranks[made].number = made;
         ranks[made].status = SYMMCOLL_ERR_PEER;
-        snprintf(ranks[made].detail, sizeof(ranks[made].detail),
+        snprintf(ranks[made].error.detail, sizeof(ranks[made].error.detail),
             "its thread has ended itself");
         status = symc_thread_start(
             &ranks[made].thread, name, 0, rank_main, &ranks[made]);

@@ -83,8 +83,7 @@ symmcoll_status_t symc_trace_out_open(
     out->used = 0;
     status = symc_folder_open(path, &out->folder, &out->name);
     if (status != SYMMCOLL_OK)
-        return symc_fail(
-            status, "dump of the flight recorder: %s", symmcoll_last_error());
+        return symc_error_prefix(status, "dump of the flight recorder");
     /* rename() onto a device node would replace it. */
     if (fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
         !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
