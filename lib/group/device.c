@@ -135,8 +135,7 @@ static symmcoll_status_t enqueue(
 /* Ends a work with an error, after its buffers no longer change. */
 static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
 {
-    work->status = status;
-    snprintf(work->detail, sizeof(work->detail), "%s", symmcoll_last_error());
+    symc_error_keep(&work->error, status);
     work->cancel_ns = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
 }
 
@@ -149,10 +148,10 @@ static symmcoll_status_t cancel(
 
     if (work->followers == 0 &&
         symc_slot_cancel(group, op->memory, work->token))
-        return symc_fail(work->status, "%s", work->detail);
+        return symc_error_return(&work->error);
     if (symc_now_ns() < work->cancel_ns)
         return SYMMCOLL_IN_PROGRESS;
-    return symc_slot_keep(group, op, work->token, work->status, work->detail);
+    return symc_slot_keep(group, op, work->token, &work->error);
 }
 
 static symmcoll_status_t test(
@@ -207,12 +206,12 @@ static symmcoll_status_t refuse(
     void *context, const struct symc_op *op, bool owned)
 {
     symmcoll_status_t status = symc_slot_refuse(context, op);
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
     if (!owned || status >= 0)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_slot_fail_owned(context, op, status, detail);
+    symc_error_keep(&error, status);
+    return symc_slot_fail_owned(context, op, &error);
 }
 
 /* An operation on device memory, and its slot. */

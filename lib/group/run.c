@@ -115,17 +115,17 @@ static symmcoll_status_t give_up(struct symmcoll_group *group,
     const struct symc_op *op, void *token, symmcoll_status_t status)
 {
     int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     while (!symc_slot_cancel(group, op->memory, token)) {
         struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
         if (symc_now_ns() >= until)
-            return symc_slot_keep(group, op, token, status, detail);
+            return symc_slot_keep(group, op, token, &error);
         nanosleep(&nap, NULL);
     }
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Waits for the end of an operation that a backend has begun, with the

@@ -163,15 +163,15 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
     const int64_t until = symc_now_ns() + LET_GO_NS;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     while (!symc_slot_cancel(group, op->memory, token)) {
         if (symc_now_ns() >= until)
-            return symc_slot_keep(group, op, token, status, detail);
+            return symc_slot_keep(group, op, token, &error);
         nanosleep(&nap, NULL);
     }
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Returns the final status of a call that enqueues.  An error that all members

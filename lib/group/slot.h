@@ -158,16 +158,14 @@ bool symc_slot_format_inside(
 
 /* ---- slot_owned.c ---- */
 
-/* Returns the status of a call that ends while the backend still has its
- * buffers, with a detail that says so. */
+/* Adds to the error of a call that the backend still has its buffers. */
 symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
-    const struct symc_op *op, symmcoll_status_t status, const char *detail);
+    const struct symc_op *op, const struct symc_error *error);
 
 /* Keeps a token that a backend has not released until the group is closed.
- * Returns the status, with the buffers in the detail. */
+ * Adds the buffers to the error of its call. */
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, symmcoll_status_t status,
-    const char *detail);
+    const struct symc_op *op, void *token, const struct symc_error *error);
 
 /* Tries once more, without waiting, to reclaim what is kept.  Returns how many
  * operations the backend still has. */

@@ -20,28 +20,28 @@ static void append(struct symc_slot *slot, struct symc_owned *owned)
 }
 
 symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
-    const struct symc_op *op, symmcoll_status_t status, const char *detail)
+    const struct symc_op *op, const struct symc_error *error)
 {
     const struct symc_slot *slot = &group->slots[op->memory];
+    symmcoll_status_t status = symc_error_return(error);
 
     /* out belongs to the call, not the caller */
     if (symc_kind_has(op->kind, SYMC_MOVES))
-        return symc_fail(status, "%s; backend %s still owns its buffers",
-            detail, slot->backend->name);
+        return symc_error_amend(status, "%s; backend %s still owns its buffers",
+            error->detail, slot->backend->name);
     if (symc_kind_has(op->kind, SYMC_COALESCED))
-        return symc_fail(status,
+        return symc_error_amend(status,
             "%s; backend %s still owns its %d buffers, and their arrays",
-            detail, slot->backend->name, op->buffers);
-    return symc_fail(status,
+            error->detail, slot->backend->name, op->buffers);
+    return symc_error_amend(status,
         "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
         "%p)",
-        detail, slot->backend->name, symc_op_in_nbytes(op, group->size), op->in,
-        symc_op_out_nbytes(op, group->size), op->out);
+        error->detail, slot->backend->name, symc_op_in_nbytes(op, group->size),
+        op->in, symc_op_out_nbytes(op, group->size), op->out);
 }
 
 symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, symmcoll_status_t status,
-    const char *detail)
+    const struct symc_op *op, void *token, const struct symc_error *error)
 {
     struct symc_slot *slot = &group->slots[op->memory];
     struct symc_owned *owned = malloc(sizeof(*owned));
@@ -55,7 +55,7 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     if (owned != NULL)
         append(slot, owned);
     pthread_mutex_unlock(&slot->noted);
-    return symc_slot_fail_owned(group, op, status, detail);
+    return symc_slot_fail_owned(group, op, error);
 }
 
 int symc_slot_owned(struct symc_slot *slot)

@@ -50,8 +50,7 @@ struct symc_copying {
     _Atomic bool idle;        /* it has stopped, and no copy is in flight */
     _Atomic bool waits;       /* the caller's stream has not reached it */
     _Atomic bool failed;
-    symmcoll_status_t status; /* of the failure */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error; /* set if it has failed */
 
     int64_t
         stop_ns; /* when stopped first; 0: not yet.  For sends and receives */

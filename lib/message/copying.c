@@ -13,9 +13,7 @@ static void fail(struct symc_copying *copying, symmcoll_status_t status)
 {
     if (atomic_load(&copying->failed))
         return;
-    copying->status = status;
-    snprintf(
-        copying->detail, sizeof(copying->detail), "%s", symmcoll_last_error());
+    symc_error_keep(&copying->error, status);
     atomic_store_explicit(&copying->failed, true, memory_order_release);
 }
 

@@ -210,8 +210,8 @@ symmcoll_status_t symc_pair_explain(const struct symc_pair *pair)
     const struct symc_core *core = pair->core;
 
     if (symc_pair_copy_failed(pair))
-        return core->raise(core->group, pair->op,
-            symc_fail(copying->status, "%s", copying->detail));
+        return core->raise(
+            core->group, pair->op, symc_error_return(&copying->error));
     if (!atomic_load(&copying->waits) ||
         (copying->sends ? !pair->postponed : pair->source < 0))
         return SYMMCOLL_OK;

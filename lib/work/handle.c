@@ -75,7 +75,6 @@ struct symmcoll_work *symc_work_create(
     work->issued = false;
     work->paired = false;
     work->source = -1;
-    work->detail[0] = '\0';
     work->op = *op;
     if (__builtin_expect(op->listed, 0)) {
         work->lists = *op->lists;
@@ -203,7 +202,7 @@ void symc_work_end(struct symmcoll_work *work, symmcoll_status_t status)
 
     work->status = status;
     if (status < 0)
-        strncpy(work->detail, symmcoll_last_error(), sizeof(work->detail) - 1);
+        symc_error_keep(&work->error, status);
     latest = atomic_exchange(&work->callbacks, SYMC_CALLING);
     atomic_store_explicit(&work->ended, 1, memory_order_release);
     if (__builtin_expect(symc_queue_runs(&work->op), 0))

@@ -30,9 +30,8 @@ static void run(struct symc_callback *callback)
         (void *)((char *)callback - offsetof(struct notice, callback));
     struct symmcoll_work *work = notice->work;
 
-    /* Sets the detail for symmcoll_last_error() in the callback. */
-    if (work->status < 0)
-        symc_fail(work->status, "%s", work->detail);
+    /* Sets the error for symmcoll_last_error() in the callback. */
+    (void)symc_work_result(work);
     if (notice->ended_fn != NULL)
         notice->ended_fn(work, work->status, notice->arg);
     else

@@ -487,7 +487,7 @@ const char *symmcoll_work_error(const struct symmcoll_work *work)
     if (work == NULL ||
         atomic_load_explicit(&work->ended, memory_order_acquire) == 0)
         return "";
-    return work->detail;
+    return work->status < 0 ? work->error.detail : "";
 }
 
 int symmcoll_work_source(const struct symmcoll_work *work)

@@ -23,7 +23,7 @@ struct symmcoll_work {
     uint64_t ticket; /* ticket of a queued work */
     /* issued: 0 until the first look; running: from its start */
     int64_t deadline_ns;
-    _Atomic uint64_t ended;   /* 1: status and detail are final */
+    _Atomic uint64_t ended;   /* 1: status and error are final */
     _Atomic uint32_t holders; /* the user's handle and the queue */
     symmcoll_status_t status;
     bool issued; /* was not queued; never changes */
@@ -53,15 +53,14 @@ struct symmcoll_work {
 
     /* Kept by a spare. */
     struct symc_doorbell doorbell; /* wakes waiters */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;       /* set if status is one */
 };
 
-/* Returns the final status and sets its detail for the calling thread. */
+/* Returns the final status, and makes its error the calling thread's. */
 static inline symmcoll_status_t symc_work_result(
     const struct symmcoll_work *work)
 {
-    return work->status < 0 ? symc_fail(work->status, "%s", work->detail)
-                            : work->status;
+    return work->status < 0 ? symc_error_return(&work->error) : work->status;
 }
 
 /* Returns whether this process may use the work's queue; in a forked child the
