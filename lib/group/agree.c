@@ -162,24 +162,24 @@ static symmcoll_status_t open_everywhere(struct symc_making *making)
     struct symmcoll_group *parent = making->parent;
     const int32_t *all = (const void *)parent->verdicts;
     symmcoll_status_t own = open_all(making);
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     int32_t mine = own;
     symmcoll_status_t status;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, own);
     status = symc_group_round(parent, making->options->kind, &mine,
         parent->verdicts, sizeof(mine), making->timeout_ns);
     for (int r = 0; status == SYMMCOLL_OK && r < parent->size; r++)
         own = own == SYMMCOLL_OK ? all[r] : own;
     if (status != SYMMCOLL_OK) {
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status);
         close_all(making);
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&error);
     }
     if (own == SYMMCOLL_OK)
         return SYMMCOLL_OK;
     close_all(making);
-    symc_fail(own, "%s", detail);
+    (void)symc_error_return(&error);
     return symc_making_explain(making, mine);
 }
 
@@ -331,10 +331,10 @@ static symmcoll_status_t refuse(
     struct symc_making *making, symmcoll_status_t own)
 {
     struct symmcoll_group *parent = making->parent;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, own);
     status = begin(making);
     if (status != SYMMCOLL_OK)
         return status;
@@ -343,8 +343,7 @@ static symmcoll_status_t refuse(
         parent->verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_fail(own, "%s", detail);
-    return symc_making_explain(making, own);
+    return symc_making_explain(making, symc_error_return(&error));
 }
 
 symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,

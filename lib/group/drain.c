@@ -178,7 +178,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
     int64_t wait = world->config->timeouts_finalize;
     int64_t deadline = symc_deadline_ns(symc_now_ns(), wait);
     symmcoll_status_t status = SYMMCOLL_OK;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error first;
 
     do { /* a callback may start work in any group */
         struct symmcoll_group *stuck = drain_queues(world, deadline);
@@ -187,24 +187,20 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
             !symc_callbacks_drain(&world->origin->callbacks, NULL, deadline))
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&first, status);
     *inside = status != SYMMCOLL_OK && check_inside(world) != SYMMCOLL_OK;
     if (*inside)
         return SYMMCOLL_ERR_TIMEOUT;
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        symmcoll_status_t stopped;
-
         (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_group_cut(group);
-        stopped = symc_group_stop(group, "finalize", deadline);
+        status = symc_group_stop(group, "finalize", deadline);
+        if (first.status == SYMMCOLL_OK)
+            symc_error_keep(&first, status);
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
-        if (status != SYMMCOLL_OK || stopped == SYMMCOLL_OK)
-            continue;
-        status = stopped;
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     }
-    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
+    return symc_error_return(&first);
 }
 
 /* Waits until the operations of a group have ended and their callbacks have

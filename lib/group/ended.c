@@ -36,7 +36,7 @@ struct notice {
     struct listener *listener; /* holds a reference */
     struct symmcoll_operation operation;
     char label[SYMC_LABEL_MAX];
-    char detail[]; /* only for failed operations */
+    struct symc_error error[]; /* one for a failed operation, else none */
 };
 
 static void release(struct listener *listener)
@@ -61,7 +61,7 @@ static void run(struct symc_callback *callback)
     struct listener *listener = notice->listener;
 
     if (notice->operation.status < 0)
-        symc_fail(notice->operation.status, "%s", notice->detail);
+        (void)symc_error_return(notice->error);
     pthread_mutex_lock(&listener->calling);
     if (!listener->removed)
         listener->fn(&notice->operation, listener->arg);
@@ -106,13 +106,13 @@ static void put_times(struct symmcoll_operation *operation,
     operation->duration = (ns > 1 ? ns : 1) / 1e9;
 }
 
-/* Queues a call of one function; the detail is symmcoll_last_error(). */
+/* Queues a call of one function; the error is the thread's current one. */
 static void notify(struct symmcoll_group *group, struct listener *listener,
     const struct symc_op *op, const struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
-    size_t nbytes = status < 0 ? SYMC_DETAIL_MAX : 0; /* bytes of the detail */
-    struct notice *notice = malloc(sizeof(*notice) + nbytes);
+    struct notice *notice =
+        malloc(sizeof(*notice) + (status < 0 ? sizeof(notice->error[0]) : 0));
 
     if (notice == NULL) {
         symc_logf(&group->world->log, SYMC_LOG_WARN,
@@ -134,7 +134,7 @@ static void notify(struct symmcoll_group *group, struct listener *listener,
     };
     put_times(&notice->operation, &listener->rate, entry);
     if (status < 0)
-        snprintf(notice->detail, nbytes, "%s", symmcoll_last_error());
+        symc_error_keep(notice->error, status);
     if (!symc_callbacks_push(
             &group->world->origin->callbacks, &notice->callback))
         drop(notice);

@@ -43,25 +43,26 @@ static symmcoll_status_t find_reason(
 {
     const struct symmcoll_group *group = waiting->group;
     struct symc_members *members = &waiting->group->members;
-    char detail[SYMC_DETAIL_MAX], who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
+    char who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
+    struct symc_error error;
     int left = waiting->left;
 
     /* Any other error is this rank's alone. */
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED &&
         !waiting->deserted)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     if (symc_monitor_tells_death(members))
         return symc_members_status(members, NULL);
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED) {
         symc_members_raise(members, status, NULL, NULL,
             "exchange of descriptors of group %s: %s: %s", members->name,
             symc_format_rank(&members->ranks, group->rank, getpid(), who),
-            detail);
+            error.detail);
         return symc_members_status(members, NULL);
     }
     if (left < 0)
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&error);
     symc_monitor_describe_end(
         members->world, members->global[left], end, sizeof(end));
     symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL,

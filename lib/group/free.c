@@ -9,33 +9,30 @@
 
 symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 {
-    symmcoll_status_t status = SYMMCOLL_OK, dropped, closed;
+    struct symc_error first = {SYMMCOLL_OK, ""};
     int64_t wait = group->world->config->timeouts_finalize;
-    char detail[SYMC_DETAIL_MAX];
+    symmcoll_status_t status;
 
     symc_group_delist(group);
     if (symc_group_is_member(group)) {
         (void)symc_group_drain_calls(group, SYMC_NEVER);
         symc_group_cut(group);
-        status = symc_group_stop(
-            group, "group_free", symc_deadline_ns(symc_now_ns(), wait));
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&first, symc_group_stop(group, "group_free",
+                                    symc_deadline_ns(symc_now_ns(), wait)));
         (void)symc_group_drain_pairs(group, SYMC_NEVER);
-        dropped = symc_group_drop_messages(group);
-        if (status == SYMMCOLL_OK && dropped != SYMMCOLL_OK) {
-            status = dropped;
-            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        }
+        status = symc_group_drop_messages(group);
+        if (first.status == SYMMCOLL_OK)
+            symc_error_keep(&first, status);
     }
-    closed = symc_group_close(group);
-    return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);
+    status = symc_group_close(group);
+    return first.status == SYMMCOLL_OK ? status : symc_error_return(&first);
 }
 
 static symmcoll_status_t free_group(struct symmcoll_group *group)
 {
     struct symmcoll_world *world = group->world;
     symmcoll_status_t status = SYMMCOLL_OK, closed;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
 
     if (!symc_world_is_mine(world))
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -67,9 +64,9 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
             return inside;
         }
     }
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
     closed = symc_group_end(group);
-    return status == SYMMCOLL_OK ? closed : symc_fail(status, "%s", detail);
+    return status == SYMMCOLL_OK ? closed : symc_error_return(&error);
 }
 
 symmcoll_status_t symmcoll_group_free(struct symmcoll_group *group)

@@ -339,21 +339,19 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 
 symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world)
 {
-    symmcoll_status_t status = SYMMCOLL_OK, reclaimed;
+    struct symc_error last = {SYMMCOLL_OK, ""};
     int64_t until = symc_now_ns() + LEFT_NS;
-    char detail[SYMC_DETAIL_MAX] = "";
     struct symmcoll_group *group;
+    symmcoll_status_t status;
 
     while ((group = world->left) != NULL) {
         world->left = group->next;
-        reclaimed = symc_slots_reclaim(group, until);
-        if (reclaimed != SYMMCOLL_OK) {
-            status = reclaimed;
-            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        }
+        status = symc_slots_reclaim(group, until);
+        if (status != SYMMCOLL_OK)
+            symc_error_keep(&last, status);
         close_member(group);
     }
-    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
+    return symc_error_return(&last);
 }
 
 /* Refuses a call of a non-member, and logs it once per kind. */

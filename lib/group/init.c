@@ -55,12 +55,11 @@ symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
         return status;
     status = open_all(made);
     if (status != SYMMCOLL_OK) {
-        char detail[SYMC_DETAIL_MAX];
+        struct symc_error error;
 
-        /* Closing may also fail and would overwrite the detail. */
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+        symc_error_keep(&error, status); /* closing may fail as well */
         symc_world_close(made, false);
-        return symc_fail(status, "%s", detail);
+        return symc_error_return(&error);
     }
     symc_logf(&made->log, SYMC_LOG_INFO,
         "world '%s': rank %d of %d (%s), backend %s, started by %s", made->name,
@@ -99,8 +98,8 @@ symmcoll_status_t symmcoll_init(
 static symmcoll_status_t finalize(struct symmcoll_world *world)
 {
     struct symmcoll_group *inside;
-    char detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t status, closed;
+    struct symc_error first;
+    symmcoll_status_t status;
     bool stands;
 
     if (world == NULL)
@@ -124,21 +123,19 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     status = symc_groups_drain(world, &stands);
     if (stands)
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&first, status);
     symc_callbacks_stop(&world->origin->callbacks);
     symc_world_end_extensions(world);
     /* the newest first, the world's last, then groups still in use by a
      * backend */
     do {
-        closed = world->groups != NULL ? symc_group_end(world->groups)
+        status = world->groups != NULL ? symc_group_end(world->groups)
                                        : symc_groups_close_left(world);
-        if (status == SYMMCOLL_OK && closed != SYMMCOLL_OK) {
-            status = closed;
-            snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-        }
+        if (first.status == SYMMCOLL_OK)
+            symc_error_keep(&first, status);
     } while (world->groups != NULL || world->left != NULL);
     symc_world_close(world, true);
-    return status == SYMMCOLL_OK ? status : symc_fail(status, "%s", detail);
+    return symc_error_return(&first);
 }
 
 symmcoll_status_t symmcoll_finalize(struct symmcoll_world *world)

@@ -127,9 +127,7 @@ static void take_back(struct local *local, int64_t trace)
 {
     struct symc_agreement *agreement = local->agreement;
     struct symmcoll_world *world = agreement->world;
-    char detail[SYMC_DETAIL_MAX];
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (local->offered) {
         symc_segment_abandon(&world->segments, &agreement->mine.offer);
         symc_world_return_staging(
@@ -139,7 +137,6 @@ static void take_back(struct local *local, int64_t trace)
         (void)symc_group_end(local->made);
     else
         symc_trace_remove_group(&world->trace, trace);
-    symc_fail(SYMMCOLL_OK, "%s", detail);
 }
 
 /* Creates the group.  The call is recorded in the new group's name, as no other
@@ -156,6 +153,7 @@ static symmcoll_status_t make(struct symc_agreement *agreement,
         .nbytes = sizeof(agreement->mine.offer),
         .timeout_ns = wait_ns};
     struct symc_trace_entry *record;
+    struct symc_error error;
     symmcoll_status_t status;
 
     make_plan(agreement, options, &local.plan);
@@ -166,11 +164,13 @@ static symmcoll_status_t make(struct symc_agreement *agreement,
     status = agree(&local, options);
     symc_trace_end(&world->trace, record, status == SYMMCOLL_OK);
     free(local.offers);
-    if (status == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK) {
         *group = local.made;
-    else
-        take_back(&local, call.trace);
-    return status;
+        return SYMMCOLL_OK;
+    }
+    symc_error_keep(&error, status);
+    take_back(&local, call.trace);
+    return symc_error_return(&error);
 }
 
 static int find_rank(const struct symc_partition *partition, int global)

@@ -123,9 +123,7 @@ static symmcoll_status_t offer(struct shrinking *shrinking)
 static void drop(struct shrinking *shrinking)
 {
     struct symmcoll_world *world = shrinking->agreement.world;
-    char detail[SYMC_DETAIL_MAX];
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     if (shrinking->made != NULL)
         (void)symc_group_end(shrinking->made);
     shrinking->made = NULL;
@@ -137,7 +135,6 @@ static void drop(struct shrinking *shrinking)
     }
     shrinking->offered = false;
     shrinking->agreement.mine.ready = 0;
-    symc_fail(SYMMCOLL_OK, "%s", detail);
 }
 
 static void make_plan(struct shrinking *shrinking, struct symc_group_plan *plan)
@@ -381,21 +378,22 @@ static symmcoll_status_t run(
 {
     struct symc_agreement *agreement = &shrinking->agreement;
     symmcoll_status_t status = symc_agreement_begin(agreement);
+    struct symc_error error;
 
     shrinking->global =
         symc_alloc((size_t)agreement->size, sizeof(*shrinking->global));
     shrinking->offers =
         symc_alloc((size_t)agreement->size, sizeof(*shrinking->offers));
     if (shrinking->global == NULL || shrinking->offers == NULL)
-        status = SYMMCOLL_ERR_NO_MEMORY;
-    if (status == SYMMCOLL_OK) {
-        for (int i = 0; i < args->nexclude; i++)
-            exclude(shrinking, args->exclude[i]);
-        status = agree(shrinking);
-        if (status != SYMMCOLL_OK)
-            drop(shrinking);
-    }
-    return status;
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int i = 0; i < args->nexclude; i++)
+        exclude(shrinking, args->exclude[i]);
+    symc_error_keep(&error, agree(shrinking));
+    if (error.status != SYMMCOLL_OK)
+        drop(shrinking);
+    return symc_error_return(&error);
 }
 
 static symmcoll_status_t run_recorded(struct shrinking *shrinking,

@@ -276,7 +276,6 @@ symmcoll_status_t symc_site_alloc(const char *where, struct symc_site *site,
     size_t count, size_t elem, void **memory)
 {
     symmcoll_status_t status;
-    char detail[SYMC_DETAIL_MAX];
 
     if (site == NULL) {
         *memory = alloc_host(where, count, elem);
@@ -285,10 +284,8 @@ symmcoll_status_t symc_site_alloc(const char *where, struct symc_site *site,
     /* A tensor's byte count cannot overflow. */
     status =
         site->ops->allocate(site->local, site->stream, count * elem, memory);
-    if (status == SYMMCOLL_OK)
-        return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s", where, detail);
+    return status == SYMMCOLL_OK ? status
+                                 : symc_error_prefix(status, "%s", where);
 }
 
 void symc_site_release(struct symc_site *site, void *memory)

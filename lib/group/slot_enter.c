@@ -204,12 +204,12 @@ symmcoll_status_t symc_slot_refuse(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     symmcoll_status_t status = symc_members_cut_short(&group->members, op);
-    char detail[SYMC_DETAIL_MAX], inside[SYMC_DETAIL_MAX / 2];
+    const char *detail = symmcoll_last_error();
+    char inside[SYMC_DETAIL_MAX / 2];
 
     /* The group may have failed for another reason. */
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     return strstr(detail, "has not returned") != NULL ||
                    !symc_slot_format_inside(group, inside, sizeof(inside))
                ? status
-               : symc_fail(status, "%s; %s", detail, inside);
+               : symc_error_amend(status, "%s; %s", detail, inside);
 }

@@ -276,13 +276,12 @@ symmcoll_status_t symc_slot_name_call(
     const struct symc_op *op, symmcoll_status_t status)
 {
     const char *name = symc_kind_name(op->kind);
-    char call[SYMC_OP_TEXT], detail[SYMC_DETAIL_MAX];
+    char call[SYMC_OP_TEXT];
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    if (strstr(detail, name) != NULL)
+    if (strstr(symmcoll_last_error(), name) != NULL)
         return status;
     symc_op_format(op->kind, op->seq, op->label, call, sizeof(call));
-    return symc_fail(status, "%s: %s", call, detail);
+    return symc_error_prefix(status, "%s", call);
 }
 
 symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
@@ -295,8 +294,8 @@ symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
         op->kind, op->seq, op->label, refusal->call, sizeof(refusal->call));
     snprintf(
         refusal->reason, sizeof(refusal->reason), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s (group %s)", symc_kind_name(op->kind),
-        refusal->reason, group->name);
+    return symc_error_amend(status, "%s: %s (group %s)",
+        symc_kind_name(op->kind), refusal->reason, group->name);
 }
 
 /* Ends a refused opening: the group is no longer bound to a device for it. */

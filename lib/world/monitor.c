@@ -361,16 +361,15 @@ static void *run_monitor(void *arg)
     struct symmcoll_world *world = arg;
     struct symc_monitor *monitor = &world->monitor;
     bool *dead = symc_alloc((size_t)world->size, sizeof(bool));
+    symmcoll_status_t status;
 
     symc_thread_be_prompt();
-    monitor->status = dead == NULL ? SYMMCOLL_ERR_NO_MEMORY
-                                   : symc_liveness_acquire(
-                                         &monitor->liveness, world->own.block);
-    if (monitor->status != SYMMCOLL_OK)
-        snprintf(monitor->detail, sizeof(monitor->detail), "%s",
-            symmcoll_last_error());
+    status = dead == NULL
+                 ? SYMMCOLL_ERR_NO_MEMORY
+                 : symc_liveness_acquire(&monitor->liveness, world->own.block);
+    symc_error_keep(&monitor->error, status);
     sem_post(&monitor->ready);
-    if (dead != NULL && monitor->status == SYMMCOLL_OK) {
+    if (status == SYMMCOLL_OK) {
         watch(world, dead);
         symc_liveness_release(&monitor->liveness, monitor->orderly);
     }
@@ -457,10 +456,8 @@ symmcoll_status_t symc_monitor_start(struct symmcoll_world *world)
         goto free_tables;
     while (sem_wait(&monitor->ready) != 0 && errno == EINTR)
         ;
-    status = monitor->status;
-    if (status != SYMMCOLL_OK)
-        symc_fail(status, "%s", monitor->detail);
-    else
+    status = symc_error_return(&monitor->error);
+    if (status == SYMMCOLL_OK)
         status = symc_thread_start(&monitor->heartbeat, "symc-heartbeat",
             SYMC_STACK_SMALL, run_heartbeat, world);
     if (status == SYMMCOLL_OK)

@@ -258,7 +258,7 @@ static symmcoll_status_t join_world(
         world->fake != NULL
             ? find_nobody(world, args)
             : symc_rendezvous_open(args, config, deadline, &world->rendezvous);
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     bool lent = false;
     size_t least;
 
@@ -301,10 +301,9 @@ leave:
     }
     free(world->peers);
     close_launcher(world);
-    /* Closing may also fail and would overwrite the detail. */
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status); /* closing may fail as well */
     symc_rendezvous_close(&world->rendezvous);
-    return symc_fail(status, "%s", detail);
+    return symc_error_return(&error);
 }
 
 /* Formats a quoted host.node, or "a machine without host.node". */

@@ -48,8 +48,7 @@ struct symc_monitor {
     pthread_t heartbeat;
     /* the monitor has tried to acquire its liveness word */
     sem_t ready;
-    symmcoll_status_t status; /* result of that */
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error; /* result of that, or OK */
     struct symc_liveness liveness;
     _Atomic uint32_t alarm; /* futex: check now */
     _Atomic uint32_t stopping;
