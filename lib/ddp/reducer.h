@@ -4,7 +4,8 @@
  * in each other.
  *
  * numbers.c, param.c, overlap.c   the parameters
- * verify.c, failure.c             comparison of the ranks, broadcast at creation
+ * verify.c, failure.c             comparison of the ranks at creation
+ * broadcast.c                     broadcast of tensors
  * layout.c, rebuild.c             the buckets' memory, and rebuilding them once
  * flight.c, pack.c                start and end of buckets; buckets in 16 bits
  * ready.c, step.c, outcome.c      a gradient; a backward; its errors
@@ -318,6 +319,32 @@ symmcoll_status_t symc_synchronise_params(
  * again, after a change (own: its status on this rank).  Collective. */
 symmcoll_status_t symc_compare_options(
     const struct symmcoll_reducer *reducer, symmcoll_status_t own);
+
+/* ---- broadcast.c ---- */
+
+/* Memory for broadcasts: a buffer for copies of tensors, and scratch. */
+struct symc_ddp_staging {
+    char *buffer;
+    size_t room; /* most bytes that are copied together; the buffer is smaller
+                    if all tensors are */
+    struct symc_local_piece *pieces; /* one for each tensor */
+};
+
+/* Allocates the memory to broadcast n tensors, with a buffer of at most nbytes,
+ * or the size of the largest tensor that is copied if that is more; what begins
+ * the detail.  Close it after an error, too.  Errors: NO_MEMORY, those of
+ * symc_site_alloc(). */
+symmcoll_status_t symc_ddp_staging_open(const char *what,
+    struct symc_site *site, const struct symc_param *tensors, int n,
+    size_t nbytes, struct symc_ddp_staging *staging);
+void symc_ddp_staging_close(
+    struct symc_site *site, struct symc_ddp_staging *staging);
+
+/* Copies the root's elements of n tensors to all ranks.  Collective; all ranks
+ * have tensors of the same sizes, types and strides. */
+symmcoll_status_t symc_broadcast_tensors(const struct symmcoll_reducer *reducer,
+    const struct symc_param *tensors, int n, int root,
+    const struct symc_ddp_staging *staging);
 
 /* ---- layout.c ---- */
 

@@ -63,9 +63,7 @@ struct exchange {
     struct summary *summaries; /* of all ranks */
     struct record *wanted;     /* rank 0's parameters */
     struct difference *all;    /* of all ranks */
-    char *copies;              /* of parameters, in their memory, up to room
-                                  bytes */
-    size_t room;
+    struct symc_ddp_staging staging;
 };
 
 static struct record make_record(
@@ -245,86 +243,12 @@ static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
     return exchange_differences(reducer, &own, wanted, all);
 }
 
-/* Copies the parameters from first up to last (exclusive) to the buffer, one
- * after the other, or, if spread, from it.  A dense parameter is one piece, in
- * whatever order its elements are, because all ranks have the same strides. */
-static symmcoll_status_t copy_run(const struct symmcoll_reducer *reducer,
-    char *buffer, int first, int last, bool spread)
-{
-    struct symc_local_pieces dense = {
-        .buffer = buffer, .pieces = reducer->pieces, .spread = spread};
-    symmcoll_status_t status = SYMMCOLL_OK;
-    size_t offset = 0;
-
-    for (int i = first; status == SYMMCOLL_OK && i < last; i++) {
-        const struct symc_param *param = &reducer->params[i];
-
-        if (param->dense)
-            reducer->pieces[dense.n++] = (struct symc_local_piece){
-                param->tensor.data, offset, param->nbytes};
-        else
-            status =
-                spread
-                    ? symc_param_unpack(reducer->site, param, buffer + offset)
-                    : symc_param_pack(reducer->site, param, buffer + offset);
-        offset += param->nbytes;
-    }
-    return status == SYMMCOLL_OK ? symc_site_move_pieces(reducer->site, &dense)
-                                 : status;
-}
-
-/* Broadcasts the parameters from first up to last (exclusive), nbytes in all,
- * through the buffer. */
-static symmcoll_status_t broadcast_run(const struct symmcoll_reducer *reducer,
-    char *buffer, int first, int last, size_t nbytes)
-{
-    bool is_root = symmcoll_group_rank(reducer->group) == 0;
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    if (is_root)
-        status = copy_run(reducer, buffer, first, last, false);
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_broadcast(
-            reducer->group, buffer, nbytes, SYMMCOLL_UINT8, 0, NULL, NULL);
-    if (status == SYMMCOLL_OK && !is_root)
-        status = copy_run(reducer, buffer, first, last, true);
-    return status;
-}
-
-/* Copies rank 0's parameters to all ranks. */
-static symmcoll_status_t broadcast_params(
-    const struct symmcoll_reducer *reducer, const struct exchange *exchange)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (int i = 0; status == SYMMCOLL_OK && i < reducer->nparams;) {
-        const struct symc_param *param = &reducer->params[i];
-        size_t used = 0;
-        int last = i;
-
-        while (last < reducer->nparams &&
-               reducer->params[last].nbytes <= exchange->room - used)
-            used += reducer->params[last++].nbytes;
-        if (last > i) {
-            status = broadcast_run(reducer, exchange->copies, i, last, used);
-            i = last;
-        } else {
-            status = symmcoll_broadcast(reducer->group, param->tensor.data,
-                param->nbytes, SYMMCOLL_UINT8, 0, NULL, NULL);
-            i++;
-        }
-    }
-    return status;
-}
-
-/* Allocates the memory for the exchange.  The copies have nbytes, or the size
- * of the largest parameter that is copied if that is more. */
+/* Allocates the memory for the exchange.  The parameters are copied through
+ * nbytes, or through the size of the largest that is copied if that is more. */
 static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     size_t nbytes, struct exchange *exchange)
 {
-    size_t size = (size_t)reducer->size, total = 0, largest = 0;
-    void *copies = NULL;
-    symmcoll_status_t status;
+    size_t size = (size_t)reducer->size;
 
     exchange->summaries = symc_alloc(size, sizeof(*exchange->summaries));
     exchange->all = symc_alloc(size, sizeof(*exchange->all));
@@ -333,20 +257,8 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     if (exchange->summaries == NULL || exchange->all == NULL ||
         exchange->wanted == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int i = 0; i < reducer->nparams; i++) {
-        size_t own = reducer->params[i].nbytes;
-
-        if (!symc_add(total, own, &total))
-            total = SIZE_MAX;
-        /* A large dense parameter is broadcast in place. */
-        if (own > largest && !(own >= nbytes && reducer->params[i].dense))
-            largest = own;
-    }
-    exchange->room = nbytes > largest ? nbytes : largest;
-    status = symc_site_alloc("reducer: a copy of parameters", reducer->site,
-        total < exchange->room ? total : exchange->room, 1, &copies);
-    exchange->copies = copies;
-    return status;
+    return symc_ddp_staging_open("reducer: a copy of parameters", reducer->site,
+        reducer->params, reducer->nparams, nbytes, &exchange->staging);
 }
 
 /* Compares the parameters of all ranks, which have the memory for it, and
@@ -358,7 +270,10 @@ static symmcoll_status_t compare_and_copy(
 
     if (status == SYMMCOLL_OK)
         status = compare_records(reducer, exchange->wanted, exchange->all);
-    return status == SYMMCOLL_OK ? broadcast_params(reducer, exchange) : status;
+    return status == SYMMCOLL_OK
+               ? symc_broadcast_tensors(reducer, reducer->params,
+                     reducer->nparams, 0, &exchange->staging)
+               : status;
 }
 
 symmcoll_status_t symc_compare_options(
@@ -382,7 +297,7 @@ symmcoll_status_t symc_synchronise_params(
     const struct symmcoll_reducer *reducer, size_t nbytes,
     symmcoll_status_t own)
 {
-    struct exchange exchange = {.room = 0};
+    struct exchange exchange = {.summaries = NULL};
     symmcoll_status_t status;
 
     if (own == SYMMCOLL_OK)
@@ -393,6 +308,6 @@ symmcoll_status_t symc_synchronise_params(
     free(exchange.summaries);
     free(exchange.wanted);
     free(exchange.all);
-    symc_site_release(reducer->site, exchange.copies);
+    symc_ddp_staging_close(reducer->site, &exchange.staging);
     return status;
 }
