@@ -2,7 +2,8 @@
 /*
  * Maps the caller's numbers, which are indices in its array, to parameters.  A
  * tensor passed twice, such as tied weights, is one parameter with two numbers:
- * its gradient is the sum of those passed for both.
+ * its gradient is the sum of those passed for both.  A parameter that is ignored
+ * by name has a number, and is no parameter here.
  */
 #include "ddp/reducer.h"
 
@@ -49,10 +50,16 @@ bool symc_numbers_list(const struct symmcoll_reducer *reducer,
 symmcoll_status_t symc_number_check(
     const struct symmcoll_reducer *reducer, const char *where, int number)
 {
+    char text[SYMC_PARAM_TEXT];
+
     if (number < 0 || number >= reducer->nnumbers)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a parameter from 0 to %d, found %d", where,
             reducer->nnumbers - 1, number);
+    if (symc_number_is_ignored(reducer, number))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: %s: expected a parameter that is not in args.ignored", where,
+            symc_number_text(reducer, number, text));
     return SYMMCOLL_OK;
 }
 
@@ -84,6 +91,42 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
     snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     return symc_fail(status, "%s: %s: %s", where,
         symc_number_text(reducer, number, text), detail);
+}
+
+/* ---- ignored names ---- */
+
+bool symc_is_ignored(const struct symmcoll_reducer_args *args, const char *name)
+{
+    for (int i = 0; name != NULL && i < args->nignored; i++)
+        if (strcmp(args->ignored[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool has_name(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; names != NULL && i < n; i++)
+        if (names[i] != NULL && strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+symmcoll_status_t symc_check_ignored(
+    const struct symmcoll_reducer_args *args, int nparams)
+{
+    if (args->nignored < 0 || (args->nignored > 0 && args->ignored == NULL))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected names in args.ignored, found NULL or %d of them",
+            args->nignored);
+    for (int i = 0; i < args->nignored; i++)
+        if (args->ignored[i] == NULL ||
+            !(has_name(args->names, nparams, args->ignored[i]) ||
+                has_name(args->buffer_names, args->nbuffers, args->ignored[i])))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: expected names of parameters or buffers in "
+                "args.ignored, found \"%s\"",
+                args->ignored[i] != NULL ? args->ignored[i] : "");
+    return SYMMCOLL_OK;
 }
 
 /* ---- at creation ---- */
@@ -126,18 +169,13 @@ static symmcoll_status_t find_same(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
-/* Checks that a parameter is in the memory that it specifies, and that this is
- * also the first parameter's. */
-static symmcoll_status_t check_memory(
-    const struct symmcoll_reducer *reducer, const struct symc_param *param)
+symmcoll_status_t symc_check_memory(const struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *tensor, const char *text)
 {
-    const struct symmcoll_tensor *tensor = &param->tensor;
     const struct symmcoll_tensor *first = &reducer->params[0].tensor;
-    char text[SYMC_PARAM_TEXT], other[SYMC_PARAM_TEXT];
-    char where[SYMC_PARAM_TEXT + 16];
+    char other[SYMC_PARAM_TEXT], where[SYMC_PARAM_TEXT + 16];
     char expected[SYMC_MEMORY_TEXT], found[SYMC_MEMORY_TEXT];
 
-    symc_number_text(reducer, param->number, text);
     if (tensor->device != first->device ||
         tensor->device_index != first->device_index)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -150,22 +188,29 @@ static symmcoll_status_t check_memory(
 }
 
 static symmcoll_status_t take_number(struct symmcoll_reducer *reducer,
-    const struct symmcoll_tensor *params, int number, const char *name)
+    const struct symmcoll_tensor *params, int number,
+    const struct symmcoll_reducer_args *args)
 {
     struct symc_number *entry = &reducer->numbers[number];
     struct symc_param *param = &reducer->params[reducer->nparams];
+    const char *name = args->names != NULL ? args->names[number] : NULL;
     char text[SYMC_PARAM_TEXT];
     symmcoll_status_t status;
 
     reducer->nnumbers = number + 1;
+    entry->param = -1;
     if (name != NULL && (entry->name = symc_strdup(name)) == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = symc_param_init(
-        param, params, number, symc_number_text(reducer, number, text));
-    if (status == SYMMCOLL_OK)
-        status = check_memory(reducer, param);
-    if (status == SYMMCOLL_OK)
-        status = find_same(reducer, param, &entry->param);
+    if (symc_is_ignored(args, name))
+        return SYMMCOLL_OK;
+    symc_number_text(reducer, number, text);
+    status = symc_param_init(param, params, number, true, text);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_check_memory(reducer, &param->tensor, text);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = find_same(reducer, param, &entry->param);
     if (status != SYMMCOLL_OK)
         return status;
     if (entry->param == reducer->nparams)
@@ -176,10 +221,10 @@ static symmcoll_status_t take_number(struct symmcoll_reducer *reducer,
 }
 
 symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
-    const struct symmcoll_tensor *params, int nparams, const char *const *names)
+    const struct symmcoll_tensor *params, int nparams,
+    const struct symmcoll_reducer_args *args)
 {
     size_t n = (size_t)nparams;
-    symmcoll_status_t status = SYMMCOLL_OK;
 
     reducer->numbers = symc_alloc(n, sizeof(*reducer->numbers));
     reducer->params = symc_alloc(n, sizeof(*reducer->params));
@@ -188,10 +233,18 @@ symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
     if (reducer->numbers == NULL || reducer->params == NULL ||
         reducer->arrival == NULL || reducer->pieces == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int i = 0; status == SYMMCOLL_OK && i < nparams; i++)
-        status =
-            take_number(reducer, params, i, names != NULL ? names[i] : NULL);
-    return status;
+    for (int i = 0; i < nparams; i++) {
+        symmcoll_status_t status = take_number(reducer, params, i, args);
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (reducer->nparams == 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected a parameter that is not in args.ignored, found "
+            "%d that are",
+            nparams);
+    return SYMMCOLL_OK;
 }
 
 void symc_numbers_free(struct symmcoll_reducer *reducer)

@@ -98,7 +98,8 @@ static symmcoll_status_t check_shape(
 }
 
 symmcoll_status_t symc_param_init(struct symc_param *param,
-    const struct symmcoll_tensor *tensors, int number, const char *text)
+    const struct symmcoll_tensor *tensors, int number, bool averages,
+    const char *text)
 {
     const struct symmcoll_tensor *tensor = &param->tensor;
     const struct symc_dtype *dtype;
@@ -115,7 +116,7 @@ symmcoll_status_t symc_param_init(struct symc_param *param,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: %s: %d is no element type", text, (int)tensor->dtype);
     /* Division before the sum is a multiplication by one over the size. */
-    if (!symc_dtype_reduces(dtype, SYMMCOLL_PREMUL_SUM))
+    if (averages && !symc_dtype_reduces(dtype, SYMMCOLL_PREMUL_SUM))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "reducer: %s: gradients of %s have no average", text, dtype->name);
     if (tensor->device != SYMMCOLL_HOST && tensor->device != SYMMCOLL_CUDA)

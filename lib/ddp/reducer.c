@@ -105,10 +105,17 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     status = symc_times_open(reducer, args->stats_rate);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_numbers_take(reducer, params, nparams, args->names);
+    status = symc_check_ignored(args, nparams);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_numbers_take(reducer, params, nparams, args);
     if (status != SYMMCOLL_OK)
         return status;
     status = take_device(reducer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_buffers_take(
+        reducer, args, symc_group_config(reducer->group)->ddp_bucket_cap);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_take_homes(reducer, args->grads);
@@ -195,6 +202,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     symc_abandon_buckets(reducer);
     symc_used_close(reducer);
     symc_widen_close(reducer);
+    symc_buffers_free(reducer);
     symc_layout_free(reducer, &reducer->layout);
     if (reducer->timing != NULL)
         symc_times_drop(reducer);

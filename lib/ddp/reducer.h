@@ -5,7 +5,7 @@
  *
  * numbers.c, param.c, overlap.c   the parameters
  * verify.c, failure.c             comparison of the ranks at creation
- * broadcast.c                     broadcast of tensors
+ * broadcast.c, buffers.c          broadcast of tensors; buffers
  * layout.c, rebuild.c             the buckets' memory, and rebuilding them once
  * flight.c, pack.c                start and end of buckets; buckets in 16 bits
  * ready.c, step.c, outcome.c      a gradient; a backward; its errors
@@ -32,7 +32,7 @@
 /* An index in the caller's array of parameters. */
 struct symc_number {
     char *name;   /* NULL: the caller passed none */
-    int param;    /* index in params */
+    int param;    /* index in params; -1: ignored */
     int came;     /* calls of ready in this backward */
     int wanted;   /* calls expected in each backward: 1, or as counted in the
                    first of a static graph */
@@ -155,6 +155,23 @@ struct symc_timing {
     struct symc_sums sums;
 };
 
+/* Memory for broadcasts: a buffer for copies of tensors, and scratch. */
+struct symc_ddp_staging {
+    char *buffer;
+    size_t room; /* most bytes that are copied together; the buffer is smaller
+                    if all tensors are */
+    struct symc_local_piece *pieces; /* one for each tensor */
+};
+
+/* Tensors without gradients, which forward broadcasts. */
+struct symc_ddp_buffers {
+    struct symc_param *tensors; /* an ignored one is empty, with number -1 */
+    char **names;               /* NULL: the caller passed none */
+    int n;
+    struct symc_ddp_staging staging;
+    bool skips; /* the next forward does not broadcast */
+};
+
 struct symmcoll_reducer {
     pthread_mutex_t lock; /* held while a gradient is processed */
     struct symmcoll_group *group;
@@ -170,6 +187,7 @@ struct symmcoll_reducer {
                                   numbers */
     int nparams;
     struct symc_local_piece *pieces; /* scratch, one for each parameter */
+    struct symc_ddp_buffers buffers;
     size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
@@ -209,17 +227,39 @@ struct symmcoll_reducer {
 
 /* ---- numbers.c ---- */
 
-/* Copies the caller's parameters, and their names, which may be NULL.  Errors:
+/* Copies the caller's parameters, and args->names, which may be NULL.  Errors:
  * INVALID, UNSUPPORTED, NO_MEMORY. */
 symmcoll_status_t symc_numbers_take(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
-    const char *const *names);
+    const struct symmcoll_reducer_args *args);
 void symc_numbers_free(struct symmcoll_reducer *reducer);
 
-/* Checks that a number is that of a parameter; where begins the detail.
- * Errors: INVALID. */
+/* Checks that a number is that of a parameter that is not ignored; where begins
+ * the detail.  Errors: INVALID. */
 symmcoll_status_t symc_number_check(
     const struct symmcoll_reducer *reducer, const char *where, int number);
+
+/* Returns whether a parameter or buffer of that name, which may be NULL, is
+ * ignored. */
+bool symc_is_ignored(
+    const struct symmcoll_reducer_args *args, const char *name);
+
+/* Checks that each ignored name is that of one of nparams parameters or of a
+ * buffer.  Errors: INVALID. */
+symmcoll_status_t symc_check_ignored(
+    const struct symmcoll_reducer_args *args, int nparams);
+
+/* Checks that a tensor is in the memory that it specifies, and that this is also
+ * the first parameter's; text names it.  Errors: INVALID. */
+symmcoll_status_t symc_check_memory(const struct symmcoll_reducer *reducer,
+    const struct symmcoll_tensor *tensor, const char *text);
+
+/* Returns whether the caller's number is that of an ignored parameter. */
+static inline bool symc_number_is_ignored(
+    const struct symmcoll_reducer *reducer, int number)
+{
+    return reducer->numbers[number].param < 0;
+}
 
 /* Returns the parameter of a valid number. */
 static inline struct symc_param *symc_number_param(
@@ -250,11 +290,12 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
 /* ---- param.c ---- */
 
 /* Copies a tensor, at index number of the caller's array, checks it and
- * computes the fields that follow from it; text names the parameter.  Does not
- * check that the data is in the memory that the tensor claims.  Errors:
- * INVALID, UNSUPPORTED. */
+ * computes the fields that follow from it; text names it.  averages: the type
+ * must have averages.  Does not check that the data is in the memory that the
+ * tensor claims.  Errors: INVALID, UNSUPPORTED. */
 symmcoll_status_t symc_param_init(struct symc_param *param,
-    const struct symmcoll_tensor *tensors, int number, const char *text);
+    const struct symmcoll_tensor *tensors, int number, bool averages,
+    const char *text);
 
 /* Returns the alignment in bytes that kernels need for the parameter's
  * elements. */
@@ -322,14 +363,6 @@ symmcoll_status_t symc_compare_options(
 
 /* ---- broadcast.c ---- */
 
-/* Memory for broadcasts: a buffer for copies of tensors, and scratch. */
-struct symc_ddp_staging {
-    char *buffer;
-    size_t room; /* most bytes that are copied together; the buffer is smaller
-                    if all tensors are */
-    struct symc_local_piece *pieces; /* one for each tensor */
-};
-
 /* Allocates the memory to broadcast n tensors, with a buffer of at most nbytes,
  * or the size of the largest tensor that is copied if that is more; what begins
  * the detail.  Close it after an error, too.  Errors: NO_MEMORY, those of
@@ -345,6 +378,24 @@ void symc_ddp_staging_close(
 symmcoll_status_t symc_broadcast_tensors(const struct symmcoll_reducer *reducer,
     const struct symc_param *tensors, int n, int root,
     const struct symc_ddp_staging *staging);
+
+/* ---- buffers.c ---- */
+
+/* Copies the caller's buffers and their names, and allocates the memory to
+ * broadcast them through at most nbytes.  Errors: INVALID, UNSUPPORTED,
+ * NO_MEMORY, those of symc_site_alloc(). */
+symmcoll_status_t symc_buffers_take(struct symmcoll_reducer *reducer,
+    const struct symmcoll_reducer_args *args, size_t nbytes);
+void symc_buffers_free(struct symmcoll_reducer *reducer);
+
+/* Formats a buffer, "buffer 3 (bn.running_mean)", into a buffer of
+ * SYMC_PARAM_TEXT. */
+const char *symc_buffer_text(
+    const struct symmcoll_reducer *reducer, int number, char *buffer);
+
+/* Broadcasts the buffers of a rank to all.  Collective. */
+symmcoll_status_t symc_buffers_send(
+    const struct symmcoll_reducer *reducer, int root);
 
 /* ---- layout.c ---- */
 

@@ -58,6 +58,7 @@ void symc_graph_count_refused(struct symmcoll_reducer *reducer, int number)
     if (!symc_graph_is_counted(reducer) ||
         reducer->backward != SYMC_BACKWARD_SYNC || number < 0 ||
         number >= reducer->nnumbers ||
+        symc_number_is_ignored(reducer, number) ||
         symc_number_param(reducer, number)->left <= 0)
         return;
     reducer->numbers[number].came++;
@@ -89,6 +90,8 @@ void symc_graph_take(struct symmcoll_reducer *reducer)
         struct symc_number *entry = &reducer->numbers[i];
 
         entry->wanted = entry->came;
+        if (entry->param < 0)
+            continue;
         reducer->params[entry->param].wanted += entry->came;
     }
     reducer->graph = SYMC_GRAPH_KNOWN;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Begins and finishes a backward.  ready.c has the calls between the two.
+ * A forward, and the begin and finish of a backward.  ready.c has the calls
+ * between the two.
  */
 #include "ddp/reducer.h"
 
@@ -44,6 +45,26 @@ static symmcoll_status_t refuse_unfinished(
         "%s: the backward before has not finished: all gradients came, "
         "symmcoll_reducer_finish() did not",
         where);
+}
+
+symmcoll_status_t symmcoll_reducer_forward(
+    struct symmcoll_reducer *reducer, int sync)
+{
+    symmcoll_status_t status;
+    bool skips;
+
+    if (reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_forward: expected a reducer, found NULL");
+    if (reducer->backward != SYMC_BACKWARD_NONE)
+        return refuse_unfinished(reducer, "reducer_forward");
+    /* An error of this rank alone leaves it in step with the others. */
+    skips = reducer->buffers.skips;
+    reducer->buffers.skips = sync == 0;
+    if (skips || reducer->buffers.n == 0)
+        return SYMMCOLL_OK;
+    status = symc_take_stream(reducer, "reducer_forward");
+    return status == SYMMCOLL_OK ? symc_buffers_send(reducer, 0) : status;
 }
 
 /* Prepares this rank for a backward. */

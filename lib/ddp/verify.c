@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compares the ranks when a reducer is created, and copies rank 0's parameters
- * to all.  First the number of parameters and the options, then the type, shape
- * and strides of each parameter are compared with rank 0's; every rank has the
- * result before any parameter is written.
+ * and buffers to all.  First the numbers of both and the options, then the type,
+ * shape and strides of each tensor are compared with rank 0's; every rank has
+ * the result before any tensor is written.
  */
 #include "ddp/reducer.h"
 
@@ -30,21 +30,23 @@ static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
 /* The properties that are compared first. */
 struct summary {
     int64_t nparams;
+    int64_t nbuffers;
     int64_t has_hook;
     int64_t device; /* enum symmcoll_device */
     int64_t options[OPTIONS];
 };
 
-/* A parameter under one of its numbers, as it is broadcast. */
+/* A parameter under one of its numbers, or a buffer, as it is broadcast. */
 struct record {
-    int64_t number; /* the lowest number of the parameter */
+    int64_t number; /* the lowest number of the parameter; -1: ignored */
     int64_t dtype;
     int64_t ndim;
     int64_t shape[SYMMCOLL_MAX_DIMS];
     int64_t strides[SYMMCOLL_MAX_DIMS];
 };
 
-/* The first number at which a rank differs from rank 0; nnumbers: it does not. */
+/* The first number at which a rank differs from rank 0; the count of records: it
+ * does not.  Buffers follow the parameters. */
 struct difference {
     int64_t number;
     struct record record;
@@ -66,13 +68,28 @@ struct exchange {
     struct symc_ddp_staging staging;
 };
 
+static int count_records(const struct symmcoll_reducer *reducer)
+{
+    return reducer->nnumbers + reducer->buffers.n;
+}
+
 static struct record make_record(
     const struct symmcoll_reducer *reducer, int number)
 {
-    const struct symc_param *param = symc_number_param(reducer, number);
-    const struct symmcoll_tensor *tensor = &param->tensor;
-    struct record record = {
-        param->number, tensor->dtype, tensor->ndim, {0}, {0}};
+    static const struct symc_param ignored = {.number = -1};
+    const struct symc_param *param;
+    const struct symmcoll_tensor *tensor;
+    struct record record;
+
+    if (number >= reducer->nnumbers)
+        param = &reducer->buffers.tensors[number - reducer->nnumbers];
+    else if (symc_number_is_ignored(reducer, number))
+        param = &ignored;
+    else
+        param = symc_number_param(reducer, number);
+    tensor = &param->tensor;
+    record =
+        (struct record){param->number, tensor->dtype, tensor->ndim, {0}, {0}};
 
     for (int d = 0; d < tensor->ndim; d++) {
         record.shape[d] = tensor->shape[d];
@@ -93,6 +110,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
     bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
 
     return (struct summary){.nparams = reducer->nnumbers,
+        .nbuffers = reducer->buffers.n,
         .has_hook = reducer->hook != NULL,
         .device = reducer->params[0].tensor.device,
         .options = {
@@ -130,6 +148,10 @@ static symmcoll_status_t compare_summaries(
                 "reducer: number of parameters: rank %d has %lld, rank 0 has "
                 "%lld",
                 r, (long long)all[r].nparams, (long long)all[0].nparams);
+        else if (all[r].nbuffers != all[0].nbuffers)
+            status = symc_fail(SYMMCOLL_ERR_MISMATCH,
+                "reducer: number of buffers: rank %d has %lld, rank 0 has %lld",
+                r, (long long)all[r].nbuffers, (long long)all[0].nbuffers);
         else if (all[r].has_hook != all[0].has_hook)
             status = symc_fail(SYMMCOLL_ERR_MISMATCH,
                 "reducer: hook: rank %d has %s, rank 0 has %s", r,
@@ -168,7 +190,17 @@ static symmcoll_status_t report_sharing(const struct symmcoll_reducer *reducer,
         name_shared(reducer, wanted, number, zero));
 }
 
-/* Fails with the difference between a rank's parameter and rank 0's. */
+/* Formats a parameter or a buffer by its record's index, into a buffer of
+ * SYMC_PARAM_TEXT. */
+static const char *name_record(
+    const struct symmcoll_reducer *reducer, int number, char *buffer)
+{
+    return number < reducer->nnumbers
+               ? symc_number_text(reducer, number, buffer)
+               : symc_buffer_text(reducer, number - reducer->nnumbers, buffer);
+}
+
+/* Fails with the difference between a rank's tensor and rank 0's. */
 static symmcoll_status_t report_difference(
     const struct symmcoll_reducer *reducer, int rank,
     const struct difference *found, const struct record *wanted)
@@ -180,7 +212,12 @@ static symmcoll_status_t report_difference(
         record->ndim == wanted->ndim &&
         memcmp(record->shape, wanted->shape, sizeof(record->shape)) == 0;
 
-    symc_number_text(reducer, number, text);
+    name_record(reducer, number, text);
+    if (record->number < 0 || wanted->number < 0)
+        return symc_fail(SYMMCOLL_ERR_MISMATCH,
+            "reducer: %s: it is in args.ignored of rank %d, not in that of rank "
+            "%d",
+            text, record->number < 0 ? rank : 0, record->number < 0 ? 0 : rank);
     if (record->number != wanted->number)
         return report_sharing(reducer, rank, found, wanted);
     if (record->dtype != wanted->dtype)
@@ -214,7 +251,7 @@ static symmcoll_status_t exchange_differences(
     for (int r = 1; r < reducer->size; r++)
         if (all[r].number < all[odd].number)
             odd = r;
-    if (all[odd].number == reducer->nnumbers)
+    if (all[odd].number == count_records(reducer))
         return SYMMCOLL_OK;
     return report_difference(reducer, odd, &all[odd], &wanted[all[odd].number]);
 }
@@ -222,17 +259,17 @@ static symmcoll_status_t exchange_differences(
 static symmcoll_status_t compare_records(const struct symmcoll_reducer *reducer,
     struct record *wanted, struct difference *all)
 {
-    struct difference own = {.number = reducer->nnumbers};
+    int nrecords = count_records(reducer);
+    struct difference own = {.number = nrecords};
     symmcoll_status_t status;
 
-    for (int i = 0; i < reducer->nnumbers; i++)
+    for (int i = 0; i < nrecords; i++)
         wanted[i] = make_record(reducer, i);
     status = symmcoll_broadcast(reducer->group, wanted,
-        (size_t)reducer->nnumbers * WORDS(struct record), SYMMCOLL_INT64, 0,
-        NULL, NULL);
+        (size_t)nrecords * WORDS(struct record), SYMMCOLL_INT64, 0, NULL, NULL);
     if (status != SYMMCOLL_OK)
         return status;
-    for (int i = 0; i < reducer->nnumbers; i++) {
+    for (int i = 0; i < nrecords; i++) {
         struct record record = make_record(reducer, i);
 
         if (memcmp(&record, &wanted[i], sizeof(record)) != 0) {
@@ -253,7 +290,7 @@ static symmcoll_status_t open_exchange(const struct symmcoll_reducer *reducer,
     exchange->summaries = symc_alloc(size, sizeof(*exchange->summaries));
     exchange->all = symc_alloc(size, sizeof(*exchange->all));
     exchange->wanted =
-        symc_alloc((size_t)reducer->nnumbers, sizeof(*exchange->wanted));
+        symc_alloc((size_t)count_records(reducer), sizeof(*exchange->wanted));
     if (exchange->summaries == NULL || exchange->all == NULL ||
         exchange->wanted == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -268,12 +305,14 @@ static symmcoll_status_t compare_and_copy(
 {
     symmcoll_status_t status = compare_summaries(reducer, exchange->summaries);
 
-    if (status == SYMMCOLL_OK)
-        status = compare_records(reducer, exchange->wanted, exchange->all);
-    return status == SYMMCOLL_OK
-               ? symc_broadcast_tensors(reducer, reducer->params,
-                     reducer->nparams, 0, &exchange->staging)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = compare_records(reducer, exchange->wanted, exchange->all);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_broadcast_tensors(
+        reducer, reducer->params, reducer->nparams, 0, &exchange->staging);
+    return status == SYMMCOLL_OK ? symc_buffers_send(reducer, 0) : status;
 }
 
 symmcoll_status_t symc_compare_options(

@@ -84,7 +84,9 @@ symmcoll_status_t symc_take_homes(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected grads with write_back, found them without");
     for (int i = 0; i < reducer->nnumbers; i++) {
-        symmcoll_status_t status = take_home(reducer, i, grads[i]);
+        symmcoll_status_t status = symc_number_is_ignored(reducer, i)
+                                       ? SYMMCOLL_OK
+                                       : take_home(reducer, i, grads[i]);
 
         if (status != SYMMCOLL_OK)
             return status;
@@ -98,8 +100,11 @@ symmcoll_status_t symc_take_homes(
  * none was given at creation, and none was passed since the previous average. */
 static bool is_unplaced(const struct symmcoll_reducer *reducer, int number)
 {
-    const struct symc_param *param = symc_number_param(reducer, number);
+    const struct symc_param *param;
 
+    if (symc_number_is_ignored(reducer, number))
+        return false;
+    param = symc_number_param(reducer, number);
     return reducer->write_back && param->origin == NULL &&
            param->home == NULL && param->count > 0 &&
            !symc_used_nowhere(reducer, param);

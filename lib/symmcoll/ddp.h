@@ -110,17 +110,27 @@ struct symmcoll_reducer_args {
                        reducer */
     int stats_rate; /* symmcoll_reducer_get_stats() averages the first 10 passes
                        and every stats_rate-th pass after these; 0: 100 */
+    const struct symmcoll_tensor
+        *buffers; /* nbuffers tensors without gradients, such as running means,
+                     of any element type, in the memory of the parameters,
+                     buffers[0].size bytes apart; data borrowed until free */
+    int nbuffers;
+    const char *const *buffer_names; /* for messages; copied; or NULL */
+    const char *const *ignored; /* nignored names, in names or buffer_names:
+                                   these are not compared, broadcast or reduced,
+                                   and a tensor without data is accepted */
+    int nignored;
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0                                \
+            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0, NULL, 0, NULL, NULL, 0        \
     }
 
 /*
  * Create a reducer.  Collective: compares the number, element types, shapes and
- * strides of the parameters with those of rank 0, then broadcasts the values of
- * rank 0 to all ranks.
+ * strides of the parameters and buffers with those of rank 0, then broadcasts the
+ * values of rank 0 to all ranks.
  *
  * params  nparams tensors of real or complex floating-point elements in the order in
  *         which forward uses them, params[0].size bytes apart; data borrowed until
@@ -167,6 +177,23 @@ symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
  * at the reducer's last call. */
 SYMMCOLL_API
 void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
+
+/*
+ * Broadcast the buffers of rank 0 to all ranks, before a forward pass.  Collective.
+ * Has no effect if the reducer has no buffers, or if sync was 0 in the previous
+ * call: buffers are not broadcast between micro-batches whose gradients only
+ * accumulate.
+ *
+ * sync  that of the symmcoll_reducer_begin() that follows; the same on all ranks
+ *
+ * On a device the broadcast is enqueued on the group's current stream.
+ *
+ * Errors: INVALID (a NULL; within a pass), and those of collectives.
+ * Source: torch.nn.parallel.DistributedDataParallel, broadcast_buffers.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_forward(
+    struct symmcoll_reducer *reducer, int sync);
 
 /*
  * Begin a backward pass.  If sync is 0 gradients only accumulate, without

@@ -29,12 +29,16 @@ enum {
     FLAGS = 16
 };
 #define COMBINATIONS (MODES * HOOKS * FLAGS)
+#define IGNORED 3 /* the ignored parameter, if one is */
+#define BUFFERS 2
 
 /* A combination of options. */
 struct choice {
     enum mode mode;
     int hook; /* 0: none; 1: all_reduce; 2: in 16 bits; 3: with an end */
     bool find_unused, static_graph, wide, tied;
+    bool buffers, ignores; /* of the options, each combination has one of the
+                              four pairs */
 };
 
 struct trained {
@@ -48,7 +52,16 @@ struct trained {
     struct symmcoll_reducer *reducer;
     int rank;
     uint64_t drawn; /* of this rank */
+    int64_t buffers[BUFFERS];
+    struct symmcoll_tensor tensors[BUFFERS];
+    int64_t expected, zero; /* of the buffers here, and on rank 0 */
+    int64_t own;            /* of a buffer that is not sent */
+    int last_sync;          /* of the pass before */
 };
+
+static const char *const names[PARAMS] = {"a", "b", "c", "d", "e"};
+static const char *const buffer_names[BUFFERS] = {"f", "g"};
+static const char *const ignored[] = {"d", "g"};
 
 static struct choice decode(int number)
 {
@@ -59,7 +72,9 @@ static struct choice decode(int number)
         .find_unused = flags & 1,
         .static_graph = flags & 2,
         .wide = flags & 4,
-        .tied = flags & 8};
+        .tied = flags & 8,
+        .buffers = (number + flags / 2) & 1,
+        .ignores = (number / 2 + flags / 4) & 1};
 }
 
 static uint64_t draw(struct trained *trained, uint64_t below)
@@ -133,7 +148,8 @@ static symmcoll_status_t create(
     *trained = (struct trained){.choice = choice,
         .group = group,
         .rank = rank,
-        .drawn = (uint64_t)(1000 * number + rank)};
+        .drawn = (uint64_t)(1000 * number + rank),
+        .last_sync = 1};
     for (int p = 0; p < PARAMS; p++) {
         int own = own_of(&choice, p);
 
@@ -150,6 +166,17 @@ static symmcoll_status_t create(
     args.write_back = choice.mode >= MODE_WRITE_BACK;
     if (choice.mode == MODE_NAMED)
         args.grads = grads;
+    args.names = names;
+    for (int b = 0; b < BUFFERS; b++)
+        trained->tensors[b] =
+            model_vector(&trained->buffers[b], SYMMCOLL_INT64, 1);
+    if (choice.buffers) {
+        args.buffers = trained->tensors;
+        args.nbuffers = BUFFERS;
+        args.buffer_names = buffer_names;
+    }
+    args.ignored = ignored;
+    args.nignored = choice.ignores ? 1 + choice.buffers : 0;
     args.find_unused = choice.find_unused;
     args.static_graph = choice.static_graph;
     args.reduce_dtype = choice.wide ? SYMMCOLL_FLOAT32 : SYMMCOLL_UINT8;
@@ -217,6 +244,8 @@ static bool is_close(struct trained *trained, int p)
 {
     struct symmcoll_tensor grad;
 
+    if (trained->choice.ignores && p == IGNORED)
+        return true;
     if (!find_gradient(trained, p, &grad))
         return false;
     for (int i = 0; i < COUNT; i++) {
@@ -261,13 +290,33 @@ static bool are_averages(struct trained *trained)
     return true;
 }
 
+/* Changes the buffers, and checks which of them are rank 0's after forward. */
+static bool run_forward(struct trained *trained, int sync)
+{
+    bool sends = trained->choice.buffers && trained->last_sync;
+
+    trained->last_sync = sync;
+    trained->expected += trained->rank + 1;
+    trained->own += trained->rank + 1;
+    trained->zero++;
+    for (int b = 0; b < BUFFERS; b++)
+        trained->buffers[b] += trained->rank + 1;
+    if (sends)
+        trained->expected = trained->zero;
+    return symmcoll_reducer_forward(trained->reducer, sync) == SYMMCOLL_OK &&
+           trained->buffers[0] == trained->expected &&
+           trained->buffers[1] ==
+               (trained->choice.ignores ? trained->own : trained->expected);
+}
+
 /* Runs a pass with missing gradients if these are permitted; in a static graph
  * always the same ones. */
 static bool run_pass(struct trained *trained, int sync)
 {
     const struct choice *choice = &trained->choice;
     bool may_miss = choice->mode != MODE_WRITE_BACK || choice->static_graph;
-    bool right = symmcoll_reducer_begin(trained->reducer, sync) == SYMMCOLL_OK;
+    bool right = run_forward(trained, sync) &&
+                 symmcoll_reducer_begin(trained->reducer, sync) == SYMMCOLL_OK;
 
     for (int p = PARAMS - 1; right && p >= 0; p--) {
         bool misses = choice->static_graph
@@ -275,6 +324,8 @@ static bool run_pass(struct trained *trained, int sync)
                                           choice->mode != MODE_WRITE_BACK)
                           : draw(trained, 3) == 0;
 
+        if (choice->ignores && p == IGNORED)
+            continue;
         if (!(may_miss && misses))
             right = pass(trained, p);
         else if (choice->find_unused && draw(trained, 2) == 0)
@@ -290,6 +341,8 @@ static bool update(struct trained *trained)
     for (int p = 0; p < PARAMS; p++) {
         struct symmcoll_tensor grad;
 
+        if (trained->choice.ignores && p == IGNORED)
+            continue;
         if (!find_gradient(trained, p, &grad))
             return false;
         for (int i = 0; i < COUNT; i++)
@@ -327,11 +380,12 @@ static bool agree(struct symmcoll_group *group, const struct trained *trained)
 }
 
 /* Checks that each parameter is another one than at first; parameter 3 has no gradient
- * in a static graph. */
+ * in a static graph, nor if it is ignored. */
 static bool have_moved(const struct trained *trained)
 {
     for (int p = 0; p < PARAMS; p++) {
-        bool moved = p == 3 && trained->choice.static_graph;
+        bool moved =
+            p == 3 && (trained->choice.static_graph || trained->choice.ignores);
 
         for (int i = 0; i < COUNT; i++) {
             float first;
@@ -362,10 +416,11 @@ static bool train(
     right = right && agree(group, &trained) && have_moved(&trained);
     if (!right)
         diag("combination %d (mode %d, hook %d, unused %d, static %d, wide %d, "
-             "tied %d): %s",
+             "tied %d, buffers %d, ignores %d): %s",
             number, trained.choice.mode, trained.choice.hook,
             trained.choice.find_unused, trained.choice.static_graph,
-            trained.choice.wide, trained.choice.tied, symmcoll_last_error());
+            trained.choice.wide, trained.choice.tied, trained.choice.buffers,
+            trained.choice.ignores, symmcoll_last_error());
     symmcoll_reducer_free(trained.reducer);
     return right;
 }
