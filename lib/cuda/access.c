@@ -192,12 +192,17 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
     symmcoll_status_t status =
         symc_cuda_ask_captured(group, access->op->stream, &captured);
 
-    if (status == SYMMCOLL_OK && !captured)
+    if (status != SYMMCOLL_OK)
+        goto end_call;
+    if (!captured) {
         status = symc_cuda_order_take(group, access->op->stream);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_call_begin(group, access->op, access, captured);
+        if (status != SYMMCOLL_OK)
+            goto end_call;
+    }
+    status = symc_cuda_call_begin(group, access->op, access, captured);
     if (status == SYMMCOLL_OK)
         status = enqueue_all(group, access, captured, token);
+end_call:
     symc_cuda_call_end(group, *token);
     return status;
 }

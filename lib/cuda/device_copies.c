@@ -51,17 +51,18 @@ static symmcoll_status_t copy_in(const struct symc_cuda_group *group,
     CUdeviceptr to =
         symc_cuda_row_at(&group->segment, group->rank) + group->staging;
     bool parts = info->in_parts == SYMC_ALL_PARTS;
-    symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int r = 0; sends && r < (parts ? group->size : 1); r++) {
         const char *from = parts ? symc_op_in_at(op, r) : op->in;
-
-        if (status == SYMMCOLL_OK)
-            status = symc_cuda_enqueue_copy(group, to + (uint64_t)r * pitch,
+        symmcoll_status_t status =
+            symc_cuda_enqueue_copy(group, to + (uint64_t)r * pitch,
                 (CUdeviceptr)(uintptr_t)from + stretch.from,
                 bytes_in(stretch, op, symc_op_in_count(op, r)), stream);
+
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
 /* Copies a stretch from the senders' staging into this rank's output. */
@@ -76,20 +77,20 @@ static symmcoll_status_t copy_out(const struct symc_cuda_group *group,
     uint64_t begin =
         group->staging +
         (info->in_parts == SYMC_ALL_PARTS ? (uint64_t)group->rank * pitch : 0);
-    symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int i = 0; receives && i < (parts ? group->size : 1); i++) {
         /* Each rank starts with a different sender, to spread the load of links. */
         int r = parts ? (group->rank + i) % group->size : op->root;
         char *to = parts ? symc_op_out_at(op, r) : op->out;
+        symmcoll_status_t status = symc_cuda_enqueue_copy(group,
+            (CUdeviceptr)(uintptr_t)to + stretch.from,
+            symc_cuda_row_at(&group->segment, r) + begin,
+            bytes_in(stretch, op, symc_op_out_count(op, r)), stream);
 
-        if (status == SYMMCOLL_OK)
-            status = symc_cuda_enqueue_copy(group,
-                (CUdeviceptr)(uintptr_t)to + stretch.from,
-                symc_cuda_row_at(&group->segment, r) + begin,
-                bytes_in(stretch, op, symc_op_out_count(op, r)), stream);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
 /* ---- operations ---- */
@@ -100,12 +101,15 @@ static symmcoll_status_t move_stretch(struct symc_cuda_group *group,
 {
     symmcoll_status_t status = copy_in(group, op, pitch, stretch, stream);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_launch_barrier(group, op, stream);
-    if (status == SYMMCOLL_OK)
-        status = copy_out(group, op, pitch, stretch, stream);
-    return status == SYMMCOLL_OK ? symc_cuda_launch_barrier(group, op, stream)
-                                 : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_launch_barrier(group, op, stream);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = copy_out(group, op, pitch, stretch, stream);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_cuda_launch_barrier(group, op, stream);
 }
 
 static symmcoll_status_t reduce_stretch(struct symc_cuda_group *group,

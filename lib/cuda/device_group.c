@@ -102,19 +102,26 @@ static symmcoll_status_t open_parts(struct symc_cuda_group *group)
 {
     symmcoll_status_t status = symc_cuda_members_agree(group);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_order_open(group);
-    if (status == SYMMCOLL_OK)
-        status = take_words(group);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_nans_open(group);
-    if (status == SYMMCOLL_OK)
-        status = symc_kernels_load(
-            group->cuda, group->core->fail, group->device, &group->kernels);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_use_first(group);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_order_open(group);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = take_words(group);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_nans_open(group);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_kernels_load(
+        group->cuda, group->core->fail, group->device, &group->kernels);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_use_first(group);
+    if (status != SYMMCOLL_OK)
+        return status;
     lay_out(group);
-    return status == SYMMCOLL_OK ? symc_cuda_segment_open(group) : status;
+    return symc_cuda_segment_open(group);
 }
 
 SYMMCOLL_API

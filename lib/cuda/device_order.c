@@ -373,16 +373,22 @@ symmcoll_status_t symc_cuda_order_begin(struct symc_cuda_group *group,
         symc_cuda_unmark(group, mark);
     else
         status = wait_for_caller(group, op, mark);
-    if (status == SYMMCOLL_OK && place->aside)
+    if (status != SYMMCOLL_OK || place->captured)
+        return status;
+    if (place->aside) {
         status = symc_cuda_order_after(group, place->stream, op->stream);
-    if (status == SYMMCOLL_OK && !place->captured && order->event != NULL &&
-        !is_last(group, place))
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (order->event != NULL && !is_last(group, place)) {
         status = wait_for(group, place->stream, order->event);
-    if (status == SYMMCOLL_OK && !place->captured)
-        status = symc_cuda_order_take(group, place->stream);
-    if (status == SYMMCOLL_OK && !place->captured && group->timed)
-        status = begin_timing(group, *place);
-    return status;
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    status = symc_cuda_order_take(group, place->stream);
+    if (status != SYMMCOLL_OK || !group->timed)
+        return status;
+    return begin_timing(group, *place);
 }
 
 /* Records the taken token's event on a stream: it covers all work enqueued there. */

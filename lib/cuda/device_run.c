@@ -103,6 +103,20 @@ static symmcoll_status_t check_device(
         op->device);
 }
 
+/* Checks an operation against the group. */
+static symmcoll_status_t check_operation(
+    struct symc_cuda_group *group, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_cuda_check_grouped(group, op);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_check_order(group, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_cuda_check_buffers(group, op);
+}
+
 symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
 {
     struct symc_cuda_group *group = state;
@@ -118,17 +132,15 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
         &group->context, group->core->fail, op->stream, name);
     if (status == SYMMCOLL_OK && !op->direct)
         status = symc_cuda_ask_captured(group, op->stream, &captured);
-    if (status == SYMMCOLL_OK && captured)
-        status = group->core->fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a call without a work while stream %p is captured, "
-            "found one with a work",
-            name, op->stream);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_grouped(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_order(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_buffers(group, op);
+    if (status != SYMMCOLL_OK)
+        goto leave;
+    status = captured
+                 ? group->core->fail(SYMMCOLL_ERR_INVALID,
+                       "%s: expected a call without a work while stream %p is "
+                       "captured, found one with a work",
+                       name, op->stream)
+                 : check_operation(group, op);
+leave:
     symc_cuda_leave(&entered);
     return status;
 }
@@ -145,11 +157,7 @@ static symmcoll_status_t check_first(
     status = symc_cuda_check_stream(&group->context, group->core->fail,
         op->stream, group->core->kinds[op->kind].name);
     if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_grouped(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_order(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_check_buffers(group, op);
+        status = check_operation(group, op);
     group->checked = status == SYMMCOLL_OK;
     return status;
 }
@@ -187,23 +195,37 @@ static symmcoll_status_t let_caller_wait(const struct symc_cuda_group *group,
     return status;
 }
 
+/* Checks and orders an operation, and enqueues it.  place (out): its stream.  The mark is
+ * released on each path. */
+static symmcoll_status_t order_and_enqueue(struct symc_cuda_group *group,
+    const struct symc_op *op, void *mark, struct symc_cuda_place *place,
+    struct symc_cuda_token **token)
+{
+    symmcoll_status_t status = check_first(group, op);
+
+    if (status != SYMMCOLL_OK) {
+        symc_cuda_unmark(group, mark);
+        return status;
+    }
+    status = symc_cuda_order_begin(group, op, mark, place);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_call_begin(group, op, NULL, place->captured);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return enqueue_all(group, op, *place, token);
+}
+
 /* Starts an operation.  An error of the driver concerns this rank alone, and fails the
  * group.  The context must be current. */
 static symmcoll_status_t start(struct symc_cuda_group *group,
     const struct symc_op *op, void *mark, struct symc_cuda_token **token)
 {
     struct symc_cuda_place place = {.stream = NULL};
-    symmcoll_status_t status = check_first(group, op);
+    symmcoll_status_t status =
+        order_and_enqueue(group, op, mark, &place, token);
     bool by_nccl;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_order_begin(group, op, mark, &place);
-    else
-        symc_cuda_unmark(group, mark);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_call_begin(group, op, NULL, place.captured);
-    if (status == SYMMCOLL_OK)
-        status = enqueue_all(group, op, place, token);
     if (place.aside)
         status = let_caller_wait(group, op, place, *token, status);
     by_nccl = group->launching.by_nccl;
@@ -231,17 +253,21 @@ symmcoll_status_t symc_cuda_start(
 
     if (status == SYMMCOLL_OK && symc_cuda_gave_up(group))
         status = symc_cuda_explain(group, op);
-    if (status == SYMMCOLL_OK)
-        status = check_device(group, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_of_one(symc_cuda_group_enter(group, &entered));
-    if (status != SYMMCOLL_OK) {
-        symc_cuda_unmark(group, mark);
-        return status;
-    }
+    if (status != SYMMCOLL_OK)
+        goto unmark;
+    status = check_device(group, op);
+    if (status != SYMMCOLL_OK)
+        goto unmark;
+    status = symc_cuda_of_one(symc_cuda_group_enter(group, &entered));
+    if (status != SYMMCOLL_OK)
+        goto unmark;
     status = start(group, op, mark, &started);
     symc_cuda_leave(&entered);
     *token = started;
     return status == SYMMCOLL_OK && started != NULL ? SYMMCOLL_IN_PROGRESS
                                                     : status;
+
+unmark:
+    symc_cuda_unmark(group, mark);
+    return status;
 }

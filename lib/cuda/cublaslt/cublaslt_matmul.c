@@ -245,16 +245,23 @@ symmcoll_status_t symc_lt_plan_make(const struct symc_lt *lt,
 
     *plan = (struct symc_lt_plan){.lt = lt, .product = *product};
     status = make_layout(lt, &product->b, &plan->a);
-    if (status == SYMMCOLL_OK)
-        status = make_layout(lt, &product->a, &plan->b);
-    if (status == SYMMCOLL_OK)
-        status = make_layout(lt, &product->c, &plan->c);
-    if (status == SYMMCOLL_OK)
-        status = make_desc(plan);
-    if (status == SYMMCOLL_OK)
-        status = choose(plan);
     if (status != SYMMCOLL_OK)
-        symc_lt_plan_free(plan);
+        goto free_plan;
+    status = make_layout(lt, &product->a, &plan->b);
+    if (status != SYMMCOLL_OK)
+        goto free_plan;
+    status = make_layout(lt, &product->c, &plan->c);
+    if (status != SYMMCOLL_OK)
+        goto free_plan;
+    status = make_desc(plan);
+    if (status != SYMMCOLL_OK)
+        goto free_plan;
+    status = choose(plan);
+    if (status == SYMMCOLL_OK)
+        return SYMMCOLL_OK;
+
+free_plan:
+    symc_lt_plan_free(plan);
     return status;
 }
 

@@ -104,8 +104,9 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
             "ncclCommSplit: expected no group of NCCL's calls around it, found a "
             "thread in one");
     status = check_shares(core, nccl);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_nccl_configure(core, nccl, config);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_nccl_configure(core, nccl, config);
     config->blocking = 0;
     if (status != SYMMCOLL_OK || heir->core == NULL)
         return status;
@@ -115,9 +116,10 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
         return symc_cuda_group_fail(
             group, result, "the context of a communicator");
     status = symc_cuda_find_where(group, &where);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_comm_create(
-            nccl, heir->core, where, heir->rank, heir->size, &handed->comm);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_cuda_comm_create(
+        nccl, heir->core, where, heir->rank, heir->size, &handed->comm);
     if (status == SYMMCOLL_OK)
         handed->comm->tells = group->nccl_tells;
     return status;
@@ -174,18 +176,22 @@ symmcoll_status_t symc_cuda_split(
         return group->core->fail(
             SYMMCOLL_ERR_NO_MEMORY, "no memory for a communicator");
     status = prepare(group, heir, &config, handed);
-    if (status == SYMMCOLL_OK)
-        status = symc_cuda_group_enter(group, &entered);
-    if (status == SYMMCOLL_OK) {
-        status = split(group->comm, handed->comm, heir, until, &config, &begun);
-        if (status != SYMMCOLL_OK && begun)
-            retire(group);
-        symc_cuda_leave(&entered);
-    }
-    if (status == SYMMCOLL_OK && handed->comm != NULL)
-        *made = handed;
-    else
-        symc_cuda_handed_free(handed);
+    if (status != SYMMCOLL_OK)
+        goto free_handed;
+    status = symc_cuda_group_enter(group, &entered);
+    if (status != SYMMCOLL_OK)
+        goto free_handed;
+    status = split(group->comm, handed->comm, heir, until, &config, &begun);
+    if (status != SYMMCOLL_OK && begun)
+        retire(group);
+    symc_cuda_leave(&entered);
+    if (status != SYMMCOLL_OK || handed->comm == NULL)
+        goto free_handed;
+    *made = handed;
+    return SYMMCOLL_OK;
+
+free_handed:
+    symc_cuda_handed_free(handed);
     return status;
 }
 
