@@ -20,7 +20,7 @@
 
 #define LARGE 30000 /* elements: more than fit beside a header */
 
-/* Counts non-temporal copies in this process: see Makefile.am. */
+/* Counts non-temporal copies in this process: see local.mk. */
 static _Atomic int streamed;
 void __real_symc_copy(void *, const void *, size_t, bool);
 void __wrap_symc_copy(void *, const void *, size_t, bool);
