@@ -59,26 +59,36 @@ static symmcoll_status_t time_calls(
     return right ? SYMMCOLL_OK : SYMMCOLL_ERR_DEVICE;
 }
 
+/* Times calls.  The host's seconds are the largest of all ranks. */
+static symmcoll_status_t time_on_all(
+    const struct perf_case *it, int calls, struct times *times)
+{
+    symmcoll_status_t status = time_calls(it, calls, times);
+
+    return status == SYMMCOLL_OK ? perf_largest(it->rank, &times->host, 1)
+                                 : status;
+}
+
 /* Estimates the seconds of a call, the same on all ranks. */
 static symmcoll_status_t estimate(const struct perf_case *it, double *seconds)
 {
     struct times times = {0, 0};
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
-    for (int i = 0; i < WARM_CALLS && status == SYMMCOLL_OK; i++) {
-        status = time_calls(it, 1, &times);
-        if (status == SYMMCOLL_OK)
-            status = perf_largest(it->rank, &times.host, 1);
+    for (int i = 0; i < WARM_CALLS; i++) {
+        status = time_on_all(it, 1, &times);
+        if (status != SYMMCOLL_OK)
+            return status;
         if (times.host > LONG_S)
             break;
     }
-    if (status == SYMMCOLL_OK && times.host < BATCH_S && !perf_rewrites(it)) {
-        status = time_calls(it, ESTIMATE_CALLS, &times);
-        if (status == SYMMCOLL_OK)
-            status = perf_largest(it->rank, &times.host, 1);
+    if (times.host < BATCH_S && !perf_rewrites(it)) {
+        status = time_on_all(it, ESTIMATE_CALLS, &times);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
     *seconds = times.host > MEASURABLE_S ? times.host : MEASURABLE_S;
-    return status;
+    return SYMMCOLL_OK;
 }
 
 static int count_samples(const struct perf_case *it, double sample)
@@ -103,21 +113,25 @@ symmcoll_status_t perf_events_measure(
     symmcoll_status_t status = estimate(it, &seconds);
     int calls = 1, samples;
 
+    if (status != SYMMCOLL_OK)
+        return status;
     if (!perf_rewrites(it) && seconds < BATCH_S)
         calls = BATCH_S / seconds < CALLS_MAX ? (int)(BATCH_S / seconds) + 1
                                               : CALLS_MAX;
     samples = count_samples(it, calls * seconds);
-    for (int i = 0; i < samples && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i < samples; i++) {
         struct times times = {0, 0};
 
         status = time_calls(it, calls, &times);
+        if (status != SYMMCOLL_OK)
+            return status;
         device[i] = times.device;
         host[i] = times.host;
     }
-    if (status == SYMMCOLL_OK)
-        status = perf_largest(it->rank, device, (size_t)samples);
-    if (status == SYMMCOLL_OK)
-        status = perf_largest(it->rank, host, (size_t)samples);
+    status = perf_largest(it->rank, device, (size_t)samples);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = perf_largest(it->rank, host, (size_t)samples);
     if (status != SYMMCOLL_OK)
         return status;
     sort(device, samples);

@@ -59,42 +59,57 @@ static symmcoll_status_t time_calls(
     return status;
 }
 
+/* Times calls that all ranks begin together. */
+static symmcoll_status_t wait_and_time(
+    const struct perf_case *it, int calls, double *seconds)
+{
+    symmcoll_status_t status = perf_wait_for_all(it->rank);
+
+    return status == SYMMCOLL_OK ? time_calls(it, calls, seconds) : status;
+}
+
 /* Warms up and estimates the time of a call, the same on all ranks. */
 static symmcoll_status_t estimate_call(
     const struct perf_case *it, struct estimate *estimate)
 {
     double both[2] = {0, 0};
-    symmcoll_status_t status = SYMMCOLL_OK;
-    int groups = it->rank->options->groups;
+    symmcoll_status_t status;
 
     /* Each group allocates its memory. */
-    for (int i = 0; i <= groups && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i <= it->rank->options->groups; i++) {
         perf_next_group(it->rank);
         status = it->choice->op->run(it);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i < 3; i++) {
         double start = perf_now();
 
         status = perf_wait_for_all(it->rank);
+        if (status != SYMMCOLL_OK)
+            return status;
         both[0] = perf_now() - start;
-        if (status == SYMMCOLL_OK)
-            status = time_calls(it, 1, &both[1]);
+        status = time_calls(it, 1, &both[1]);
+        if (status != SYMMCOLL_OK)
+            return status;
         /* All ranks must make the same decision. */
-        if (status == SYMMCOLL_OK)
-            status = perf_largest(it->rank, both, 2);
+        status = perf_largest(it->rank, both, 2);
+        if (status != SYMMCOLL_OK)
+            return status;
         if (both[1] > LONG_S)
             break;
     }
-    if (status == SYMMCOLL_OK && both[1] < SHORT_S) {
-        status = perf_wait_for_all(it->rank);
-        if (status == SYMMCOLL_OK)
-            status = time_calls(it, ESTIMATE_CALLS, &both[1]);
-        if (status == SYMMCOLL_OK)
-            status = perf_largest(it->rank, &both[1], 1);
+    if (both[1] < SHORT_S) {
+        status = wait_and_time(it, ESTIMATE_CALLS, &both[1]);
+        if (status != SYMMCOLL_OK)
+            return status;
+        status = perf_largest(it->rank, &both[1], 1);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
     estimate->barrier = both[0];
     estimate->call = both[1] > MEASURABLE_S ? both[1] : MEASURABLE_S;
-    return status;
+    return SYMMCOLL_OK;
 }
 
 /* Returns how many samples fit into the time of a point. */
@@ -125,25 +140,30 @@ symmcoll_status_t perf_measure(
     if (it->rank->device != NULL)
         return perf_events_measure(it, figures);
     status = estimate_call(it, &estimate);
+    if (status != SYMMCOLL_OK)
+        return status;
     probing = estimate.barrier < PROBE_BELOW_S;
-    if (status == SYMMCOLL_OK && probing)
+    if (probing) {
         status = perf_probe(it->rank, &probes[0]);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     if (estimate.call < BATCH_S && !rewriting)
         calls = (int)(BATCH_S / estimate.call) + 1;
     samples = count_samples(it, &estimate, calls);
-    for (int i = 0; i < samples && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i < samples; i++) {
         if (rewriting)
             perf_case_rewrite(it);
-        status = perf_wait_for_all(it->rank);
-        if (status == SYMMCOLL_OK)
-            status = time_calls(it, calls, &times[i]);
+        status = wait_and_time(it, calls, &times[i]);
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    if (status == SYMMCOLL_OK)
-        status = perf_wait_for_all(it->rank);
+    status = perf_wait_for_all(it->rank);
     if (status == SYMMCOLL_OK && probing)
         status = perf_probe(it->rank, &probes[1]);
-    if (status == SYMMCOLL_OK)
-        status = perf_largest(it->rank, times, (size_t)samples);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = perf_largest(it->rank, times, (size_t)samples);
     if (status != SYMMCOLL_OK)
         return status;
     qsort(times, (size_t)samples, sizeof(*times), perf_compare_times);
