@@ -73,6 +73,11 @@ void symc_end_hooks(struct symmcoll_reducer *reducer)
 
 /* ---- setting the hook ---- */
 
+double symc_hook_factor(const struct symmcoll_reducer *reducer, int n)
+{
+    return reducer->hook != NULL ? 1.0 : 1.0 / n;
+}
+
 void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
     symmcoll_bucket_fn hook_end, void *arg)
 {
@@ -80,7 +85,7 @@ void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
     reducer->hook_end = hook_end;
     reducer->hook_arg = arg;
     reducer->packs = symc_hook_packs(hook);
-    reducer->factor = hook != NULL ? 1.0 : 1.0 / reducer->size;
+    reducer->factor = symc_hook_factor(reducer, reducer->size);
 }
 
 symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
@@ -102,6 +107,9 @@ symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
         own = symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_set_hook: expected a reducer before its first backward, "
             "found it has begun one");
+    else if (reducer->join != NULL)
+        own = symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a reducer in no join, found it in one");
     if (own == SYMMCOLL_OK)
         symc_hook_use(reducer, hook, hook_end, arg);
     status = symc_compare_options(reducer, own);

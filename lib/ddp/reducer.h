@@ -13,6 +13,7 @@
  * used.c, static_graph.c          unused parameters, static graphs
  * stream.c, times.c, stats.c      streams, times, statistics
  * hook.c, hook_compress.c, hook_end.c   hooks
+ * join.c, uneven.c                exchange of calls; training with uneven inputs
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -172,6 +173,39 @@ struct symc_ddp_buffers {
     bool skips; /* the next forward does not broadcast */
 };
 
+/* A call of a rank within a join; the words are exchanged. */
+struct symc_join_call {
+    int64_t state;   /* enum symc_join_state */
+    int64_t kind;    /* enum symc_join_kind */
+    int64_t reducer; /* index */
+    int64_t sync;
+};
+
+enum symc_join_state {
+    SYMC_JOIN_ACTIVE,
+    SYMC_JOIN_ENDED, /* no more inputs */
+    SYMC_JOIN_FAILED
+};
+
+enum symc_join_kind {
+    SYMC_JOIN_FORWARD,
+    SYMC_JOIN_BEGIN
+};
+
+/* Training with uneven inputs. */
+struct symmcoll_join {
+    struct symmcoll_group *group;
+    struct symmcoll_reducer **reducers;
+    int nreducers;
+    struct symc_ddp_staging *stagings; /* for each reducer's parameters */
+    bool divides_by_active, stops_early;
+    struct symc_join_call *calls; /* of all ranks, at the latest exchange */
+    int nactive;                  /* ranks with inputs at the latest exchange */
+    int source;                   /* the highest rank that had inputs last */
+    int nshadows;            /* passes of other ranks that this one has made */
+    struct symc_error error; /* of an exchange, which has ended the join */
+};
+
 struct symmcoll_reducer {
     pthread_mutex_t lock; /* held while a gradient is processed */
     struct symmcoll_group *group;
@@ -188,6 +222,8 @@ struct symmcoll_reducer {
     int nparams;
     struct symc_local_piece *pieces; /* scratch, one for each parameter */
     struct symc_ddp_buffers buffers;
+    struct symmcoll_join *join; /* NULL: none */
+    bool shadows;     /* makes a pass of other ranks, without own gradients */
     size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
@@ -397,6 +433,26 @@ const char *symc_buffer_text(
 symmcoll_status_t symc_buffers_send(
     const struct symmcoll_reducer *reducer, int root);
 
+/* ---- join.c ---- */
+
+/* Exchanges this rank's call within a join.  call (out): that of the ranks with
+ * inputs, if there are any.  After an error, which all ranks have unless the
+ * group has failed, each further call returns it.  Collective. */
+symmcoll_status_t symc_join_exchange(struct symmcoll_join *join,
+    const struct symc_join_call *own, struct symc_join_call *call);
+
+/* Exchanges a call of forward or begin on a reducer, if it is in a join, and
+ * sets what the pass divides by. */
+symmcoll_status_t symc_join_take_turn(
+    struct symmcoll_reducer *reducer, enum symc_join_kind kind, int sync);
+
+/* ---- step.c ---- */
+
+/* Broadcast the buffers, and begin a backward, after the exchange of the call
+ * within a join.  Collective. */
+symmcoll_status_t symc_forward(struct symmcoll_reducer *reducer, int sync);
+symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync);
+
 /* ---- layout.c ---- */
 
 /* Makes the buckets of an assignment, the last one first if reversed, with all
@@ -575,6 +631,10 @@ symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
     struct symmcoll_work **work);
 
 /* ---- hook_end.c ---- */
+
+/* Returns the factor of gradients that are averaged over n ranks: 1 if a hook
+ * divides. */
+double symc_hook_factor(const struct symmcoll_reducer *reducer, int n);
 
 /* Sets the reducer's hook and hook_end, either of which may be NULL. */
 void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,

@@ -47,24 +47,44 @@ static symmcoll_status_t refuse_unfinished(
         where);
 }
 
+/* Fails because the ranks of a join exchange calls, which no graph repeats. */
+static symmcoll_status_t refuse_captured(const char *where)
+{
+    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+        "%s: expected a stream that is not captured, within a join, found it is",
+        where);
+}
+
+symmcoll_status_t symc_forward(struct symmcoll_reducer *reducer, int sync)
+{
+    symmcoll_status_t status;
+    /* An error of this rank alone leaves it in step with the others. */
+    bool skips = reducer->buffers.skips;
+
+    reducer->buffers.skips = sync == 0;
+    if (skips || reducer->buffers.n == 0)
+        return SYMMCOLL_OK;
+    status = symc_take_stream(reducer, "reducer_forward");
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (reducer->join != NULL && reducer->captured)
+        return refuse_captured("reducer_forward");
+    return symc_buffers_send(
+        reducer, reducer->join != NULL ? reducer->join->source : 0);
+}
+
 symmcoll_status_t symmcoll_reducer_forward(
     struct symmcoll_reducer *reducer, int sync)
 {
     symmcoll_status_t status;
-    bool skips;
 
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_forward: expected a reducer, found NULL");
     if (reducer->backward != SYMC_BACKWARD_NONE)
         return refuse_unfinished(reducer, "reducer_forward");
-    /* An error of this rank alone leaves it in step with the others. */
-    skips = reducer->buffers.skips;
-    reducer->buffers.skips = sync == 0;
-    if (skips || reducer->buffers.n == 0)
-        return SYMMCOLL_OK;
-    status = symc_take_stream(reducer, "reducer_forward");
-    return status == SYMMCOLL_OK ? symc_buffers_send(reducer, 0) : status;
+    status = symc_join_take_turn(reducer, SYMC_JOIN_FORWARD, sync);
+    return status == SYMMCOLL_OK ? symc_forward(reducer, sync) : status;
 }
 
 /* Prepares this rank for a backward. */
@@ -80,20 +100,15 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer, int sync)
     status = symc_take_stream(reducer, "reducer_begin");
     if (status != SYMMCOLL_OK)
         return status;
+    if (reducer->join != NULL && reducer->captured)
+        return refuse_captured("reducer_begin");
     return sync ? symc_used_begin(reducer) : SYMMCOLL_OK;
 }
 
-symmcoll_status_t symmcoll_reducer_begin(
-    struct symmcoll_reducer *reducer, int sync)
+symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync)
 {
-    symmcoll_status_t status;
+    symmcoll_status_t status = prepare(reducer, sync);
 
-    if (reducer == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer_begin: expected a reducer, found NULL");
-    if (reducer->backward != SYMC_BACKWARD_NONE)
-        return refuse_unfinished(reducer, "reducer_begin");
-    status = prepare(reducer, sync);
     if (reducer->rebuild == SYMC_REBUILD_DUE) {
         status = symc_rebuild_buckets(reducer, status);
         if (status == SYMMCOLL_OK)
@@ -128,6 +143,20 @@ symmcoll_status_t symmcoll_reducer_begin(
         if (reducer->params[i].left == 0)
             (void)symc_complete_param(reducer, &reducer->params[i]);
     return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_reducer_begin(
+    struct symmcoll_reducer *reducer, int sync)
+{
+    symmcoll_status_t status;
+
+    if (reducer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_begin: expected a reducer, found NULL");
+    if (reducer->backward != SYMC_BACKWARD_NONE)
+        return refuse_unfinished(reducer, "reducer_begin");
+    status = symc_join_take_turn(reducer, SYMC_JOIN_BEGIN, sync);
+    return status == SYMMCOLL_OK ? symc_begin(reducer, sync) : status;
 }
 
 /*
@@ -194,7 +223,8 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
                                                : symc_report_refusal(reducer);
     }
-    symc_graph_refuse_change(reducer);
+    if (!reducer->shadows)
+        symc_graph_refuse_change(reducer);
     status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
@@ -202,10 +232,12 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
     launch_rest(reducer);
     (void)symc_used_await(reducer);
     started = reducer->failure == SYMMCOLL_OK;
-    symc_refuse_unplaced(reducer);
+    if (!reducer->shadows)
+        symc_refuse_unplaced(reducer);
     symc_end_hooks(reducer);
     /* After a failure, too, the buckets in flight have to end. */
-    status = symc_drain_buckets(reducer, reducer->write_back);
+    status =
+        symc_drain_buckets(reducer, reducer->write_back && !reducer->shadows);
     if (status == SYMMCOLL_OK && reducer->used != NULL)
         status = symc_used_restore(reducer);
     if (reducer->done < reducer->launched)

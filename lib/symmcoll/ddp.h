@@ -19,6 +19,7 @@
 SYMMCOLL_BEGIN_DECLS
 
 struct symmcoll_group;
+struct symmcoll_join;
 struct symmcoll_reducer;
 struct symmcoll_work;
 
@@ -186,6 +187,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
  *
  * sync  that of the symmcoll_reducer_begin() that follows; the same on all ranks
  *
+ * Within a join the buffers are those of the highest rank that has inputs.
+ *
  * On a device the broadcast is enqueued on the group's current stream.
  *
  * Errors: INVALID (a NULL; within a pass), and those of collectives.
@@ -303,6 +306,59 @@ symmcoll_status_t symmcoll_reducer_grad(
  * well.  Has no effect during a backward pass. */
 SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
+
+/* The options of symmcoll_join_begin().  Initialise it with
+ * SYMMCOLL_JOIN_ARGS_INIT. */
+struct symmcoll_join_args {
+    size_t size;          /* sizeof(struct symmcoll_join_args) */
+    int divide_by_active; /* 1: averages are over the ranks that have inputs,
+                             which requires reducers without a hook; 0: over
+                             all ranks of the group */
+    int stop_early; /* 1: all ranks stop when the first has no more inputs */
+};
+#define SYMMCOLL_JOIN_ARGS_INIT                 \
+    {                                           \
+        sizeof(struct symmcoll_join_args), 0, 0 \
+    }
+
+/*
+ * Begin training with uneven inputs: until symmcoll_join_end() each rank may make a
+ * different number of passes.  Collective.  Each symmcoll_reducer_forward() and
+ * symmcoll_reducer_begin() first compares the call over the ranks; a rank without
+ * more inputs calls symmcoll_join_end(), which takes part in the passes of the other
+ * ranks with zeros.
+ *
+ * reducers  n reducers of one group, borrowed until the end; not in another join
+ * args      the same on all ranks; NULL for the defaults
+ * join      out: release with symmcoll_join_end()
+ *
+ * Errors: INVALID on all ranks if on any (reducers of two groups, in a pass or in
+ * another join; divide_by_active with a hook; static_graph before the first
+ * synchronising pass), MISMATCH (other args or numbers of reducers), NO_MEMORY, and
+ * those of collectives.
+ * Source: torch.distributed.algorithms.join.Join.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_join_begin(struct symmcoll_reducer *const *reducers,
+    int n, const struct symmcoll_join_args *args, struct symmcoll_join **join);
+
+/*
+ * End a join on this rank, which has no more inputs, and release it, after an error,
+ * too.  Blocks until no rank has inputs, and makes the passes of the other ranks with
+ * gradients of zero.  Then all ranks get the parameters and buffers of the highest
+ * rank that had inputs last.
+ *
+ * If a call within the join has returned an error that all ranks have, such as that of
+ * stop_early, returns it at once.  Called within a pass or after a failed one, ends the
+ * join on all ranks: the others get CANCELED, or MISMATCH in their own pass.
+ *
+ * Errors: CANCELED (with stop_early: "rank 2 has no more inputs", on all ranks, and by
+ * symmcoll_reducer_begin() or _forward() on those with inputs), MISMATCH (ranks with
+ * inputs made different calls), INVALID (NULL; within a pass), and those of
+ * collectives.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_join_end(struct symmcoll_join *join);
 
 /* Return the number of buckets (0 for NULL), and describe one of them in a struct that
  * was initialised with SYMMCOLL_BUCKET_INIT. */

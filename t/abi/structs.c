@@ -208,6 +208,14 @@ static symmcoll_status_t use_hook_wrapped(void *given)
     return status;
 }
 
+static symmcoll_status_t use_join_args(void *given)
+{
+    struct symmcoll_join *join;
+    symmcoll_status_t status = symmcoll_join_begin(&reducer, 1, given, &join);
+
+    return status == SYMMCOLL_OK ? symmcoll_join_end(join) : status;
+}
+
 static symmcoll_status_t use_bucket(void *given)
 {
     return symmcoll_reducer_bucket(reducer, 0, given);
@@ -441,6 +449,7 @@ int main(void)
         STRUCT(symm_pool_info, sizeof(size_t), SYMMCOLL_SYMM_POOL_INFO_INIT),
         STRUCT(init_args, sizeof(size_t), SYMMCOLL_INIT_ARGS_INIT),
         STRUCT(reducer_args, sizeof(size_t), SYMMCOLL_REDUCER_ARGS_INIT),
+        STRUCT(join_args, sizeof(size_t), SYMMCOLL_JOIN_ARGS_INIT),
         STRUCT(bucket, sizeof(size_t), SYMMCOLL_BUCKET_INIT),
         STRUCT(hook_wrapped, sizeof(struct symmcoll_hook_wrapped),
             {.size = sizeof(struct symmcoll_hook_wrapped),

@@ -37,8 +37,7 @@ struct choice {
     enum mode mode;
     int hook; /* 0: none; 1: all_reduce; 2: in 16 bits; 3: with an end */
     bool find_unused, static_graph, wide, tied;
-    bool buffers, ignores; /* of the options, each combination has one of the
-                              four pairs */
+    bool buffers, ignores, joins; /* each combination has one choice of these */
 };
 
 struct trained {
@@ -57,6 +56,8 @@ struct trained {
     int64_t expected, zero; /* of the buffers here, and on rank 0 */
     int64_t own;            /* of a buffer that is not sent */
     int last_sync;          /* of the pass before */
+    struct symmcoll_join *join;
+    bool alone; /* another rank has no inputs any more */
 };
 
 static const char *const names[PARAMS] = {"a", "b", "c", "d", "e"};
@@ -74,7 +75,8 @@ static struct choice decode(int number)
         .wide = flags & 4,
         .tied = flags & 8,
         .buffers = (number + flags / 2) & 1,
-        .ignores = (number / 2 + flags / 4) & 1};
+        .ignores = (number / 2 + flags / 4) & 1,
+        .joins = number % 3 == 0};
 }
 
 static uint64_t draw(struct trained *trained, uint64_t below)
@@ -303,8 +305,12 @@ static bool run_forward(struct trained *trained, int sync)
         trained->buffers[b] += trained->rank + 1;
     if (sends)
         trained->expected = trained->zero;
-    return symmcoll_reducer_forward(trained->reducer, sync) == SYMMCOLL_OK &&
-           trained->buffers[0] == trained->expected &&
+    if (symmcoll_reducer_forward(trained->reducer, sync) != SYMMCOLL_OK)
+        return false;
+    /* Within a join they are not those of rank 0. */
+    if (trained->choice.joins)
+        return true;
+    return trained->buffers[0] == trained->expected &&
            trained->buffers[1] ==
                (trained->choice.ignores ? trained->own : trained->expected);
 }
@@ -333,7 +339,7 @@ static bool run_pass(struct trained *trained, int sync)
                 symmcoll_reducer_skip(trained->reducer, &p, 1) == SYMMCOLL_OK;
     }
     return right && symmcoll_reducer_finish(trained->reducer) == SYMMCOLL_OK &&
-           (!sync || are_averages(trained));
+           (!sync || trained->alone || are_averages(trained));
 }
 
 static bool update(struct trained *trained)
@@ -402,6 +408,39 @@ static bool have_moved(const struct trained *trained)
     return true;
 }
 
+/* Begins a join; a static graph is refused before its first pass. */
+static bool join(struct trained *trained)
+{
+    struct symmcoll_join_args args = SYMMCOLL_JOIN_ARGS_INIT;
+    bool refused;
+    symmcoll_status_t status;
+
+    args.divide_by_active = trained->choice.find_unused;
+    refused = trained->choice.static_graph ||
+              (args.divide_by_active && trained->choice.hook > 0);
+    status = symmcoll_join_begin(&trained->reducer, 1, &args, &trained->join);
+    if (refused)
+        trained->choice.joins = false;
+    return status == (refused ? SYMMCOLL_ERR_INVALID : SYMMCOLL_OK);
+}
+
+/* Trains; within a join the last rank has no inputs for the last three steps. */
+static bool run_steps(struct trained *trained, int nsteps)
+{
+    bool joins = trained->choice.joins;
+    int size = symmcoll_group_size(trained->group);
+    bool right = true;
+
+    for (int step = 0; right && step < nsteps; step++) {
+        trained->alone = joins && step >= nsteps - 3;
+        if (trained->alone && trained->rank == size - 1)
+            break;
+        right = run_step(trained, step);
+    }
+    return joins ? symmcoll_join_end(trained->join) == SYMMCOLL_OK && right
+                 : right;
+}
+
 static bool train(
     struct symmcoll_group *group, int rank, int number, int nsteps)
 {
@@ -411,16 +450,17 @@ static bool train(
 
     if (decode(number).mode == MODE_BOTH)
         return status == SYMMCOLL_ERR_INVALID && model_error_says("found both");
-    for (int step = 0; right && step < nsteps; step++)
-        right = run_step(&trained, step);
+    right = right && (!trained.choice.joins || join(&trained)) &&
+            run_steps(&trained, nsteps);
     right = right && agree(group, &trained) && have_moved(&trained);
     if (!right)
         diag("combination %d (mode %d, hook %d, unused %d, static %d, wide %d, "
-             "tied %d, buffers %d, ignores %d): %s",
+             "tied %d, buffers %d, ignores %d, joins %d): %s",
             number, trained.choice.mode, trained.choice.hook,
             trained.choice.find_unused, trained.choice.static_graph,
             trained.choice.wide, trained.choice.tied, trained.choice.buffers,
-            trained.choice.ignores, symmcoll_last_error());
+            trained.choice.ignores, trained.choice.joins,
+            symmcoll_last_error());
     symmcoll_reducer_free(trained.reducer);
     return right;
 }
