@@ -17,8 +17,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SYMC_RANKS_MAX 4096 /* of one world */
-
 /* ---- clock.c ---- */
 
 #define SYMC_NS_PER_S INT64_C(1000000000)

@@ -5,6 +5,7 @@
  * be no handle yet.
  */
 #include "base/base.h"
+#include "base/ranks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,6 +54,18 @@ static void format_detail(const char *format, va_list args, const char *reason)
     memcpy(last.detail, text, sizeof(text));
 }
 
+/* Sets the status of a new error, of which nothing else is known. */
+static symmcoll_status_t set_new(symmcoll_status_t status)
+{
+    last.status = status;
+    last.cause = SYMMCOLL_OK;
+    last.kind = 0;
+    last.ranked = false;
+    last.seq = 0;
+    last.group[0] = '\0';
+    return status;
+}
+
 symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
 {
     int saved = errno;
@@ -61,9 +74,8 @@ symmcoll_status_t symc_fail(symmcoll_status_t status, const char *format, ...)
     va_start(args, format);
     format_detail(format, args, NULL);
     va_end(args);
-    last.status = status;
     errno = saved;
-    return status;
+    return set_new(status);
 }
 
 symmcoll_status_t symc_fail_errno(
@@ -76,9 +88,8 @@ symmcoll_status_t symc_fail_errno(
     va_start(args, format);
     format_detail(format, args, strerror_r(error, buffer, sizeof(buffer)));
     va_end(args);
-    last.status = status;
     errno = saved;
-    return status;
+    return set_new(status);
 }
 
 symmcoll_status_t symc_fail_descriptor(int error, const char *where)
@@ -133,6 +144,87 @@ symmcoll_status_t symc_error_prefix(
     va_end(args);
     last.status = status;
     return status;
+}
+
+/* ---- what symmcoll_error_info() returns ---- */
+
+symmcoll_status_t symc_error_set_call(
+    const char *group, unsigned int kind, uint64_t seq)
+{
+    if (last.group[0] == '\0' && group != NULL)
+        snprintf(last.group, sizeof(last.group), "%s", group);
+    if (last.kind == 0 && kind != 0) {
+        last.kind = kind;
+        last.seq = seq;
+    }
+    return last.status;
+}
+
+symmcoll_status_t symc_error_set_cause(symmcoll_status_t cause)
+{
+    last.cause = cause;
+    return last.status;
+}
+
+static void add_to(uint64_t *set, int rank)
+{
+    set[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+symmcoll_status_t symc_error_add_rank(const struct symc_ranks *ranks, int rank)
+{
+    int world = ranks->global != NULL ? ranks->global[rank] : rank;
+
+    if (!last.ranked) {
+        memset(last.ranks, 0, sizeof(last.ranks));
+        memset(last.world, 0, sizeof(last.world));
+    }
+    last.ranked = true;
+    add_to(last.ranks, rank);
+    add_to(last.world, world);
+    return symc_error_set_call(ranks->group, 0, 0);
+}
+
+symmcoll_status_t symc_error_add_ranks(
+    const struct symc_ranks *ranks, const bool *listed)
+{
+    for (int r = 0; r < ranks->size; r++) {
+        if (listed[r])
+            (void)symc_error_add_rank(ranks, r);
+    }
+    return last.status;
+}
+
+symmcoll_status_t symc_error_add_odd(const struct symc_ranks *ranks,
+    bool (*alike)(const void *values, int a, int b), const void *values)
+{
+    int most = 0, votes = 0, count = 0;
+
+    /* A majority, if there is one, has a vote left (Boyer and Moore). */
+    for (int r = 0; r < ranks->size; r++) {
+        if (votes == 0)
+            most = r;
+        votes += alike(values, most, r) ? 1 : -1;
+    }
+    for (int r = 0; r < ranks->size; r++)
+        count += alike(values, most, r);
+    for (int r = 0; r < ranks->size; r++) {
+        if (2 * count <= ranks->size || !alike(values, most, r))
+            (void)symc_error_add_rank(ranks, r);
+    }
+    return last.status;
+}
+
+const char *symc_error_group(void)
+{
+    return last.group;
+}
+
+bool symc_error_list_ranks(bool *listed, int size)
+{
+    for (int r = 0; r < size; r++)
+        listed[r] = last.ranked && symc_error_is_in(last.ranks, r);
+    return last.ranked;
 }
 
 const char *symmcoll_last_error(void)
