@@ -33,13 +33,6 @@ static bool read_other(const struct run_seat *seat, struct symc_failure *record)
            symc_failure_read_other(symc_block_first(&seat->view), record);
 }
 
-/* Returns whether a TIMEOUT record lists a rank as missing. */
-static bool is_late(const struct symc_failure *record, int rank)
-{
-    return rank < SYMC_FAILURE_RANKS &&
-           (record->late[rank / 8] >> (rank % 8) & 1) != 0;
-}
-
 /* Returns whether a rank of a world has died, not by the launcher or because of
  * a failure.  Failures of the other ranks' groups follow from that. */
 static bool any_died(const struct run_world *world)
@@ -113,7 +106,7 @@ static bool describe_timeout(const struct run_world *world,
     for (int i = 0; i < size; i++) {
         struct symc_failure own;
 
-        late[i] = is_late(record, i);
+        late[i] = symc_failure_is_late(record, i);
         waited[i] = !late[i] && read_record(&world->seats[i], &own) &&
                     own.status == SYMMCOLL_ERR_TIMEOUT;
         any = any || late[i];

@@ -98,6 +98,9 @@ struct symc_core {
     /* Stores the detail of an error, as symc_fail(). */
     symmcoll_status_t (*fail)(symmcoll_status_t status, const char *format, ...)
         SYMC_PRINTF(2, 3);
+    /* After fail(): adds members to the ranks that the error concerns, for
+     * symmcoll_error_info(). */
+    void (*add_ranks)(void *group, const bool *ranks);
     void (*log)(void *group, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
 

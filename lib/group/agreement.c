@@ -73,6 +73,16 @@ static void hear(struct symc_agreement *agreement, int member)
 
 /* ---- errors ---- */
 
+/* Adds a member to the ranks that the error concerns. */
+static symmcoll_status_t add_member(
+    const struct symc_agreement *agreement, int member)
+{
+    const struct symc_ranks ranks = {
+        .group = NULL, .global = agreement->global, .size = agreement->size};
+
+    return symc_error_add_rank(&ranks, member);
+}
+
 static symmcoll_status_t fail_dead(
     const struct symc_agreement *agreement, int member)
 {
@@ -80,9 +90,10 @@ static symmcoll_status_t fail_dead(
 
     symc_monitor_describe_end(
         agreement->world, agreement->global[member], end, sizeof(end));
-    return symc_fail(SYMMCOLL_ERR_PEER, "%s: %s %s, and %s needs it",
+    (void)symc_fail(SYMMCOLL_ERR_PEER, "%s: %s %s, and %s needs it",
         agreement->where, format_member(agreement, member, who), end,
         agreement->mine.text);
+    return add_member(agreement, member);
 }
 
 static symmcoll_status_t fail_given_up(
@@ -93,8 +104,9 @@ static symmcoll_status_t fail_given_up(
 
     memcpy(text, other->text, sizeof(text));
     symc_make_printable(text);
-    return symc_fail(other->status, "%s: %s: %s", agreement->where,
+    (void)symc_fail(other->status, "%s: %s: %s", agreement->where,
         format_member(agreement, member, who), text);
+    return add_member(agreement, member);
 }
 
 /* Reports the missing members, and which group each of them is creating. */
@@ -117,8 +129,13 @@ static symmcoll_status_t fail_late(const struct symc_agreement *agreement)
             waits ? "waits for the members of " : "did not come",
             waits ? other.text : "");
     }
-    return symc_fail(SYMMCOLL_ERR_TIMEOUT, "%s: %s: after %.3g s%s",
+    (void)symc_fail(SYMMCOLL_ERR_TIMEOUT, "%s: %s: after %.3g s%s",
         agreement->where, agreement->mine.text, agreement->seconds, others);
+    for (int m = 0; m < agreement->size; m++) {
+        if (is_awaited(agreement, m))
+            (void)add_member(agreement, m);
+    }
+    return SYMMCOLL_ERR_TIMEOUT;
 }
 
 /* ---- a round ---- */

@@ -136,6 +136,13 @@ static void find_own(struct place *place)
         memset(place->processors, 0, nbytes);
 }
 
+static bool want_same_kind(const void *places, int a, int b)
+{
+    const struct place *all = places;
+
+    return all[a].kind == all[b].kind;
+}
+
 static symmcoll_status_t tell_places(struct detection *detection)
 {
     struct symmcoll_group *all = detection->world->all;
@@ -152,16 +159,21 @@ static symmcoll_status_t tell_places(struct detection *detection)
         detection->places, sizeof(mine),
         atomic_load_explicit(&all->timeout_ns, memory_order_relaxed));
     symc_queue_leave(all->queue, ticket);
-    for (int r = 0; r < all->size && status == SYMMCOLL_OK; r++) {
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int r = 0; r < all->size; r++) {
         uint64_t found = detection->places[r].kind;
 
-        if (found != mine.kind)
-            status = symc_fail(SYMMCOLL_ERR_MISMATCH,
-                WHERE ": kind differs: rank %d asked for %s, rank %d for %s",
-                all->rank, kinds[mine.kind], r,
-                found < KINDS ? kinds[found] : "something else");
+        if (found == mine.kind)
+            continue;
+        (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
+            WHERE ": kind differs: rank %d asked for %s, rank %d for %s",
+            all->rank, kinds[mine.kind], r,
+            found < KINDS ? kinds[found] : "something else");
+        return symc_error_add_odd(
+            &all->members.ranks, want_same_kind, detection->places);
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
 /* ---- the matrix ---- */

@@ -143,7 +143,7 @@ static symmcoll_status_t find_failure(
      * because of that. */
     if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
         symc_members_find_note(members, op->seq, &note))
-        return symc_fail(note.status, "%s", note.text);
+        return symc_members_fail_as(members, &note);
     if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
         /* Only finalize leaves the group of all ranks, before the liveness
@@ -154,7 +154,7 @@ static symmcoll_status_t find_failure(
         if (!noted && finalized)
             noted = symc_failure_find_cause(
                 group->world, group->global[member], &note);
-        symc_members_raise(members, SYMMCOLL_ERR_PEER, op, NULL,
+        symc_members_raise_one(members, SYMMCOLL_ERR_PEER, op, member,
             "%s has %s%s%.240s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
                 group->world->peers[group->global[member]].pid, who),
@@ -186,12 +186,14 @@ static symmcoll_status_t raise_error(
 {
     struct symmcoll_group *group = context;
     int cancel = symc_cancel_disable();
-    char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
+    bool ranks[SYMC_RANKS_MAX];
+    char text[SYMC_OP_TEXT];
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, status, op, NULL, "%s of group %s: %s",
-        text, group->name, detail);
+    symc_members_raise(&group->members, status, op,
+        symc_members_concerned(&group->members, status, ranks),
+        "%s of group %s: %.*s", text, group->name, SYMC_FAILURE_TEXT / 2 - 1,
+        symmcoll_last_error());
     status = symc_members_status(&group->members, op);
     symc_cancel_restore(cancel);
     return status;
@@ -227,7 +229,7 @@ static void describe_rank(
 
 /* Formats the positions of the missing ranks, one clause each, as many as
  * fit. */
-static void describe_missing(const struct symmcoll_group *group,
+static const char *describe_missing(const struct symmcoll_group *group,
     const bool *missing, char *buffer, size_t nbytes)
 {
     size_t used = 0;
@@ -244,6 +246,7 @@ static void describe_missing(const struct symmcoll_group *group,
                 group->world->peers[group->global[r]].pid, who),
             place);
     }
+    return buffer;
 }
 
 /* Fails the group with a timeout.  found: what was received instead; NULL:
@@ -315,14 +318,17 @@ static symmcoll_status_t find_absent(
     symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     if (missing[group->rank])
-        return symc_fail(status,
+        (void)symc_fail(status,
             "%s of group %s: this rank came after the others had given up: %s "
             "did not come in time",
             text, group->name, ranks);
-    describe_missing(group, missing, where, sizeof(where));
-    return symc_fail(status, "%s of group %s: %s did not come within %.3g s%s",
-        text, group->name, ranks,
-        (double)op->timeout_ns / (double)SYMC_NS_PER_S, where);
+    else
+        (void)symc_fail(status,
+            "%s of group %s: %s did not come within %.3g s%s", text,
+            group->name, ranks, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
+            describe_missing(group, missing, where, sizeof(where)));
+    symc_error_set_call(group->name, op->kind, op->seq);
+    return symc_error_add_ranks(&group->members.ranks, missing);
 }
 
 static symmcoll_status_t absent(
@@ -333,6 +339,14 @@ static symmcoll_status_t absent(
 
     symc_cancel_restore(cancel);
     return status;
+}
+
+/* Adds members to the ranks that an error concerns. */
+static void add_ranks(void *context, const bool *ranks)
+{
+    const struct symmcoll_group *group = context;
+
+    symc_error_add_ranks(&group->members.ranks, ranks);
 }
 
 /* ---- waiting ---- */
@@ -411,6 +425,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .fail = symc_fail,
+        .add_ranks = add_ranks,
         .log = log_line,
         .exchange = symc_slot_exchange,
         .gather = symc_slot_gather,

@@ -55,7 +55,7 @@ static symmcoll_status_t find_reason(
     if (symc_monitor_tells_death(members))
         return symc_members_status(members, NULL);
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED) {
-        symc_members_raise(members, status, NULL, NULL,
+        symc_members_raise_one(members, status, NULL, group->rank,
             "exchange of descriptors of group %s: %s: %s", members->name,
             symc_format_rank(&members->ranks, group->rank, getpid(), who),
             error.detail);
@@ -65,7 +65,7 @@ static symmcoll_status_t find_reason(
         return symc_error_return(&error);
     symc_monitor_describe_end(
         members->world, members->global[left], end, sizeof(end));
-    symc_members_raise(members, SYMMCOLL_ERR_PEER, NULL, NULL,
+    symc_members_raise_one(members, SYMMCOLL_ERR_PEER, NULL, left,
         "%s %.240s, and an exchange of descriptors of group %s needs it",
         symc_format_rank(&members->ranks, left,
             members->world->peers[members->global[left]].pid, who),

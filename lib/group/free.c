@@ -9,7 +9,7 @@
 
 symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 {
-    struct symc_error first = {SYMMCOLL_OK, ""};
+    struct symc_error first = {.status = SYMMCOLL_OK};
     int64_t wait = group->world->config->timeouts_finalize;
     symmcoll_status_t status;
 

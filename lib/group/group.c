@@ -339,7 +339,7 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
 
 symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world)
 {
-    struct symc_error last = {SYMMCOLL_OK, ""};
+    struct symc_error last = {.status = SYMMCOLL_OK};
     int64_t until = symc_now_ns() + LEFT_NS;
     struct symmcoll_group *group;
     symmcoll_status_t status;

@@ -168,6 +168,7 @@ static symmcoll_status_t make(struct symc_agreement *agreement,
         *group = local.made;
         return SYMMCOLL_OK;
     }
+    symc_error_set_call(NULL, options->kind, 0);
     symc_error_keep(&error, status);
     take_back(&local, call.trace);
     return symc_error_return(&error);

@@ -120,6 +120,14 @@ void symc_making_plan(const struct symc_making *making, int index,
 
 /* ---- the reason of a failure ---- */
 
+/* Returns whether two members of the parent have passed the same. */
+static bool pass_alike(const void *verdicts, int a, int b)
+{
+    const struct symc_verdict *all = verdicts;
+
+    return strncmp(all[a].text, all[b].text, sizeof(all[a].text)) == 0;
+}
+
 /* Reports the differing requests, each once, with its ranks. */
 static symmcoll_status_t fail_mismatch(
     const struct symmcoll_group *parent, const char *where)
@@ -132,8 +140,7 @@ static symmcoll_status_t fail_mismatch(
         bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
 
         for (int q = 0; q < parent->size; q++) {
-            listed[q] =
-                strncmp(all[q].text, all[r].text, sizeof(all[q].text)) == 0;
+            listed[q] = pass_alike(all, q, r);
             seen = seen || (q < r && listed[q]);
         }
         if (seen)
@@ -144,8 +151,9 @@ static symmcoll_status_t fail_mismatch(
                 &parent->members.ranks, listed, ranks, sizeof(ranks)),
             (int)sizeof(all[r].text), all[r].text);
     }
-    return symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: groups differ: %s (group %s)",
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: groups differ: %s (group %s)",
         where, values, parent->name);
+    return symc_error_add_odd(&parent->members.ranks, pass_alike, all);
 }
 
 symmcoll_status_t symc_making_explain(
@@ -166,11 +174,13 @@ symmcoll_status_t symc_making_explain(
     if (status != SYMMCOLL_OK)
         return status;
     for (int r = 0; r < parent->size; r++) {
-        if (all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)all[r].status, "%s: %s: %.*s",
-                making->options->where,
-                symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
-                (int)sizeof(all[r].text), all[r].text);
+        if (all[r].status == SYMMCOLL_OK)
+            continue;
+        (void)symc_fail((symmcoll_status_t)all[r].status, "%s: %s: %.*s",
+            making->options->where,
+            symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
+            (int)sizeof(all[r].text), all[r].text);
+        return symc_error_add_rank(&parent->members.ranks, r);
     }
     return fail_mismatch(parent, making->options->where);
 }

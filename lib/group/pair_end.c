@@ -54,7 +54,7 @@ symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group)
     symc_pairs_leave(pairs);
     if (count == 0 || symc_members_failed(&group->members))
         return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "group %s: %zu messages were not received: expected none, found the "
         "first from %s with %llu elements of %s and tag %lld",
         group->name, count,
@@ -65,4 +65,6 @@ symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group)
             ? symmcoll_dtype_name((enum symmcoll_dtype)left.dtype)
             : "an unknown type",
         (long long)left.tag);
+    return symc_error_add_rank(
+        &group->members.ranks, symmcoll_group_rank_of(group, left.source));
 }

@@ -78,8 +78,8 @@ void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
     if (group == NULL || !symc_world_is_mine(group->world) ||
         !symc_group_is_member(group))
         return;
-    symc_members_raise(&group->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
-        "%s aborted group %s%s%s",
+    symc_members_raise_one(&group->members, SYMMCOLL_ERR_CANCELED, NULL,
+        group->rank, "%s aborted group %s%s%s",
         symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
         group->name, reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }

@@ -28,6 +28,8 @@ void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
 {
     struct symc_op op = {.kind = kind};
 
+    if (status < 0)
+        symc_error_set_call(parent->name, kind, 0);
     if (status == SYMMCOLL_ERR_MISMATCH)
         symc_trace_set_number(&parent->world->trace, entry,
             atomic_load(&parent->seq[SYMC_COUNT_COLLECTIVE]));

@@ -39,6 +39,8 @@ static __attribute__((noinline)) void end_with_more(
     struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
 {
+    if (status < 0)
+        symc_error_set_call(group->name, op->kind, op->seq);
     symc_group_tell(group, op, symc_group_flight(group, op)->entry, status);
     note_end(group, op, status);
 }

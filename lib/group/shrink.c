@@ -201,10 +201,13 @@ static symmcoll_status_t agree(struct shrinking *shrinking)
         if (status != SYMMCOLL_OK)
             return status;
         if (!merge(shrinking)) {
-            if (is_excluded(agreement->mine.excluded, agreement->rank))
-                return symc_fail(SYMMCOLL_ERR_ABORTED,
+            if (is_excluded(agreement->mine.excluded, agreement->rank)) {
+                (void)symc_fail(SYMMCOLL_ERR_ABORTED,
                     "group_shrink: group %s: the others exclude this rank",
                     shrinking->old->name);
+                return symc_error_add_rank(
+                    &shrinking->old->members.ranks, agreement->rank);
+            }
             drop(shrinking);
             continue;
         }
@@ -255,10 +258,11 @@ static symmcoll_status_t fail_left_out(const struct symmcoll_group *old, int by)
 {
     char who[SYMC_RANK_TEXT];
 
-    return symc_fail(SYMMCOLL_ERR_ABORTED,
+    (void)symc_fail(SYMMCOLL_ERR_ABORTED,
         "group_shrink: group %s: %s and others have shrunk it without this "
         "rank",
         old->name, symc_format_rank(&old->members.ranks, by, SYMC_NO_PID, who));
+    return symc_error_add_rank(&old->members.ranks, old->rank);
 }
 
 /* Makes a digest that is equal on all members of this very group, also on
@@ -309,8 +313,8 @@ static void stop_old(struct symmcoll_group *old,
         await_begun(old, symc_deadline_ns(symc_now_ns(), wait_ns / 2));
     if (!symc_members_failed(&old->members) &&
         !symc_monitor_tells_death(&old->members))
-        symc_members_raise(&old->members, SYMMCOLL_ERR_CANCELED, NULL, NULL,
-            "%s shrinks group %s",
+        symc_members_raise_one(&old->members, SYMMCOLL_ERR_CANCELED, NULL,
+            old->rank, "%s shrinks group %s",
             symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),
             old->name);
     /* If the ticket is not served, its holder is stuck in a backend and ends
@@ -414,8 +418,10 @@ static symmcoll_status_t run_recorded(struct shrinking *shrinking,
      * grace. */
     atomic_fetch_add(&block->resumed, 1);
     status = run(shrinking, args);
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
         atomic_fetch_sub(&block->resumed, 1);
+        symc_error_set_call(old->name, SYMC_SHRINK_GROUP, 0);
+    }
     symc_trace_end(&old->world->trace, record, status == SYMMCOLL_OK);
     return status;
 }

@@ -53,20 +53,23 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
     bool told)
 {
-    char text[SYMC_OP_TEXT], detail[SYMC_FAILURE_TEXT / 2];
-    char who[SYMC_RANK_TEXT];
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    bool listed[SYMC_RANKS_MAX];
+    const bool *ranks;
+    struct symc_error error;
 
     if (!told && has_told(group))
         return status;
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, status);
+    ranks = symc_members_concerned(&group->members, status, listed);
     if (status == SYMMCOLL_ERR_PEER)
         await_who(group, slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, status, op, NULL,
-        "%s of group %s: backend %s of %s: %s", text, group->name,
+    symc_members_raise(&group->members, status, op, ranks,
+        "%s of group %s: backend %s of %s: %.*s", text, group->name,
         slot->backend->name,
         symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
-        detail);
+        SYMC_FAILURE_TEXT / 2 - 1, error.detail);
     return symc_members_status(&group->members, op);
 }
 

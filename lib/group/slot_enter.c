@@ -101,7 +101,8 @@ static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
         return false;
     library = find_library(slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
+    symc_members_raise_one(&group->members, SYMMCOLL_ERR_TIMEOUT, op,
+        group->rank,
         "%s of group %s timed out after %.3g s: %s has not returned to backend "
         "%s of %s, which enqueues it on stream %p: %s",
         text, group->name, (double)took / (double)SYMC_NS_PER_S,

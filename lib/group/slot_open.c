@@ -19,6 +19,14 @@
 
 /* ---- opening ---- */
 
+static bool open_alike(const void *verdicts, int a, int b)
+{
+    const struct symc_verdict *all = verdicts;
+
+    return all[a].round == all[b].round && all[a].nbytes == all[b].nbytes &&
+           strncmp(all[a].backend, all[b].backend, sizeof(all[a].backend)) == 0;
+}
+
 /* Returns the error of members that differ in what they open, or in their
  * progress. */
 static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
@@ -30,13 +38,16 @@ static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
     symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]);
     symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who[1]);
     if (strncmp(other->backend, first->backend, sizeof(first->backend)) != 0)
-        return symc_fail(SYMMCOLL_ERR_MISMATCH,
+        (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
             "backend differs: %s has %.*s, %s has %.*s", who[0],
             (int)sizeof(first->backend), first->backend, who[1],
             (int)sizeof(other->backend), other->backend);
-    return symc_fail(SYMMCOLL_ERR_INTERNAL,
-        "backend %.*s exchanges or gathers other than on %s on %s",
-        (int)sizeof(first->backend), first->backend, who[0], who[1]);
+    else
+        (void)symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "backend %.*s exchanges or gathers other than on %s on %s",
+            (int)sizeof(first->backend), first->backend, who[0], who[1]);
+    return symc_error_add_odd(
+        &group->members.ranks, open_alike, group->verdicts);
 }
 
 /* Returns OK if all members go on alike, else their error. */
@@ -48,10 +59,12 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
     for (int r = 0; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];
 
-        if (other->status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
-                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
-                (int)sizeof(other->text), other->text);
+        if (other->status == SYMMCOLL_OK)
+            continue;
+        (void)symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
+            symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
+            (int)sizeof(other->text), other->text);
+        return symc_error_add_rank(&group->members.ranks, r);
     }
     for (int r = 1; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];

@@ -53,6 +53,8 @@ static void end_entry(struct symmcoll_group *group,
     const struct symc_pair *pair, struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
+    if (__builtin_expect(status < 0, 0))
+        symc_error_set_call(group->name, pair->op->kind, pair->op->seq);
     if (symc_group_tells(group))
         symc_group_tell(group, pair->op, entry, status);
     if (entry == NULL)

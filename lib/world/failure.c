@@ -99,7 +99,8 @@ static void publish_other(const struct symc_members *members)
         return;
     copy_content(&copy, &members->own);
     /* Ranks of that group mean nothing to the launcher. */
-    memset(copy.late, 0, sizeof(copy.late));
+    copy.late = 0;
+    memset(copy.ranks, 0, sizeof(copy.ranks));
     copy_content(other, &copy);
     other->sum = sum_content(&copy);
     atomic_store(&other->raised, VALID);
@@ -134,12 +135,20 @@ static void publish(struct symc_members *members)
         members->own.text);
 }
 
-void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
-    const struct symc_op *op, const bool *late, const char *format, ...)
+static void set_ranks(struct symc_failure *record, const bool *ranks, int size)
+{
+    for (int r = 0; r < size && r < SYMC_FAILURE_RANKS; r++) {
+        if (ranks[r])
+            record->ranks[r / 8] |= (uint8_t)(1u << (r % 8));
+    }
+}
+
+static void raise(struct symc_members *members, symmcoll_status_t status,
+    const struct symc_op *op, const bool *ranks, const char *format,
+    va_list arguments)
 {
     struct symc_failure *record = &members->own;
     int64_t at_ns = symc_now_ns();
-    va_list arguments;
 
     if (!claim(members))
         return;
@@ -151,15 +160,36 @@ void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
         record->kind = (uint32_t)op->kind;
         memcpy(record->label, op->label, sizeof(record->label));
     }
-    for (int r = 0; late != NULL && r < members->size && r < SYMC_FAILURE_RANKS;
-         r++) {
-        if (late[r])
-            record->late[r / 8] |= (uint8_t)(1u << (r % 8));
-    }
-    va_start(arguments, format);
+    if (ranks != NULL)
+        set_ranks(record, ranks, members->size);
+    /* A rank that this rank waits for is late; this rank itself is not. */
+    record->late = status == SYMMCOLL_ERR_TIMEOUT && ranks != NULL &&
+                   !ranks[members->rank];
     vsnprintf(record->text, sizeof(record->text), format, arguments);
-    va_end(arguments);
     publish(members);
+}
+
+void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
+    const struct symc_op *op, const bool *ranks, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    raise(members, status, op, ranks, format, arguments);
+    va_end(arguments);
+}
+
+void symc_members_raise_one(struct symc_members *members,
+    symmcoll_status_t status, const struct symc_op *op, int member,
+    const char *format, ...)
+{
+    bool ranks[SYMC_RANKS_MAX] = {false};
+    va_list arguments;
+
+    ranks[member] = true;
+    va_start(arguments, format);
+    raise(members, status, op, ranks, format, arguments);
+    va_end(arguments);
 }
 
 static void adopt(struct symc_members *members, const struct symc_failure *from)
@@ -239,7 +269,10 @@ void symc_members_note(struct symc_members *members, symmcoll_status_t status,
         .seq = op->seq,
         .kind = (uint32_t)op->kind,
         .rank = members->rank};
+    bool ranks[SYMC_RANKS_MAX];
 
+    if (symc_error_list_ranks(ranks, members->size))
+        set_ranks(&note, ranks, members->size);
     memcpy(note.label, op->label, sizeof(note.label));
     snprintf(note.text, sizeof(note.text), "%s", symmcoll_last_error());
     atomic_store(&published->raised, WRITING);
@@ -268,10 +301,39 @@ bool symc_members_find_note(
 
 bool symc_members_was_late(const struct symc_members *members)
 {
-    const struct symc_failure *record = &members->own;
+    return symc_failure_is_late(&members->own, members->rank);
+}
 
-    return members->rank < SYMC_FAILURE_RANKS &&
-           (record->late[members->rank / 8] >> (members->rank % 8) & 1) != 0;
+const bool *symc_members_concerned(const struct symc_members *members,
+    symmcoll_status_t status, bool ranks[SYMC_RANKS_MAX])
+{
+    if (symc_error_list_ranks(ranks, members->size))
+        return ranks;
+    ranks[members->rank] = true;
+    return status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_TIMEOUT ||
+                   status == SYMMCOLL_ERR_MISMATCH
+               ? NULL
+               : ranks;
+}
+
+/* Adds what a record says of a failure to the thread's current error. */
+static void add_record(
+    const struct symc_members *members, const struct symc_failure *record)
+{
+    symc_error_set_call(members->name, record->kind, record->seq);
+    symc_error_set_cause(record->status);
+    for (int r = 0; r < members->size; r++) {
+        if (symc_failure_concerns(record, r))
+            symc_error_add_rank(&members->ranks, r);
+    }
+}
+
+symmcoll_status_t symc_members_fail_as(
+    const struct symc_members *members, const struct symc_failure *failure)
+{
+    (void)symc_fail(failure->status, "%s", failure->text);
+    add_record(members, failure);
+    return failure->status;
 }
 
 /* Returns whether a call gets the first reason rather than ABORTED: the call
@@ -336,6 +398,20 @@ static const char *format_reason(
     return buffer;
 }
 
+/* Returns the group's first failure as the error of an operation. */
+static symmcoll_status_t fail_first(
+    const struct symc_members *members, const struct symc_op *op)
+{
+    char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
+
+    format_reason(members, reason, sizeof(reason));
+    (void)symc_fail(members->own.status, "%s%s",
+        format_call(op, reason, call, sizeof(call)), reason);
+    symc_error_set_call(members->name, op->kind, op->seq);
+    add_record(members, &members->own);
+    return members->own.status;
+}
+
 symmcoll_status_t symc_members_interrupted(
     struct symc_members *members, const struct symc_op *op)
 {
@@ -348,13 +424,9 @@ symmcoll_status_t symc_members_interrupted(
 symmcoll_status_t symc_members_cut_short(
     struct symc_members *members, const struct symc_op *op)
 {
-    char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
-
     if (atomic_load(&members->reported) == 0)
         symc_world_await_dump(members->world);
-    format_reason(members, reason, sizeof(reason));
-    return symc_fail(members->own.status, "%s%s",
-        format_call(op, reason, call, sizeof(call)), reason);
+    return fail_first(members, op);
 }
 
 symmcoll_status_t symc_members_status(
@@ -363,16 +435,22 @@ symmcoll_status_t symc_members_status(
     const struct symc_failure *record = &members->own;
     char reason[SYMC_FAILURE_TEXT + 16], call[SYMC_OP_TEXT + 8];
 
-    format_reason(members, reason, sizeof(reason));
-    if (op == NULL)
-        return symc_fail(record->status, "%s", reason);
-    format_call(op, reason, call, sizeof(call));
-    if (atomic_exchange(&members->reported, 1) == 0) {
+    if (op != NULL && atomic_exchange(&members->reported, 1) == 0) {
         symc_world_await_dump(members->world);
         if (is_told_first(members, op))
-            return symc_fail(record->status, "%s%s", call, reason);
+            return fail_first(members, op);
     }
-    return symc_fail(SYMMCOLL_ERR_ABORTED,
-        "%sgroup %s has failed before: %s: %s", call, members->name,
+    format_reason(members, reason, sizeof(reason));
+    if (op == NULL) {
+        (void)symc_fail(record->status, "%s", reason);
+        add_record(members, record);
+        return record->status;
+    }
+    (void)symc_fail(SYMMCOLL_ERR_ABORTED,
+        "%sgroup %s has failed before: %s: %s",
+        format_call(op, reason, call, sizeof(call)), members->name,
         symmcoll_status_name(record->status), reason);
+    symc_error_set_call(members->name, op->kind, op->seq);
+    add_record(members, record);
+    return SYMMCOLL_ERR_ABORTED;
 }

@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-#define SYMC_FAILURE_RANKS 4096 /* group ranks that `late` can represent */
+#define SYMC_FAILURE_RANKS 4096 /* group ranks that `ranks` can represent */
 #define SYMC_FAILURE_TEXT 400
 
 struct symmcoll_world;
@@ -35,7 +35,8 @@ struct symc_failure {
     uint32_t kind; /* enum symc_kind; 0: no operation */
     int32_t rank;  /* group rank that found the reason */
     char label[SYMC_LABEL_MAX];
-    uint8_t late[SYMC_FAILURE_RANKS / 8]; /* TIMEOUT: the missing ranks */
+    uint32_t late; /* 1: the ranks have not started the operation in time */
+    uint8_t ranks[SYMC_FAILURE_RANKS / 8]; /* that the failure concerns */
     char text[SYMC_FAILURE_TEXT]; /* names the group; equal on all ranks */
 };
 
@@ -50,7 +51,7 @@ struct symc_failure {
 /*
  * Offset of a third record, in the part of the group of all ranks only: the
  * first failure of any other group of this rank, for the launcher, which maps
- * only that part.  Its text alone names the late ranks.
+ * only that part.  Its text alone names the ranks.
  */
 #define SYMC_OTHER_AT 2048
 
@@ -93,14 +94,51 @@ struct symc_members {
 bool symc_failure_read(
     const struct symc_failure *published, struct symc_failure *copy);
 
-/* Fails the group on this rank and wakes the other members.  op is the
- * operation that failed; op and late may be NULL. Does nothing if the group has
- * failed before. */
+/*
+ * Fails the group on this rank and wakes the other members.  Does nothing if
+ * the group has failed before.
+ *
+ * op     the operation that failed; NULL: none
+ * ranks  the members that the failure concerns; NULL: not known
+ */
 void symc_members_raise(struct symc_members *members, symmcoll_status_t status,
-    const struct symc_op *op, const bool *late, const char *format, ...)
+    const struct symc_op *op, const bool *ranks, const char *format, ...)
     SYMC_PRINTF(5, 6);
 
-/* Publishes the calling thread's error detail as the note: an operation has
+/* As symc_members_raise(), with one member. */
+void symc_members_raise_one(struct symc_members *members,
+    symmcoll_status_t status, const struct symc_op *op, int member,
+    const char *format, ...) SYMC_PRINTF(5, 6);
+
+/*
+ * Lists the members that an operation's failure on this rank concerns: those of
+ * the thread's current error, else this rank, unless the status is about other
+ * ranks.  Returns the list, or NULL if none is known.
+ */
+const bool *symc_members_concerned(const struct symc_members *members,
+    symmcoll_status_t status, bool ranks[SYMC_RANKS_MAX]);
+
+/* Returns whether a failure concerns a rank, and whether the rank has not
+ * started the operation in time. */
+static inline bool symc_failure_concerns(
+    const struct symc_failure *failure, int rank)
+{
+    return rank < SYMC_FAILURE_RANKS &&
+           (failure->ranks[rank / 8] >> (rank % 8) & 1) != 0;
+}
+
+static inline bool symc_failure_is_late(
+    const struct symc_failure *failure, int rank)
+{
+    return failure->late != 0 && symc_failure_concerns(failure, rank);
+}
+
+/* Makes a copied record the thread's current error, with the ranks that it
+ * concerns.  Returns its status. */
+symmcoll_status_t symc_members_fail_as(
+    const struct symc_members *members, const struct symc_failure *failure);
+
+/* Publishes the calling thread's current error as the note: an operation has
  * failed on all ranks but the group has not.  symc_members_withdraw_note()
  * removes it. */
 void symc_members_note(struct symc_members *members, symmcoll_status_t status,

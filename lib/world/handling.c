@@ -77,7 +77,7 @@ static void list_the_stuck(struct symmcoll_world *world, bool *stuck)
             symc_members_was_late(members))
             continue;
         for (int r = 0; r < members->size && r < SYMC_FAILURE_RANKS; r++) {
-            if ((record->late[r / 8] >> (r % 8) & 1) != 0)
+            if (symc_failure_is_late(record, r))
                 stuck[members->global[r]] = true;
         }
     }

@@ -118,6 +118,7 @@ static bool find_reason(const struct symmcoll_world *world, int rank,
 static void fail_group(struct symc_members *members, const bool *dead)
 {
     char text[SYMC_FAILURE_TEXT] = "", reason[SYMC_FAILURE_TEXT + 8] = "";
+    bool ranks[SYMC_RANKS_MAX];
     struct symc_failure note;
     int64_t earliest = INT64_MAX;
     size_t used = 0;
@@ -145,9 +146,12 @@ static void fail_group(struct symc_members *members, const bool *dead)
             snprintf(reason, sizeof(reason), " after %s", note.text);
         }
     }
-    if (used > 0)
-        symc_members_raise(
-            members, SYMMCOLL_ERR_PEER, NULL, NULL, "%s%s", text, reason);
+    if (used == 0)
+        return;
+    for (int r = 0; r < members->size; r++)
+        ranks[r] = dead[members->global[r]];
+    symc_members_raise(
+        members, SYMMCOLL_ERR_PEER, NULL, ranks, "%s%s", text, reason);
 }
 
 void symc_monitor_describe_end(

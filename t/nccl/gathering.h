@@ -84,6 +84,13 @@ static void count(void *context, int change)
     atomic_fetch_add(&counted, change);
 }
 
+static void add_ranks(void *context, const bool *ranks)
+{
+    const struct member *member = context;
+
+    (void)symc_error_add_ranks(&member->ranks, ranks);
+}
+
 static bool failed(void *context, int member)
 {
     (void)context;

@@ -39,6 +39,7 @@ static inline int load(int size)
                 .name = "a group",
                 .ranks = &members[r].ranks,
                 .fail = symc_fail,
+                .add_ranks = add_ranks,
                 .log = say,
                 .gather = gather,
                 .count_nccl = count,
