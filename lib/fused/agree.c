@@ -96,6 +96,13 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     return status;
 }
 
+static bool have_same_digest(const void *words, int a, int b)
+{
+    const struct symc_fused_word *all = words;
+
+    return all[a].digest == all[b].digest;
+}
+
 /* Returns MISMATCH, after every rank has published the text of its
  * arguments. */
 static symmcoll_status_t name_difference(struct symc_fused *fused,
@@ -120,9 +127,11 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
         return status;
     while (rank + 1 < group->size && strncmp(first, other, sizeof(mine)) == 0)
         other = all + (size_t)++rank * sizeof(mine);
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: arguments differ: rank 0 passed %.*s, rank %d passed %.*s",
         args->name, (int)sizeof(mine), first, rank, (int)sizeof(mine), other);
+    return symc_error_add_odd(
+        &group->members.ranks, have_same_digest, fused->all);
 }
 
 /* Returns the error for another rank's status. A function of the caller may
@@ -139,13 +148,16 @@ static symmcoll_status_t fail_of(const struct symc_fused *fused,
 
     symc_format_rank(&group->members.ranks, rank, SYMC_NO_PID, who);
     if (known)
-        return symc_fail(status, "%s: %s cannot go on: %s (group %s, seq %llu)",
+        (void)symc_fail(status, "%s: %s cannot go on: %s (group %s, seq %llu)",
             args->name, who, symmcoll_status_name(status), group->name,
             (unsigned long long)symmcoll_group_sequence(group));
-    return symc_fail(status,
-        "%s: %s cannot go on: its function returned %d (group %s, seq %llu)",
-        args->name, who, (int)found, group->name,
-        (unsigned long long)symmcoll_group_sequence(group));
+    else
+        (void)symc_fail(status,
+            "%s: %s cannot go on: its function returned %d (group %s, seq "
+            "%llu)",
+            args->name, who, (int)found, group->name,
+            (unsigned long long)symmcoll_group_sequence(group));
+    return symc_error_add_rank(&group->members.ranks, rank);
 }
 
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,

@@ -165,6 +165,13 @@ static symmcoll_status_t load(struct symc_fused *fused,
     return symc_fused_confirm(fused, args, &on->words, status);
 }
 
+static bool are_captured(const void *words, int a, int b)
+{
+    const struct symc_fused_word *all = words;
+
+    return all[a].captured == all[b].captured;
+}
+
 /* Checks that either all streams are captured or none. Else kernels of a graph
  * and kernels of a stream would wait for each other until the graph is
  * launched. */
@@ -182,12 +189,13 @@ static symmcoll_status_t check_captured(
         return SYMMCOLL_OK;
     for (int i = 0; i < 2; i++)
         symc_format_rank(&group->members.ranks, found[i], SYMC_NO_PID, who[i]);
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: expected streams of which all are captured, or none, found %p of "
         "%s that is and %p of %s that is not (group %s, seq %llu)",
         args->name, (void *)(uintptr_t)fused->all[found[1]].offset, who[1],
         (void *)(uintptr_t)fused->all[found[0]].offset, who[0], group->name,
         (unsigned long long)symmcoll_group_sequence(group));
+    return symc_error_add_odd(&group->members.ranks, are_captured, fused->all);
 }
 
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
@@ -292,6 +300,25 @@ struct payload {
 
 _Static_assert(sizeof(struct payload) == SYMC_MOVER_PAYLOAD, "all of it");
 
+static bool are_alike(const void *payloads, int a, int b)
+{
+    const void *const *all = payloads;
+
+    return memcmp(all[a], all[b], offsetof(struct payload, status)) == 0;
+}
+
+/* Reports that a rank's call is another one than this rank's. */
+static symmcoll_status_t fail_order(
+    const struct symc_moving *moving, const void *const *payloads, int rank)
+{
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "%s: expected calls of all ranks in one order, found another call of "
+        "rank %d (group %s, seq %llu)",
+        symc_kind_name(moving->op->kind), rank, moving->group,
+        (unsigned long long)moving->op->seq);
+    return symc_error_add_odd(moving->ranks, are_alike, payloads);
+}
+
 /* Checks that all ranks use the same memory, and passed arguments that were
  * compared. */
 static symmcoll_status_t check_payloads(struct symc_mover *mover,
@@ -306,10 +333,7 @@ static symmcoll_status_t check_payloads(struct symc_mover *mover,
     for (int r = 0; r < moving->size; r++) {
         memcpy(&other, payloads[r], sizeof(other));
         if (other.memory != mine.memory || other.digest != mine.digest)
-            return symc_fail(SYMMCOLL_ERR_MISMATCH,
-                "%s: expected calls of all ranks in one order, found another "
-                "call of rank %d (group %s, seq %llu)",
-                name, r, moving->group, seq);
+            return fail_order(moving, payloads, r);
     }
     for (int r = 0; r < moving->size; r++) {
         memcpy(&other, payloads[r], sizeof(other));

@@ -151,6 +151,23 @@ static void format_values(struct symc_host *host, const struct symc_op *op,
     snprintf(buffer + used, nbytes - used, "%s", most);
 }
 
+/* The values of a field on all ranks. */
+struct values {
+    struct symc_host *host;
+    const struct symc_op *op;
+    enum field field;
+};
+
+static bool are_alike(const void *arg, int a, int b)
+{
+    const struct values *values = arg;
+
+    return field_value(
+               symc_host_header(values->host, a, values->op), values->field) ==
+           field_value(
+               symc_host_header(values->host, b, values->op), values->field);
+}
+
 /* Returns the name of a field. */
 static const char *name_field(
     const struct symc_op *op, enum field field, char *buffer, size_t nbytes)
@@ -183,6 +200,7 @@ static bool counts_anywhere(struct symc_host *host, const struct symc_op *op)
 static symmcoll_status_t fail_mismatch(
     struct symc_host *host, const struct symc_op *op, enum field field)
 {
+    const struct values all = {host, op, field};
     char values[384], place[160], name[48];
     struct symc_op numbered = *op;
 
@@ -192,11 +210,13 @@ static symmcoll_status_t fail_mismatch(
     format_place(host, &numbered, place, sizeof(place));
     /* If kinds differ, there is no common operation to name. */
     if (field == FIELD_KIND)
-        return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
+        (void)host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s differs: %s %s",
             fields[field].name, values, place);
-    return host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s: %s differs: %s %s",
-        symc_kind_name(op->kind), name_field(op, field, name, sizeof(name)),
-        values, place);
+    else
+        (void)host->core->fail(SYMMCOLL_ERR_MISMATCH, "%s: %s differs: %s %s",
+            symc_kind_name(op->kind), name_field(op, field, name, sizeof(name)),
+            values, place);
+    return symc_error_add_odd(host->core->ranks, are_alike, &all);
 }
 
 /* Returns whether a field has to be the same on all ranks. */
@@ -233,11 +253,12 @@ symmcoll_status_t symc_host_fail_reserve(
 {
     char place[160], who[SYMC_RANK_TEXT];
 
-    return host->core->fail(SYMMCOLL_ERR_NO_MEMORY, "%s: %s: %.*s %s",
+    (void)host->core->fail(SYMMCOLL_ERR_NO_MEMORY, "%s: %s: %.*s %s",
         symc_kind_name(op->kind),
         symc_format_rank(host->core->ranks, rank, SYMC_NO_PID, who),
         SYMC_REFUSAL - 1, host->channels[rank]->refusal,
         format_place(host, op, place, sizeof(place)));
+    return symc_error_add_rank(host->core->ranks, rank);
 }
 
 symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
@@ -247,7 +268,7 @@ symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
     const struct symc_ranks *ranks = host->core->ranks;
     char this[SYMC_RANK_TEXT], that[SYMC_RANK_TEXT], place[160];
 
-    return host->core->fail(SYMMCOLL_ERR_MISMATCH,
+    (void)host->core->fail(SYMMCOLL_ERR_MISMATCH,
         "%s: counts differ: %s passed %llu elements for %s, which expected "
         "%llu %s",
         symc_kind_name(op->kind),
@@ -256,6 +277,8 @@ symmcoll_status_t symc_host_fail_counts(struct symc_host *host,
         symc_format_rank(ranks, to, SYMC_NO_PID, that),
         (unsigned long long)expected,
         format_place(host, op, place, sizeof(place)));
+    symc_error_add_rank(ranks, from);
+    return symc_error_add_rank(ranks, to);
 }
 
 symmcoll_status_t symc_host_check_geometry(struct symc_host *host)

@@ -171,7 +171,7 @@ symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
     const bool apart = memory != op->memory;
 
     symc_format_rank(ranks, member_of(ranks, other), SYMC_NO_PID, who);
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s of group %s: %s differs: %s %s %llu of %s%s, this rank %s %zu of "
         "%s%s",
         symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
@@ -180,6 +180,7 @@ symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
         format_type(dtype), format_place(apart, memory, theirs),
         sends ? "sent" : "receives", op->count, format_type(op->dtype),
         format_place(apart, op->memory, own));
+    return symc_error_add_rank(ranks, member_of(ranks, other));
 }
 
 symmcoll_status_t symc_pair_garbled(

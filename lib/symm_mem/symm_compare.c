@@ -20,6 +20,11 @@ static uint64_t value_of(const struct symc_symm_values *values, int member)
     return value;
 }
 
+static bool are_alike(const void *values, int a, int b)
+{
+    return value_of(values, a) == value_of(values, b);
+}
+
 /* Lists each value once, with the ranks that have it. */
 static void list_values(const struct symmcoll_group *group,
     const struct symc_symm_values *values, char *buffer, size_t nbytes)
@@ -54,8 +59,9 @@ symmcoll_status_t symc_symm_compare(
         if (value_of(values, r) == value_of(values, 0))
             continue;
         list_values(group, values, text, sizeof(text));
-        return symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: %s: %s (group %s)",
+        (void)symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: %s: %s (group %s)",
             values->where, values->name, text, group->name);
+        return symc_error_add_odd(&group->members.ranks, are_alike, values);
     }
     return SYMMCOLL_OK;
 }

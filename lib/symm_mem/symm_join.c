@@ -28,6 +28,13 @@ symmcoll_status_t symc_symm_check_device(
         found, (void *)allocation->data, allocation->device_index);
 }
 
+static bool are_on_same_device(const void *told, int a, int b)
+{
+    const struct symc_symm_told *all = told;
+
+    return all[a].device == all[b].device;
+}
+
 symmcoll_status_t symc_symm_compare_places(
     const struct symc_symm_rendezvous *rendezvous)
 {
@@ -40,7 +47,7 @@ symmcoll_status_t symc_symm_compare_places(
         other++;
     if (other == group->size)
         return SYMMCOLL_OK;
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: kinds of memory differ: %s passed %s, %s passed %s (group %s)",
         symc_kind_name(rendezvous->offer->kind),
         symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]),
@@ -50,6 +57,7 @@ symmcoll_status_t symc_symm_compare_places(
         symc_symm_format_place((enum symmcoll_device)all[other].device,
             all[other].device_index, place[1]),
         group->name);
+    return symc_error_add_odd(&group->members.ranks, are_on_same_device, all);
 }
 
 /* Adds the name of the call to an error of the backend. The error of a failed

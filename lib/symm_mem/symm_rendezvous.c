@@ -80,11 +80,13 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
         symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
             sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
     for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
-        if (all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)all[r].status,
-                "%s: %s: %.*s (group %s)", where_of(rendezvous),
-                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
-                (int)sizeof(all[r].text), all[r].text, group->name);
+        if (all[r].status == SYMMCOLL_OK)
+            continue;
+        (void)symc_fail((symmcoll_status_t)all[r].status,
+            "%s: %s: %.*s (group %s)", where_of(rendezvous),
+            symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
+            (int)sizeof(all[r].text), all[r].text, group->name);
+        return symc_error_add_rank(&group->members.ranks, r);
     }
     return status == SYMMCOLL_OK
                ? symc_fail(SYMMCOLL_ERR_INTERNAL,

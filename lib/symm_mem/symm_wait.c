@@ -19,6 +19,15 @@ static const char *format_channel(
     return text;
 }
 
+/* Adds the operation, and the member that it has waited for, to an error.
+ * Returns its status. */
+static symmcoll_status_t add_peer(
+    const struct symmcoll_group *group, const struct symc_symm_wait *wait)
+{
+    symc_error_set_call(group->name, wait->kind, 0);
+    return symc_error_add_rank(&group->members.ranks, wait->peer);
+}
+
 /* Returns the error of a stopped wait. interrupted: the group had not failed
  * when the call began to wait. */
 static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
@@ -32,7 +41,7 @@ static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
     if (symc_members_failed(&group->members))
         return interrupted ? symc_members_interrupted(&group->members, &call)
                            : symc_members_status(&group->members, &call);
-    return symc_fail(SYMMCOLL_ERR_PEER,
+    (void)symc_fail(SYMMCOLL_ERR_PEER,
         "%s: %s has %s, and %s waits for it%s (group %s)",
         symc_kind_name(wait->kind),
         symc_format_rank(&group->members.ranks, peer,
@@ -44,6 +53,7 @@ static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
         symc_format_rank(
             &group->members.ranks, group->rank, SYMC_NO_PID, who[1]),
         format_channel(wait, channel), group->name);
+    return add_peer(group, wait);
 }
 
 static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
@@ -52,7 +62,7 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
     const struct symmcoll_group *group = handle->group;
     char who[2][SYMC_RANK_TEXT], channel[32];
 
-    return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+    (void)symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: %s waited %.3g s in vain for %s%s: %s (group %s)",
         symc_kind_name(wait->kind),
         symc_format_rank(
@@ -61,6 +71,7 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
         symc_format_rank(
             &group->members.ranks, wait->peer, SYMC_NO_PID, who[1]),
         format_channel(wait, channel), wait->missing, group->name);
+    return add_peer(group, wait);
 }
 
 /* ---- entering, and the group's release ---- */

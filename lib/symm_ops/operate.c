@@ -46,6 +46,20 @@ static void format_value(char *buffer, size_t nbytes, size_t at, uint64_t value)
             (unsigned long long)(value >> NUMBER_BITS));
 }
 
+/* One word of each rank. */
+struct words {
+    const void *const *payloads;
+    size_t at;
+};
+
+static bool are_alike(const void *arg, int a, int b)
+{
+    const struct words *words = arg;
+
+    return ((const uint64_t *)words->payloads[a])[words->at] ==
+           ((const uint64_t *)words->payloads[b])[words->at];
+}
+
 /* Returns MISMATCH; lists each value once, with the ranks that passed it. */
 static symmcoll_status_t fail_mismatch(const struct symc_moving *moving,
     const char *what, const void *const *payloads, size_t at)
@@ -70,9 +84,11 @@ static symmcoll_status_t fail_mismatch(const struct symc_moving *moving,
             symc_format_members(moving->ranks, listed, ranks, sizeof(ranks)),
             text);
     }
-    return symc_fail(SYMMCOLL_ERR_MISMATCH,
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: %s differs: %s (group %s, seq %llu)", symc_kind_name(op->kind),
         what, values, moving->group, (unsigned long long)op->seq);
+    return symc_error_add_odd(
+        moving->ranks, are_alike, &(struct words){payloads, at});
 }
 
 /* Compares one word of all ranks, if it has a name. */

@@ -403,10 +403,13 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return symc_work_result(work);
     if (stuck)
         return symc_work_refuse(work);
-    if (!work->origin->blocking_wait || timeout == 0)
-        return symc_fail(SYMMCOLL_ERR_TIMEOUT,
+    if (!work->origin->blocking_wait || timeout == 0) {
+        (void)symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
+        return symc_error_set_call(
+            NULL, work->op.kind, symc_op_get_seq(&work->op));
+    }
     expire(work);
     return await_unless_stuck(work, SYMC_NEVER, &stuck)
                ? symc_work_result(work)

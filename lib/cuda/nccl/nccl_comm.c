@@ -227,18 +227,24 @@ static symmcoll_status_t begin(struct symc_cuda_comm *comm,
 static symmcoll_status_t expire(
     const struct symc_cuda_comm *comm, const uint32_t *busy, int64_t timeout_ns)
 {
+    bool ranks[SYMC_RANKS_MAX] = {false};
     char text[TEXT] = "";
     size_t used = 0;
+    symmcoll_status_t status;
 
+    for (int r = 0; r < comm->size; r++)
+        ranks[r] = busy[r] != 0;
     for (int r = 0; r < comm->size && used < sizeof(text) - 16; r++)
         if (busy[r] != 0)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d",
                 used > 0 ? ", " : "", symc_cuda_comm_world_rank(comm, r));
-    return comm->core->fail(SYMMCOLL_ERR_TIMEOUT,
+    status = comm->core->fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: expected it to end on all %d members within %.3g s, found it in "
         "progress on rank %s",
         comm->call, comm->size, (double)timeout_ns / (double)SYMC_NS_PER_S,
         text);
+    comm->core->add_ranks(comm->core->group, ranks);
+    return status;
 }
 
 symmcoll_status_t symc_cuda_comm_await_all(
