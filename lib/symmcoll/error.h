@@ -28,6 +28,68 @@ enum symmcoll_category {
 SYMMCOLL_API
 const char *symmcoll_last_error(void);
 
+/* The calling thread's error, for symmcoll_error_info().  Initialise it with
+ * SYMMCOLL_ERROR_INFO_INIT.  Later releases may add members at the end. */
+struct symmcoll_error_info {
+    size_t size; /* sizeof(struct symmcoll_error_info) */
+
+    /* Set by the caller: room for the ranks that the error concerns, as numbers
+     * in the group and in the world; NULL: not wanted. */
+    int *ranks;
+    int *world_ranks;
+    int max_ranks; /* room of each array; the group's size is always enough */
+
+    /* Set by the call.  nranks is 0 if no rank is known; if it is more than
+     * max_ranks, the arrays have only the lowest ones. */
+    int nranks;
+    symmcoll_status_t status; /* OK before the first failure */
+    enum symmcoll_category category;
+    symmcoll_status_t cause; /* for ABORTED, the status of the group's first
+                                failure, if known; else the status */
+    enum symmcoll_kind kind; /* of the operation; 0: none is known */
+    uint64_t sequence;       /* its number in the group; 0: none is known */
+    const char *operation;   /* its name, "all_reduce"; "": none is known.
+                                Static */
+    const char *group;       /* name of the group; "": none is known.
+                                Borrowed, as symmcoll_last_error() */
+};
+#define SYMMCOLL_ERROR_INFO_INIT                                               \
+    {                                                                          \
+        sizeof(struct symmcoll_error_info), NULL, NULL, 0, 0, SYMMCOLL_OK,     \
+            SYMMCOLL_CATEGORY_NONE, SYMMCOLL_OK, (enum symmcoll_kind)0, 0, "", \
+            ""                                                                 \
+    }
+
+/*
+ * Returns what is known about the error that symmcoll_last_error() describes:
+ * the calling thread's latest failed call, the failed work that it last waited
+ * for or tested, or in a callback the failed operation.
+ *
+ * info  in: the room for ranks; out: the rest.  The arrays are the caller's
+ *
+ * The ranks are, each array in ascending order:
+ *
+ *   PEER      those that have died, or that have finalized or released the
+ *             group before they took part
+ *   TIMEOUT   those that the operation has waited for in vain
+ *   MISMATCH  those that have passed something else than more than half of the
+ *             ranks; without such a majority, all that differ
+ *   CANCELED  the one that has aborted the group
+ *   ABORTED   those of the group's first failure, see cause
+ *   others    the one on which the operation has failed, if it is known
+ *
+ * What is not known is empty or 0, and never guessed.  After PEER and TIMEOUT,
+ * ranks and nranks are what symmcoll_group_shrink() takes as exclude and
+ * nexclude, on a rank that is not among them.
+ *
+ * The call changes no error unless it fails itself.
+ *
+ * Errors: INVALID (info is NULL, or its size is not valid).
+ * Manual: symmcoll_error_info(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_error_info(struct symmcoll_error_info *info);
+
 /* Returns the name of a status, such as "TIMEOUT"; "unknown status" for any
  * other number.  Static. */
 SYMMCOLL_API

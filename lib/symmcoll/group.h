@@ -96,8 +96,9 @@ symmcoll_status_t symmcoll_group_create(struct symmcoll_world *world,
  * SYMMCOLL_SHRINK_ARGS_INIT. */
 struct symmcoll_shrink_args {
     size_t size;        /* sizeof(struct symmcoll_shrink_args) */
-    const int *exclude; /* ranks in the group that are alive but to be left out,
-                           such as those that an operation timed out on */
+    const int *exclude; /* ranks in the group to be left out though they are
+                           alive, such as those that an operation timed out on,
+                           as symmcoll_error_info() returns them */
     int nexclude;       /* number of ranks */
     double timeout;     /* of the call: seconds to wait for live ranks;
                            negative: timeouts.init */

@@ -98,6 +98,11 @@ static symmcoll_status_t use_shrink_args(void *given)
                                                     : SYMMCOLL_ERR_INTERNAL;
 }
 
+static symmcoll_status_t use_error_info(void *given)
+{
+    return symmcoll_error_info(given);
+}
+
 static symmcoll_status_t use_group_info(void *given)
 {
     return symmcoll_group_get_info(symmcoll_world_group(world), given);
@@ -434,6 +439,7 @@ int main(void)
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
         STRUCT(connectivity, sizeof(struct symmcoll_connectivity),
             SYMMCOLL_CONNECTIVITY_INIT),
+        STRUCT(error_info, sizeof(size_t), SYMMCOLL_ERROR_INFO_INIT),
         STRUCT(group_args, sizeof(size_t), SYMMCOLL_GROUP_ARGS_INIT),
         STRUCT(group_info, sizeof(size_t), SYMMCOLL_GROUP_INFO_INIT),
         STRUCT(designator, offsetof(struct symmcoll_designator, group),

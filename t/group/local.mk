@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 program_tests += t/group/connectivity.t t/group/create.t t/group/deaths.t \
-    t/group/drain.t t/group/ended.t t/group/entered.t t/group/faults.t t/group/find.t \
+    t/group/drain.t t/group/ended.t t/group/entered.t t/group/error_info.t \
+    t/group/faults.t t/group/find.t \
     t/group/free.t t/group/inherited.t t/group/local.t t/group/many.t t/group/memory.t \
     t/group/mismatch.t t/group/outside.t t/group/records.t t/group/several.t \
     t/group/shrink.t t/group/split.t
