@@ -26,8 +26,8 @@
  * before.
  *
  * Results are bitwise the same on every rank and in every run: elements are
- * added in the order of ranks within blocks of host.reduce_run ranks (default:
- * 16), then the blocks in their order.  float16 and bfloat16 are added in
+ * added in the order of ranks, in host memory within blocks of host.reduce_run
+ * ranks (default: 16), then the blocks.  float16 and bfloat16 are added in
  * float32 and rounded once.  With cuda.nccl_sums (default: off), NCCL chooses
  * the order of large floating-point sums on devices.
  */
