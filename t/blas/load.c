@@ -2,56 +2,38 @@
 /* Tests loading cuBLASLt: which copy, which version, and which functions it
  * must have. */
 #include "cuda/cublaslt/cublaslt.h"
-#include "t/segment/child.h"
-#include "t/tap.h"
+#include "t/cuda/loading.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
-#define THREADS 4
 #define STUBS "t/blas/stubs/.libs/libcublasLt.so.13"
 
 #define NAME(member, name, type, args) #name,
 static const char *const names[] = {SYMC_CUBLASLT_FUNCTIONS(NAME)};
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Replaces the loader's function, by --wrap: one function is not found. */
-static const char *missing;
-void *__wrap_dlsym(void *handle, const char *name);
-extern void *__real_dlsym(void *handle, const char *name);
-
-void *__wrap_dlsym(void *handle, const char *name)
+static symmcoll_status_t load_any(
+    loading_fail_fn fail, const char *path, const void **library)
 {
-    return missing != NULL && strcmp(name, missing) == 0
-               ? NULL
-               : __real_dlsym(handle, name);
+    const struct symc_cublaslt *cublaslt = *library;
+    symmcoll_status_t status = symc_cublaslt_load(fail, path, &cublaslt);
+
+    *library = cublaslt;
+    return status;
 }
 
-/* Returns the path of a file in the build folder. */
-static const char *built(const char *name)
-{
-    static _Thread_local char path[4096];
-    const char *folder = getenv("T_BUILDDIR");
-
-    (void)snprintf(
-        path, sizeof(path), "%s/%s", folder != NULL ? folder : ".", name);
-    return path;
-}
+static struct loading loading = {
+    .name = "cuBLASLt",
+    .setting = "cuda.cublaslt",
+    .file = "libcublasLt.so.13",
+    .stand_in = STUBS,
+    .version = "13.1.0",
+    .needed = names,
+    .count = COUNT(names),
+    .load = load_any,
+};
 
 static symmcoll_status_t load(
     const char *path, const struct symc_cublaslt **cublaslt)
 {
     return symc_cublaslt_load(symc_fail, path, cublaslt);
-}
-
-static int is_refused(const char *path, const char *text)
-{
-    const struct symc_cublaslt *cublaslt;
-
-    return failed_with(load(path, &cublaslt), SYMMCOLL_ERR_UNSUPPORTED, text) &&
-           cublaslt == NULL &&
-           symc_cublaslt_load(NULL, path, &cublaslt) ==
-               SYMMCOLL_ERR_UNSUPPORTED;
 }
 
 /* Checks that every function pointer is the library's. */
@@ -72,20 +54,6 @@ static int is_whole(const struct symc_cublaslt *cublaslt)
 }
 
 /* ---- which copy ---- */
-
-static int its_absence_is_told(void *unused)
-{
-    const struct symc_cublaslt *cublaslt;
-
-    (void)unused;
-    return is_refused("/nowhere/libcublasLt.so.13",
-               "no cuBLASLt: expected the library that cuda.cublaslt "
-               "names, found none: /nowhere/libcublasLt.so.13: cannot open shared "
-               "object file") &&
-           is_refused("", "expected the name of a library, found an empty "
-                          "cuda.cublaslt") &&
-           load(built(STUBS), &cublaslt) == SYMMCOLL_OK;
-}
 
 static int it_is_loaded_once(void *unused)
 {
@@ -113,41 +81,6 @@ static int the_callers_is_shared(void *unused)
     return right;
 }
 
-static int what_is_none_is_refused(void *unused)
-{
-    (void)unused;
-    return is_refused("libm.so.6",
-        "libm.so.6: expected cuBLASLt, found no cublasLtGetVersion");
-}
-
-static void *load_in_thread(void *unused)
-{
-    const struct symc_cublaslt *cublaslt;
-
-    (void)unused;
-    return load(built(STUBS), &cublaslt) == SYMMCOLL_OK ? (void *)cublaslt
-                                                        : NULL;
-}
-
-static int threads_load_one(void *unused)
-{
-    pthread_t threads[THREADS];
-    const struct symc_cublaslt *cublaslt;
-    void *found;
-    int right = 1;
-
-    (void)unused;
-    for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, load_in_thread, NULL) != 0)
-            return 0;
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], &found);
-        right &= load("", &cublaslt) == SYMMCOLL_OK &&
-                 found == (const void *)cublaslt;
-    }
-    return right;
-}
-
 /* ---- what it has ---- */
 
 static int other_versions_are_refused(void *unused)
@@ -156,31 +89,16 @@ static int other_versions_are_refused(void *unused)
 
     (void)unused;
     setenv("FAKE_CUBLASLT_VERSION", "120901", 1);
-    if (!is_refused(built(STUBS), STUBS ": expected cuBLASLt 13, found 12.9.1"))
+    if (!is_refused(&loading, built(STUBS),
+            STUBS ": expected cuBLASLt 13, found 12.9.1"))
         return 0;
     setenv("FAKE_CUBLASLT_VERSION", "140002", 1);
-    if (!is_refused(built(STUBS), STUBS ": expected cuBLASLt 13, found 14.0.2"))
+    if (!is_refused(&loading, built(STUBS),
+            STUBS ": expected cuBLASLt 13, found 14.0.2"))
         return 0;
     setenv("FAKE_CUBLASLT_VERSION", "130000", 1);
     return load(built(STUBS), &cublaslt) == SYMMCOLL_OK &&
            cublaslt->version == 130000;
-}
-
-static int every_missing_one_is_named(void *unused)
-{
-    const struct symc_cublaslt *cublaslt;
-    char text[128];
-
-    (void)unused;
-    for (size_t i = 1; i < COUNT(names); i++) {
-        missing = names[i];
-        (void)snprintf(text, sizeof(text),
-            STUBS ": expected %s, found none in cuBLASLt 13.1.0", names[i]);
-        if (!is_refused(built(STUBS), text))
-            return 0;
-    }
-    missing = NULL;
-    return load(built(STUBS), &cublaslt) == SYMMCOLL_OK;
 }
 
 /* ---- NVIDIA's own ---- */
@@ -208,19 +126,19 @@ static int it_is_loaded(void *unused)
 int main(void)
 {
     plan(8);
-    ok(run_child(its_absence_is_told, NULL),
+    ok(run_child(its_absence_is_told, &loading),
         "where there is no cuBLASLt that is told, until there is one");
     ok(run_child(it_is_loaded_once, NULL),
         "cuBLASLt is loaded by its path, whole, and once");
     ok(run_child(the_callers_is_shared, NULL),
         "a copy that the process has is used, whatever the path");
-    ok(run_child(what_is_none_is_refused, NULL),
+    ok(run_child(what_is_none_is_refused, &loading),
         "a library that is no cuBLASLt is refused");
-    ok(run_child(threads_load_one, NULL),
+    ok(run_child(threads_load_one, &loading),
         "threads that load it at once have the same");
     ok(run_child(other_versions_are_refused, NULL),
         "cuBLASLt of another major version is refused, with both");
-    ok(run_child(every_missing_one_is_named, NULL),
+    ok(run_child(every_missing_one_is_named, &loading),
         "cuBLASLt without a function is refused, and the function named");
     if (run_child(it_is_there, NULL))
         ok(run_child(it_is_loaded, NULL),

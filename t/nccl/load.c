@@ -2,57 +2,39 @@
 /* Tests loading NCCL: which copy, which functions it must have, and which it
  * may lack. */
 #include "cuda/nccl/nccl.h"
-#include "t/segment/child.h"
-#include "t/tap.h"
+#include "t/cuda/loading.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
-#define THREADS 4
 #define WHOLE "t/nccl/.libs/libnccl.so.2"
 #define OLD "t/nccl/old/.libs/libnccl.so.2"
 
 #define NAME(member, name, since, type, args) #name,
 static const char *const needed[] = {SYMC_NCCL_NEEDED(NAME)};
 static const char *const optional[] = {SYMC_NCCL_OPTIONAL(NAME)};
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Replaces the loader's function, by --wrap: one function is not found. */
-static const char *missing;
-void *__wrap_dlsym(void *handle, const char *name);
-extern void *__real_dlsym(void *handle, const char *name);
-
-void *__wrap_dlsym(void *handle, const char *name)
+static symmcoll_status_t load_any(
+    loading_fail_fn fail, const char *path, const void **library)
 {
-    return missing != NULL && strcmp(name, missing) == 0
-               ? NULL
-               : __real_dlsym(handle, name);
+    const struct symc_nccl *nccl = *library;
+    symmcoll_status_t status = symc_nccl_load(fail, path, &nccl);
+
+    *library = nccl;
+    return status;
 }
 
-/* Returns the path of a file in the build folder. */
-static const char *built(const char *name)
-{
-    static _Thread_local char path[4096];
-    const char *folder = getenv("T_BUILDDIR");
-
-    (void)snprintf(
-        path, sizeof(path), "%s/%s", folder != NULL ? folder : ".", name);
-    return path;
-}
+static struct loading loading = {
+    .name = "NCCL",
+    .setting = "cuda.nccl",
+    .file = "libnccl.so.2",
+    .stand_in = WHOLE,
+    .version = "2.28.9",
+    .needed = needed,
+    .count = COUNT(needed),
+    .load = load_any,
+};
 
 static symmcoll_status_t load(const char *path, const struct symc_nccl **nccl)
 {
-    *nccl = NULL;
     return symc_nccl_load(symc_fail, path, nccl);
-}
-
-static int is_refused(const char *path, const char *text)
-{
-    const struct symc_nccl *nccl;
-
-    return failed_with(load(path, &nccl), SYMMCOLL_ERR_UNSUPPORTED, text) &&
-           nccl == NULL &&
-           symc_nccl_load(NULL, path, &nccl) == SYMMCOLL_ERR_UNSUPPORTED;
 }
 
 static int count_functions(const struct symc_nccl *nccl)
@@ -71,20 +53,6 @@ static int count_functions(const struct symc_nccl *nccl)
 
 /* ---- which copy ---- */
 
-static int its_absence_is_told(void *unused)
-{
-    const struct symc_nccl *nccl;
-
-    (void)unused;
-    return is_refused("/nowhere/libnccl.so.2",
-               "no NCCL: expected the library that cuda.nccl names, "
-               "found none: /nowhere/libnccl.so.2: cannot open shared object "
-               "file") &&
-           is_refused("", "expected the name of a library, found an empty "
-                          "cuda.nccl") &&
-           load(built(WHOLE), &nccl) == SYMMCOLL_OK;
-}
-
 static int it_is_loaded_once(void *unused)
 {
     const struct symc_nccl *nccl, *again;
@@ -93,6 +61,7 @@ static int it_is_loaded_once(void *unused)
     return load(built(WHOLE), &nccl) == SYMMCOLL_OK &&
            load(built(OLD), &again) == SYMMCOLL_OK && nccl == again &&
            nccl->version == 22809 && strcmp(nccl->path, built(WHOLE)) == 0 &&
+           COUNT(needed) == 20 &&
            count_functions(nccl) == (int)(COUNT(needed) + COUNT(optional));
 }
 
@@ -110,39 +79,6 @@ static int the_callers_is_shared(void *unused)
            function == __real_dlsym(library, "ncclSend");
 }
 
-static int what_is_none_is_refused(void *unused)
-{
-    (void)unused;
-    return is_refused(
-        "libm.so.6", "libm.so.6: expected NCCL, found no ncclGetVersion");
-}
-
-static void *load_in_thread(void *unused)
-{
-    const struct symc_nccl *nccl;
-
-    (void)unused;
-    return load(built(WHOLE), &nccl) == SYMMCOLL_OK ? (void *)nccl : NULL;
-}
-
-static int threads_load_one(void *unused)
-{
-    pthread_t threads[THREADS];
-    const struct symc_nccl *nccl;
-    void *found;
-    int right = 1;
-
-    (void)unused;
-    for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, load_in_thread, NULL) != 0)
-            return 0;
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], &found);
-        right &= load("", &nccl) == SYMMCOLL_OK && found == (const void *)nccl;
-    }
-    return right;
-}
-
 /* ---- what it has ---- */
 
 static int an_old_one_is_refused(void *unused)
@@ -151,35 +87,20 @@ static int an_old_one_is_refused(void *unused)
 
     (void)unused;
     setenv("FAKE_NCCL_VERSION", "22105", 1);
-    if (!is_refused(built(WHOLE), "expected NCCL 2.22.0 or later, found "
-                                  "2.21.5"))
+    if (!is_refused(&loading, built(WHOLE),
+            "expected NCCL 2.22.0 or later, found "
+            "2.21.5"))
         return 0;
     setenv("FAKE_NCCL_VERSION", "2804", 1);
-    if (!is_refused(built(WHOLE), WHOLE ": expected NCCL 2.22.0 or later, "
-                                        "found 2.8.4"))
+    if (!is_refused(&loading, built(WHOLE),
+            WHOLE ": expected NCCL 2.22.0 or later, "
+                  "found 2.8.4"))
         return 0;
     setenv("FAKE_NCCL_VERSION", "-1", 1);
-    if (!is_refused(built(WHOLE), "found error 4 of ncclGetVersion"))
+    if (!is_refused(&loading, built(WHOLE), "found error 4 of ncclGetVersion"))
         return 0;
     setenv("FAKE_NCCL_VERSION", "22200", 1);
     return load(built(WHOLE), &nccl) == SYMMCOLL_OK && nccl->version == 22200;
-}
-
-static int every_missing_one_is_named(void *unused)
-{
-    const struct symc_nccl *nccl;
-    char text[128];
-
-    (void)unused;
-    for (size_t i = 1; i < COUNT(needed); i++) {
-        missing = needed[i];
-        (void)snprintf(text, sizeof(text),
-            WHOLE ": expected %s, found none in NCCL 2.28.9", needed[i]);
-        if (!is_refused(built(WHOLE), text))
-            return 0;
-    }
-    missing = NULL;
-    return COUNT(needed) == 20 && load(built(WHOLE), &nccl) == SYMMCOLL_OK;
 }
 
 static int load_without(void *name)
@@ -303,19 +224,19 @@ static int it_is_there(void *unused)
 int main(void)
 {
     plan(12);
-    ok(run_child(its_absence_is_told, NULL),
+    ok(run_child(its_absence_is_told, &loading),
         "where there is no NCCL that is told, until there is one");
     ok(run_child(it_is_loaded_once, NULL),
         "NCCL is loaded by its path, whole, and once");
     ok(run_child(the_callers_is_shared, NULL),
         "a copy that the process has is used, whatever the path");
-    ok(run_child(what_is_none_is_refused, NULL),
+    ok(run_child(what_is_none_is_refused, &loading),
         "a library that is no NCCL is refused");
-    ok(run_child(threads_load_one, NULL),
+    ok(run_child(threads_load_one, &loading),
         "threads that load it at once have the same");
     ok(run_child(an_old_one_is_refused, NULL),
         "NCCL before 2.22 is refused with its version, and 2.22 is not");
-    ok(run_child(every_missing_one_is_named, NULL),
+    ok(run_child(every_missing_one_is_named, &loading),
         "NCCL without a function is refused, and the function named");
     ok(some_may_be_missing(), "NCCL without what is optional is not");
     ok(run_child(what_is_missing_has_a_version, NULL),
