@@ -15,6 +15,8 @@
 
 #if defined(CUBLAS_VER_MAJOR) && CUBLAS_VER_MAJOR == SYMC_CUBLASLT_MAJOR
 
+#include "t/cuda/alike.h"
+
 #define STATUS cublasStatus_t
 #define HANDLE cublasLtHandle_t
 #define DESC cublasLtMatmulDesc_t
@@ -32,30 +34,6 @@
     _Static_assert(_Generic(&(name), type(*) args : 1, default : 0), \
         #name " has other parameters");
 SYMC_CUBLASLT_FUNCTIONS(PROTOTYPE)
-
-static int failures;
-
-/* Compares a value of both headers. */
-static void compare(const char *what, uint64_t ours, uint64_t theirs)
-{
-    if (ours == theirs)
-        return;
-    diag("%s: expected %llu, found %llu", what, (unsigned long long)theirs,
-        (unsigned long long)ours);
-    failures++;
-}
-
-#define SAME(ours, theirs) \
-    compare(#theirs, (uint64_t)(ours), (uint64_t)(theirs))
-#define SAME_SIZE(ours, theirs) SAME(sizeof(ours), sizeof(theirs))
-
-static int alike(void)
-{
-    int right = failures == 0;
-
-    failures = 0;
-    return right;
-}
 
 static int values_are_alike(void)
 {
@@ -109,11 +87,9 @@ static int attributes_are_alike(void)
     return alike();
 }
 
-#define SAME_RESULT(our, their)                            \
-    SAME(offsetof(struct symc_lt_result, our),             \
-        offsetof(cublasLtMatmulHeuristicResult_t, their)), \
-        SAME(sizeof(((struct symc_lt_result *)0)->our),    \
-            sizeof(((cublasLtMatmulHeuristicResult_t *)0)->their))
+#define SAME_RESULT(our, their) \
+    SAME_MEMBER(                \
+        struct symc_lt_result, our, cublasLtMatmulHeuristicResult_t, their)
 
 static int structs_are_alike(void)
 {

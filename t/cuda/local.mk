@@ -63,8 +63,8 @@ device_tests += t/cuda/any_thread.t t/cuda/default_streams.t t/cuda/device_fault
     t/cuda/several_faults.t t/cuda/sharing.t t/cuda/sites.t t/cuda/standing.t \
     t/cuda/streams.t t/cuda/timing.t t/cuda/unserved.t t/cuda/waits.t \
     t/cuda/watching.t
-t_libt_a_SOURCES += t/cuda/device.h t/cuda/later.h t/cuda/loading.h t/cuda/loaded.h \
-    t/cuda/mapped.h t/cuda/sums.h
+t_libt_a_SOURCES += t/cuda/alike.h t/cuda/device.h t/cuda/later.h t/cuda/loading.h \
+    t/cuda/loaded.h t/cuda/mapped.h t/cuda/sums.h
 check_LIBRARIES += t/cuda/libmembers.a
 t_cuda_libmembers_a_SOURCES += t/cuda/begin.c t/cuda/collective.c t/cuda/every.c \
     t/cuda/every.h t/cuda/every_graph.c t/cuda/joined.c t/cuda/joined.h \

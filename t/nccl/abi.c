@@ -14,6 +14,8 @@
 
 #if defined(NCCL_VERSION_CODE) && NCCL_VERSION_CODE >= 22807
 
+#include "t/cuda/alike.h"
+
 #define RESULT ncclResult_t
 #define COMM ncclComm_t
 #define ID ncclUniqueId
@@ -30,33 +32,6 @@
         #name " has other parameters");
 SYMC_NCCL_NEEDED(PROTOTYPE)
 SYMC_NCCL_OPTIONAL(PROTOTYPE)
-
-static int failures;
-
-/* Compares a value of both headers. */
-static void compare(const char *what, uint64_t ours, uint64_t theirs)
-{
-    if (ours == theirs)
-        return;
-    diag("%s: expected %llu, found %llu", what, (unsigned long long)theirs,
-        (unsigned long long)ours);
-    failures++;
-}
-
-#define SAME(ours, theirs) \
-    compare(#theirs, (uint64_t)(ours), (uint64_t)(theirs))
-#define SAME_SIZE(ours, theirs) SAME(sizeof(ours), sizeof(theirs))
-#define SAME_MEMBER(ours, our, theirs, their)           \
-    SAME(offsetof(ours, our), offsetof(theirs, their)), \
-        SAME(sizeof(((ours *)0)->our), sizeof(((theirs *)0)->their))
-
-static int alike(void)
-{
-    int right = failures == 0;
-
-    failures = 0;
-    return right;
-}
 
 static int values_are_alike(void)
 {
