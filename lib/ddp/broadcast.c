@@ -114,4 +114,5 @@ void symc_ddp_staging_close(
 {
     free(staging->pieces);
     symc_site_release(site, staging->buffer);
+    *staging = (struct symc_ddp_staging){0};
 }

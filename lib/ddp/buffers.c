@@ -70,6 +70,16 @@ symmcoll_status_t symc_buffers_take(struct symmcoll_reducer *reducer,
         if (status != SYMMCOLL_OK)
             return status;
     }
+    return symc_buffers_stage(reducer, nbytes);
+}
+
+symmcoll_status_t symc_buffers_stage(
+    struct symmcoll_reducer *reducer, size_t nbytes)
+{
+    struct symc_ddp_buffers *buffers = &reducer->buffers;
+
+    if (buffers->n == 0)
+        return SYMMCOLL_OK;
     return symc_ddp_staging_open("reducer: a copy of buffers", reducer->site,
         buffers->tensors, buffers->n, nbytes, &buffers->staging);
 }

@@ -81,6 +81,26 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
+symmcoll_status_t symc_layout_first(
+    const struct symmcoll_reducer *reducer, struct symc_layout *layout)
+{
+    const size_t none = SYMC_BUCKET_NO_LIMIT;
+    bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
+    struct symc_bucket_item *items = symc_list_items(reducer);
+    struct symc_assignment assignment = {0};
+    symmcoll_status_t status;
+
+    if (items == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status = symc_assign_buckets(items, reducer->nparams, NULL,
+        stay ? reducer->limits : &none, stay ? 2 : 1, &assignment);
+    if (status == SYMMCOLL_OK)
+        status = symc_layout_make(reducer, &assignment, true, layout);
+    symc_assignment_free(&assignment);
+    free(items);
+    return status;
+}
+
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout)
 {

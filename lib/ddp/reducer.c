@@ -18,31 +18,6 @@
 
 /* ---- creation ---- */
 
-/* Makes one bucket for each type, until the order of arrival is known.  If
- * buckets are never rebuilt, makes those of the size limits.  The last
- * parameters are in the first bucket. */
-static symmcoll_status_t make_first_buckets(struct symmcoll_reducer *reducer)
-{
-    const size_t none = SYMC_BUCKET_NO_LIMIT;
-    bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
-    struct symc_bucket_item *items = symc_list_items(reducer);
-    struct symc_assignment assignment = {0};
-    struct symc_layout layout;
-    symmcoll_status_t status;
-
-    if (items == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    status = symc_assign_buckets(items, reducer->nparams, NULL,
-        stay ? reducer->limits : &none, stay ? 2 : 1, &assignment);
-    if (status == SYMMCOLL_OK)
-        status = symc_layout_make(reducer, &assignment, true, &layout);
-    if (status == SYMMCOLL_OK)
-        symc_layout_adopt(reducer, &layout);
-    symc_assignment_free(&assignment);
-    free(items);
-    return status;
-}
-
 static const struct symmcoll_reducer_args default_args =
     SYMMCOLL_REDUCER_ARGS_INIT;
 static const struct symc_sized args_kind = {.name = "args",
@@ -50,25 +25,6 @@ static const struct symc_sized args_kind = {.name = "args",
     .defaults = &default_args,
     .nbytes = sizeof(default_args),
     .least = sizeof(default_args.size)};
-
-/* Opens the device of the parameters, if they are on one: the group's, if it
- * has one already. */
-static symmcoll_status_t take_device(struct symmcoll_reducer *reducer)
-{
-    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
-    int found;
-
-    if (first->device != SYMMCOLL_CUDA)
-        return SYMMCOLL_OK;
-    if (!symc_group_is_on_device(reducer->group, first->device_index, &found))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "reducer: expected parameters on device %d, as earlier operations "
-            "of group %s, found device %d",
-            found, reducer->group->name, first->device_index);
-    return symc_site_open("reducer", reducer->group, first->device_index,
-        symmcoll_group_stream(reducer->group), first->data, true,
-        &reducer->site);
-}
 
 /* Sets the size limits of buckets.  The first bucket is small by default, so
  * that communication begins early; if the caller sets only bucket_cap, it
@@ -89,6 +45,7 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *args)
 {
+    struct symc_layout layout;
     symmcoll_status_t status;
 
     if (args->gradient_as_bucket_view && args->write_back)
@@ -111,7 +68,7 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     status = symc_numbers_take(reducer, params, nparams, args);
     if (status != SYMMCOLL_OK)
         return status;
-    status = take_device(reducer);
+    status = symc_open_site(reducer);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_buffers_take(
@@ -126,7 +83,13 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         return status;
     if (args->find_unused || args->static_graph)
         status = symc_used_open(reducer);
-    return status == SYMMCOLL_OK ? make_first_buckets(reducer) : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_layout_first(reducer, &layout);
+    if (status != SYMMCOLL_OK)
+        return status;
+    symc_layout_adopt(reducer, &layout);
+    return SYMMCOLL_OK;
 }
 
 /* Checks that there are parameters and a place for the result, and allocates
@@ -150,6 +113,7 @@ static void take_options(
 {
     reducer->views = args->gradient_as_bucket_view != 0;
     reducer->write_back = args->write_back != 0;
+    reducer->alone = args->no_init_sync != 0;
     symc_hook_use(reducer, args->hook, args->hook_end, args->hook_arg);
     reducer->find_unused = args->find_unused != 0;
     reducer->graph = args->static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;

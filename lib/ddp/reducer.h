@@ -14,6 +14,7 @@
  * stream.c, times.c, stats.c      streams, times, statistics
  * hook.c, hook_compress.c, hook_end.c   hooks
  * join.c, uneven.c                exchange of calls; training with uneven inputs
+ * move.c                          going on with another group
  */
 #ifndef SYMC_DDP_REDUCER_H
 #define SYMC_DDP_REDUCER_H
@@ -223,6 +224,10 @@ struct symmcoll_reducer {
     struct symc_local_piece *pieces; /* scratch, one for each parameter */
     struct symc_ddp_buffers buffers;
     struct symmcoll_join *join; /* NULL: none */
+    bool alone;                 /* not compared with the other ranks */
+    bool unmoved; /* the latest symmcoll_reducer_move() has failed */
+    bool mixed; /* a synchronised pass has begun and not ended well: views have
+                   gradients of this rank, averages, or neither */
     bool shadows;     /* makes a pass of other ranks, without own gradients */
     size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
@@ -424,6 +429,10 @@ symmcoll_status_t symc_buffers_take(struct symmcoll_reducer *reducer,
     const struct symmcoll_reducer_args *args, size_t nbytes);
 void symc_buffers_free(struct symmcoll_reducer *reducer);
 
+/* Allocates the memory to broadcast the buffers through, if there are any. */
+symmcoll_status_t symc_buffers_stage(
+    struct symmcoll_reducer *reducer, size_t nbytes);
+
 /* Formats a buffer, "buffer 3 (bn.running_mean)", into a buffer of
  * SYMC_PARAM_TEXT. */
 const char *symc_buffer_text(
@@ -467,6 +476,12 @@ void symc_layout_free(
  * layout. */
 symmcoll_status_t symc_layout_fill(
     const struct symmcoll_reducer *reducer, const struct symc_layout *layout);
+
+/* Makes (out) one bucket for each type, until the order of arrival is known.  If
+ * buckets are never rebuilt, makes those of the size limits.  The last
+ * parameters are in the first bucket. */
+symmcoll_status_t symc_layout_first(
+    const struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
 /* Replaces the reducer's layout by this one, which is taken. */
 void symc_layout_adopt(
@@ -555,6 +570,9 @@ bool symc_graph_is_counted(const struct symmcoll_reducer *reducer);
 
 /* Returns whether this backward finds which parameters are used. */
 bool symc_used_is_sought(const struct symmcoll_reducer *reducer);
+
+/* Forgets what earlier passes have found: the next one is the first. */
+void symc_graph_reset(struct symmcoll_reducer *reducer);
 
 /* Sets how many gradients each parameter expects in this backward. */
 void symc_graph_begin(const struct symmcoll_reducer *reducer);
@@ -651,6 +669,10 @@ void symc_end_hooks(struct symmcoll_reducer *reducer);
 bool symc_hook_packs(symmcoll_bucket_fn hook);
 
 /* ---- stream.c ---- */
+
+/* Opens the device of the parameters, if they are on one: the group's, if it
+ * has one already.  Errors: INVALID, those of symc_site_open(). */
+symmcoll_status_t symc_open_site(struct symmcoll_reducer *reducer);
 
 /* Moves the reducer to the group's current stream, before a pass; where begins
  * the detail.  Later work is ordered after the work on the previous stream,

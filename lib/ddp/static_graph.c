@@ -18,6 +18,23 @@ bool symc_used_is_sought(const struct symmcoll_reducer *reducer)
     return reducer->used != NULL && reducer->graph != SYMC_GRAPH_KNOWN;
 }
 
+void symc_graph_reset(struct symmcoll_reducer *reducer)
+{
+    bool is_static = reducer->graph != SYMC_GRAPH_DYNAMIC;
+
+    reducer->graph = is_static ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
+    reducer->rebuild = reducer->find_unused && !is_static ? SYMC_REBUILD_DONE
+                                                          : SYMC_REBUILD_LATER;
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].wanted = 0;
+    for (int i = 0; i < reducer->nnumbers; i++) {
+        if (symc_number_is_ignored(reducer, i))
+            continue;
+        reducer->numbers[i].wanted = 1;
+        symc_number_param(reducer, i)->wanted++;
+    }
+}
+
 void symc_graph_begin(const struct symmcoll_reducer *reducer)
 {
     for (int i = 0; i < reducer->nparams; i++)

@@ -31,12 +31,17 @@ static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
                      reducer->zeroing_detail);
 }
 
-/* Fails because a backward has begun and not finished. */
+/* Fails because a backward has begun and not finished, or a move has failed. */
 static symmcoll_status_t refuse_unfinished(
     const struct symmcoll_reducer *reducer, const char *where)
 {
     char missing[SYMC_DETAIL_MAX / 2];
 
+    if (reducer->unmoved)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected symmcoll_reducer_move() again after its error, found "
+            "none",
+            where);
     if (symc_numbers_list(reducer, is_missing, missing, sizeof(missing)))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: the backward before has not finished: no gradient of %s",
@@ -81,7 +86,7 @@ symmcoll_status_t symmcoll_reducer_forward(
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_forward: expected a reducer, found NULL");
-    if (reducer->backward != SYMC_BACKWARD_NONE)
+    if (reducer->backward != SYMC_BACKWARD_NONE || reducer->unmoved)
         return refuse_unfinished(reducer, "reducer_forward");
     status = symc_join_take_turn(reducer, SYMC_JOIN_FORWARD, sync);
     return status == SYMMCOLL_OK ? symc_forward(reducer, sync) : status;
@@ -128,6 +133,7 @@ symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync)
         reducer->layout.buckets[b].failed = false;
     }
     reducer->has_begun = true;
+    reducer->mixed = reducer->mixed || sync;
     reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
     reducer->launched = 0;
     reducer->done = 0;
@@ -153,7 +159,7 @@ symmcoll_status_t symmcoll_reducer_begin(
     if (reducer == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_begin: expected a reducer, found NULL");
-    if (reducer->backward != SYMC_BACKWARD_NONE)
+    if (reducer->backward != SYMC_BACKWARD_NONE || reducer->unmoved)
         return refuse_unfinished(reducer, "reducer_begin");
     status = symc_join_take_turn(reducer, SYMC_JOIN_BEGIN, sync);
     return status == SYMMCOLL_OK ? symc_begin(reducer, sync) : status;
@@ -250,5 +256,6 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         return status;
     symc_times_note(reducer, SYMC_MOMENT_END);
     reducer->npasses++;
+    reducer->mixed = false;
     return symc_report_refusal(reducer);
 }

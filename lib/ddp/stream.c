@@ -6,7 +6,27 @@
  */
 #include "ddp/reducer.h"
 
+#include "group/device.h"
+#include "group/group.h"
+
 #include <symmcoll/group.h>
+
+symmcoll_status_t symc_open_site(struct symmcoll_reducer *reducer)
+{
+    const struct symmcoll_tensor *first = &reducer->params[0].tensor;
+    int found;
+
+    if (first->device != SYMMCOLL_CUDA)
+        return SYMMCOLL_OK;
+    if (!symc_group_is_on_device(reducer->group, first->device_index, &found))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected parameters on device %d, as earlier operations "
+            "of group %s, found device %d",
+            found, reducer->group->name, first->device_index);
+    return symc_site_open("reducer", reducer->group, first->device_index,
+        symmcoll_group_stream(reducer->group), first->data, true,
+        &reducer->site);
+}
 
 /* Returns whether a stream is the device's default one, by either of its names.
  * It is never captured. */

@@ -73,10 +73,11 @@ static symmcoll_status_t check_reducer(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "join_begin: reducer %d: expected it in no join, found it in one",
             index);
-    if (reducer->backward != SYMC_BACKWARD_NONE)
+    if (reducer->backward != SYMC_BACKWARD_NONE || reducer->unmoved)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "join_begin: reducer %d: expected no pass, found that one has begun",
-            index);
+            "join_begin: reducer %d: expected no pass, found that %s", index,
+            reducer->unmoved ? "symmcoll_reducer_move() has failed"
+                             : "one has begun");
     if (reducer->hook != NULL && join->divides_by_active)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "join_begin: reducer %d: expected divide_by_active without a hook, "

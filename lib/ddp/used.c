@@ -87,6 +87,9 @@ void symc_used_close(struct symmcoll_reducer *reducer)
     symc_site_release(reducer->site, used->kept);
     free(used->map);
     free(used);
+    reducer->used = NULL;
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].kept = NULL;
 }
 
 symmcoll_status_t symc_used_begin(struct symmcoll_reducer *reducer)

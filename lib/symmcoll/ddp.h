@@ -173,6 +173,36 @@ SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
     symmcoll_bucket_fn hook, symmcoll_bucket_fn hook_end, void *arg);
 
+/* Options of symmcoll_reducer_move(). */
+enum symmcoll_move_flags {
+    /* Keep the gradients that have accumulated since the last average.  Without
+     * it they are set to zero. */
+    SYMMCOLL_MOVE_KEEP = 1
+};
+
+/*
+ * Continue with another group: the one that remains after a death, see
+ * symmcoll_group_shrink(), or one with ranks that had no part before.  Collective over
+ * the new group: ranks without a reducer call symmcoll_reducer_create() instead, with the
+ * same options.  Ends a pass that has begun and waits for its buckets in flight, compares
+ * parameters, buffers and options as at creation, and copies those of rank 0 of the new
+ * group to all; with no_init_sync it does neither.  The next pass is like the first one
+ * after creation: its buckets are rebuilt, and a static graph is counted again.
+ *
+ * group  borrowed; the old one may be released afterwards
+ * flags  of enum symmcoll_move_flags
+ *
+ * After an error the reducer must be moved again, with this or another group, or freed.
+ *
+ * Errors: INVALID on all ranks if on any (a NULL; unknown flags; within a join;
+ * SYMMCOLL_MOVE_KEEP after a synchronising pass has begun and not ended well, which
+ * leaves gradients undefined), MISMATCH, NO_MEMORY, and those of collectives.
+ * Source: Reducer::update_process_group, reset_state.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_move(struct symmcoll_reducer *reducer,
+    struct symmcoll_group *group, uint32_t flags);
+
 /* Free a reducer after waiting for its buckets in flight.  Accepts NULL.  Not
  * collective.  Device memory is freed in the order of the stream that was the group's
  * at the reducer's last call. */
