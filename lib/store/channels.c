@@ -9,7 +9,7 @@
 
 #define LARGE_NBYTES 16384 /* of a message */
 #define MESSAGE_HEADS 96   /* the most bytes around name and data */
-#define TELL_WORK 16384    /* of sending one message, without its bytes */
+#define SEND_WORK 16384    /* of sending one message, without its bytes */
 
 struct channel {
     const char *name; /* first, so that a lookup needs no copy */
@@ -242,7 +242,7 @@ size_t symc_channel_publish(struct symc_client *publisher, const char *name,
 {
     const struct channel *channel = find_channel(publisher->server, name);
     struct message *message;
-    size_t told = 0;
+    size_t sent = 0;
 
     if (channel == NULL)
         return 0;
@@ -251,12 +251,12 @@ size_t symc_channel_publish(struct symc_client *publisher, const char *name,
         return 0;
     for (struct symc_subscription *at = channel->first; at != NULL;
          at = at->next) {
-        publisher->server->work += TELL_WORK;
+        publisher->server->work += SEND_WORK;
         if (at->client->doomed)
             continue;
         put_message(at->client, message, at->client == publisher);
-        told++;
+        sent++;
     }
     release_message(NULL, 0, message);
-    return told;
+    return sent;
 }

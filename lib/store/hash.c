@@ -151,7 +151,7 @@ static void sleep_until_key_changes(
 
     do
         pthread_cond_wait(&hash->changed, &hash->lock);
-    while (!atomic_load(&stop->asked) && !hash->stopped &&
+    while (!atomic_load(&stop->requested) && !hash->stopped &&
            symc_map_version(&hash->map, key) == version);
 }
 
@@ -165,7 +165,8 @@ static symmcoll_status_t await_change_hash(void *table, const char *key,
     bool changed = false;
 
     pthread_mutex_lock(&hash->lock);
-    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked)) {
+    while (
+        status == SYMMCOLL_OK && !changed && !atomic_load(&stop->requested)) {
         status = take_change(hash, key, before, now, &changed);
         if (status != SYMMCOLL_OK || changed)
             break;

@@ -78,7 +78,7 @@ int symc_dial_one(const struct addrinfo *address, int64_t deadline_ns, int *fd);
 
 struct symc_link;
 
-/* Connects, starts TLS if the place asks for it, and logs in.  Errors: TIMEOUT,
+/* Connects, starts TLS if the place has it, and logs in.  Errors: TIMEOUT,
  * SYSTEM, INVALID (the password, the certificate), UNSUPPORTED (TLS). */
 symmcoll_status_t symc_link_open(const struct symc_place *place, bool retry,
     int64_t deadline_ns, struct symc_link **link);

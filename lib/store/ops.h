@@ -66,7 +66,7 @@ struct symc_names {
 
 /* The request to end a watch: both members are set before wake() is called. */
 struct symc_stop {
-    atomic_bool asked;
+    atomic_bool requested;
     int fd; /* eventfd; becomes readable */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared part of the tcp store's files: tcp_links.c, tcp_ask.c, tcp_read.c
+ * The shared part of the tcp store's files: tcp_links.c, tcp_request.c, tcp_read.c
  * and tcp_edit.c, tcp_watch.c and tcp_renew.c, tcp.c.
  *
  * A user's key K is PREFIX/K at the server, where PREFIX is symmcoll:JOB: ; the
@@ -23,7 +23,7 @@
 #define SYMC_TCP_VERSION "1" /* of the layout of keys and channels */
 #define SYMC_TCP_LINKS 8     /* idle connections that are kept */
 /* interval at which a wait reads again */
-#define SYMC_TCP_ASK_NS (10 * SYMC_NS_PER_S)
+#define SYMC_TCP_REREAD_NS (10 * SYMC_NS_PER_S)
 /* timeout of a watch's replies */
 #define SYMC_TCP_ANSWER_NS (5 * SYMC_NS_PER_S)
 #define SYMC_TCP_LIFE "86400" /* seconds until an unused key expires */
@@ -76,7 +76,7 @@ void symc_tcp_close_links(struct symc_tcp *tcp);
 symmcoll_status_t symc_tcp_check(const char *key,
     const struct symc_reply *reply, enum symc_reply_type expected);
 
-/* ---- tcp_ask.c ---- */
+/* ---- tcp_request.c ---- */
 
 /* The state of a call about one key. */
 struct symc_tcp_call {
@@ -109,7 +109,7 @@ struct symc_tcp_answer {
 
 /* Sends a command and receives its reply; `where` is the public call, for
  * messages. */
-symmcoll_status_t symc_tcp_ask(const struct symc_tcp_call *call,
+symmcoll_status_t symc_tcp_request(const struct symc_tcp_call *call,
     const struct symc_tcp_question *question, const char *where,
     struct symc_tcp_answer *answer);
 

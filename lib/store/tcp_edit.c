@@ -87,7 +87,7 @@ static symmcoll_status_t pop_first(
         "LPOP", true, symc_fail_is_value};
     struct symc_tcp_answer answer;
     symmcoll_status_t status =
-        symc_tcp_ask(call, &pop, "store_queue_pop", &answer);
+        symc_tcp_request(call, &pop, "store_queue_pop", &answer);
 
     edit->existed = answer.found;
     edit->result = answer.value;
@@ -166,7 +166,7 @@ static symmcoll_status_t explain_add(
     struct symc_change what = {.what = SYMC_KEEP};
     struct symc_tcp_answer answer;
     symmcoll_status_t status =
-        symc_tcp_ask(call, &present, "store_add", &answer);
+        symc_tcp_request(call, &present, "store_add", &answer);
 
     if (status == SYMMCOLL_OK)
         status = apply_here(call, edit, &answer, &what);
@@ -220,7 +220,7 @@ static symmcoll_status_t watch_and_compute(const struct symc_tcp_call *call,
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_tcp_ask(call, &present,
+    status = symc_tcp_request(call, &present,
         edit->kind == SYMC_EDIT_APPEND ? "store_append" : "store_compare_set",
         &answer);
     if (status != SYMMCOLL_OK)

@@ -16,7 +16,7 @@
 #define CURSOR_MAX 24
 
 /* Runs one command about a key, as a call of its own. */
-static symmcoll_status_t ask_once(struct symc_tcp *tcp, const char *key,
+static symmcoll_status_t request_once(struct symc_tcp *tcp, const char *key,
     const struct symc_tcp_question *question, const char *where,
     int64_t deadline_ns, struct symc_tcp_answer *answer)
 {
@@ -25,7 +25,7 @@ static symmcoll_status_t ask_once(struct symc_tcp *tcp, const char *key,
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_tcp_ask(&call, question, where, answer);
+    status = symc_tcp_request(&call, question, where, answer);
     symc_tcp_end(&call);
     return status;
 }
@@ -37,7 +37,7 @@ symmcoll_status_t symc_tcp_find(void *table, const char *key,
         "GET", true, symc_fail_is_queue};
     struct symc_tcp_answer answer;
     symmcoll_status_t status =
-        ask_once(table, key, &question, "store_get", deadline_ns, &answer);
+        request_once(table, key, &question, "store_get", deadline_ns, &answer);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -52,7 +52,7 @@ symmcoll_status_t symc_tcp_length(
     static const struct symc_tcp_question question = {
         "LLEN", false, symc_fail_is_value};
     struct symc_tcp_answer answer;
-    symmcoll_status_t status = ask_once(
+    symmcoll_status_t status = request_once(
         table, key, &question, "store_queue_len", deadline_ns, &answer);
 
     if (status == SYMMCOLL_OK)
@@ -150,11 +150,11 @@ symmcoll_status_t symc_tcp_unsubscribe(const struct symc_tcp_call *call)
     return status;
 }
 
-/* Waits until a message arrives on a key's channel, or for SYMC_TCP_ASK_NS. */
+/* Waits until a message arrives on a key's channel, or for SYMC_TCP_REREAD_NS. */
 static symmcoll_status_t listen_for(
     struct symc_tcp_call *call, const char *key, int64_t until_ns)
 {
-    int64_t again_ns = symc_now_ns() + SYMC_TCP_ASK_NS;
+    int64_t again_ns = symc_now_ns() + SYMC_TCP_REREAD_NS;
     struct symc_reply *reply = NULL;
     bool exists = false;
     symmcoll_status_t status;

@@ -40,8 +40,8 @@ static symmcoll_status_t look(struct symc_tcp_call *call,
     if (!*changed) {
         free(now->data);
         *now = (struct symc_bytes){NULL, 0};
-        status =
-            symc_link_poll(call->link, symc_now_ns() + SYMC_TCP_ASK_NS, &word);
+        status = symc_link_poll(
+            call->link, symc_now_ns() + SYMC_TCP_REREAD_NS, &word);
         symc_reply_free(word);
     }
     call->deadline_ns = symc_now_ns() + SYMC_TCP_ANSWER_NS;
@@ -62,7 +62,7 @@ symmcoll_status_t symc_tcp_await_change(void *table, const char *key,
     /* A stopped server must not delay the end of a watch: pending waits on the
      * link then fail, without a report to the user. */
     symc_link_end_by(call.link, stop->fd);
-    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->asked))
+    while (status == SYMMCOLL_OK && !changed && !atomic_load(&stop->requested))
         status = look(&call, before, now, &changed);
     if (status != SYMMCOLL_OK) {
         symc_link_break(call.link); /* it may be subscribed */

@@ -61,7 +61,7 @@ static symmcoll_status_t look_again_and_again(const struct symc_store_ops *ops,
     struct pollfd stopped = {.fd = stop->fd, .events = POLLIN};
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    while (!atomic_load(&stop->asked)) {
+    while (!atomic_load(&stop->requested)) {
         status = read_key(ops, table, key, symc_now_ns() + LOOK_NS, now);
         if (status != SYMMCOLL_OK || !symc_bytes_equal(now, before))
             return status;
@@ -92,7 +92,7 @@ static void free_watch(struct symmcoll_watch *watch)
 }
 
 /* Calls the user's function with the current value. */
-static void tell(struct symmcoll_watch *watch, symmcoll_status_t status)
+static void call_user(struct symmcoll_watch *watch, symmcoll_status_t status)
 {
     const struct symmcoll_store_event event = {.key = watch->key,
         .value = watch->value.data,
@@ -107,18 +107,18 @@ static void *run_watch(void *arg)
     struct symmcoll_watch *watch = arg;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    while (status == SYMMCOLL_OK && !atomic_load(&watch->stop.asked)) {
+    while (status == SYMMCOLL_OK && !atomic_load(&watch->stop.requested)) {
         struct symc_bytes now = {NULL, 0};
 
         status = symc_store_await_change(watch->store->ops, watch->store->table,
             watch->key, &watch->value, &watch->stop, &now);
-        if (atomic_load(&watch->stop.asked)) {
+        if (atomic_load(&watch->stop.requested)) {
             free(now.data);
             break;
         }
         free(watch->value.data);
         watch->value = now;
-        tell(watch, status);
+        call_user(watch, status);
     }
     if (watch->detached)
         free_watch(watch);
@@ -208,7 +208,7 @@ void symmcoll_watch_free(struct symmcoll_watch *watch)
     if (watch == NULL)
         return;
     cancel = symc_cancel_disable();
-    atomic_store(&watch->stop.asked, true);
+    atomic_store(&watch->stop.requested, true);
     if (watch->pid == getpid() &&
         pthread_equal(watch->thread, pthread_self())) {
         watch->detached = true;

@@ -50,7 +50,7 @@ static symmcoll_status_t take_answer(const struct symc_tcp_call *call,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_tcp_ask(const struct symc_tcp_call *call,
+symmcoll_status_t symc_tcp_request(const struct symc_tcp_call *call,
     const struct symc_tcp_question *question, const char *where,
     struct symc_tcp_answer *answer)
 {
