@@ -95,7 +95,7 @@ void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
     struct symc_bootstrap_rendezvous *rendezvous, symmcoll_status_t status,
     const char *text)
 {
-    bool everybody = true;
+    bool all = true;
 
     rendezvous->failure = status;
     snprintf(rendezvous->text, sizeof(rendezvous->text), "%s", text);
@@ -106,10 +106,10 @@ void symc_bootstrap_fail_rendezvous(struct symc_bootstrap_server *server,
             rendezvous->informed[r] = true;
             symc_bootstrap_inform(server, client, status, text);
         }
-        everybody = everybody && rendezvous->informed[r];
+        all = all && rendezvous->informed[r];
     }
     rendezvous->complete = false;
-    if (everybody)
+    if (all)
         symc_bootstrap_drop_rendezvous(server, rendezvous);
 }
 
@@ -301,7 +301,7 @@ void symc_bootstrap_give_up(
         server->late_at = symc_now_ns();
 }
 
-void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
+void symc_bootstrap_send_missing(struct symc_bootstrap_server *server,
     const struct symc_bootstrap_client *client)
 {
     const struct symc_bootstrap_rendezvous *rendezvous = client->rendezvous;

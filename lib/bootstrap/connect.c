@@ -87,7 +87,7 @@ static bool read_entry(const struct nlmsghdr *header,
            entry->udiag_state != ESTABLISHED;
 }
 
-static bool ask_for_sockets(int fd)
+static bool request_sockets(int fd)
 {
     struct {
         struct nlmsghdr header;
@@ -145,7 +145,7 @@ bool symc_bootstrap_socket_owner(const char *name, uid_t *uid)
 
     if (fd < 0)
         return false;
-    if (ask_for_sockets(fd)) {
+    if (request_sockets(fd)) {
         while (read_list(fd, name, &found, uid))
             ;
     }

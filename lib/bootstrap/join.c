@@ -280,7 +280,7 @@ static symmcoll_status_t wait_for_all(struct symc_bootstrap_joiner *joiner)
         else if (!joiner->joined)
             symc_bootstrap_report_unserved(joiner);
         else if (symc_progress_is_due(joiner->args->progress))
-            status = send_hello(joiner, SYMC_BOOTSTRAP_ASK, NULL);
+            status = send_hello(joiner, SYMC_BOOTSTRAP_MISSING, NULL);
         if (status != SYMMCOLL_OK)
             break;
         wait_for_event(joiner, now);

@@ -35,8 +35,8 @@ enum symc_bootstrap_kind {
     /* any process: requests an answer from a server that serves */
     SYMC_BOOTSTRAP_PROBE = 7,
     /* rank: still waiting; requests the missing ranks */
-    SYMC_BOOTSTRAP_ASK = 8,
-    /* server: text for the lowest rank that has sent ASK; versions before 0.2
+    SYMC_BOOTSTRAP_MISSING = 8,
+    /* server: text for the lowest rank that has sent MISSING; versions before 0.2
      * do not send it */
     SYMC_BOOTSTRAP_WAITING = 9
 };

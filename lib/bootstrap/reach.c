@@ -155,14 +155,14 @@ symmcoll_status_t symc_bootstrap_fail_ended(void)
 
 void symc_bootstrap_report_unserved(const struct symc_bootstrap_joiner *joiner)
 {
-    const char *who = joiner->args->server != NULL ? "the launcher" : "rank 0";
+    const char *name = joiner->args->server != NULL ? "the launcher" : "rank 0";
     char text[96], pid[SYMC_PID_TEXT];
 
     if (!symc_progress_is_due(joiner->args->progress))
         return;
-    snprintf(text, sizeof(text), "%s cannot be reached yet", who);
+    snprintf(text, sizeof(text), "%s cannot be reached yet", name);
     if (joiner->fd >= 0)
-        snprintf(text, sizeof(text), "%s (%s) has not answered yet", who,
+        snprintf(text, sizeof(text), "%s (%s) has not answered yet", name,
             symc_format_pid(joiner->server_pid, pid));
     symc_progress_log(joiner->args->progress, text);
 }

@@ -122,8 +122,8 @@ static void receive(
              message.kind == SYMC_BOOTSTRAP_GIVE_UP)
         symc_bootstrap_give_up(server, client);
     else if (client->state == SYMC_BOOTSTRAP_CLIENT_JOINED &&
-             message.kind == SYMC_BOOTSTRAP_ASK)
-        symc_bootstrap_tell_missing(server, client);
+             message.kind == SYMC_BOOTSTRAP_MISSING)
+        symc_bootstrap_send_missing(server, client);
 }
 
 /* Drops the client that has been silent longest, if more than `most` are

@@ -141,7 +141,7 @@ void symc_bootstrap_lose(
 
 /* Sends a waiting rank the missing ranks, if it is the lowest one that has
  * joined: one rank logs them for all. */
-void symc_bootstrap_tell_missing(struct symc_bootstrap_server *server,
+void symc_bootstrap_send_missing(struct symc_bootstrap_server *server,
     const struct symc_bootstrap_client *client);
 
 /* Fails the rendezvous in which a deadline has passed, after all messages sent

@@ -99,7 +99,7 @@ static bool nobody_is_called_missing(struct symc_bootstrap_server *server)
 
     close(second);
     good = good && tells(first, 0, SYMC_BOOTSTRAP_HELLO) &&
-           tells(first, 0, SYMC_BOOTSTRAP_ASK) &&
+           tells(first, 0, SYMC_BOOTSTRAP_MISSING) &&
            symc_bootstrap_serve(server) == SYMMCOLL_OK;
     good = good && is_told(first, SYMC_BOOTSTRAP_JOINED, "") &&
            is_told(first, SYMC_BOOTSTRAP_FAILED,
