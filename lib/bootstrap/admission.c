@@ -423,7 +423,7 @@ void symc_bootstrap_lose(
         symc_bootstrap_drop_client(server, client);
         return;
     }
-    if (!symc_liveness_ask_kernel(client->pid,
+    if (!symc_liveness_format_status(client->pid,
             client->hello.nfds == SYMC_BOOTSTRAP_FDS
                 ? client->fds[SYMC_BOOTSTRAP_PIDFD]
                 : -1,

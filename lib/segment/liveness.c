@@ -167,7 +167,7 @@ struct pidfd_info {
 
 /* Reads the status of a reaped process from its pidfd.  Returns false if the
  * kernel does not have it. */
-static bool ask_pidfd(int pidfd, int *status)
+static bool read_pidfd(int pidfd, int *status)
 {
     struct pidfd_info info = {.mask = PIDFD_INFO_EXIT_BIT};
 
@@ -183,7 +183,7 @@ static bool ask_pidfd(int pidfd, int *status)
  * the beginning of the process's end, before its memory is torn down, until it
  * is reaped.  The value 0 means exit status 0 only if the process is a zombie.
  */
-static bool ask_proc(pid_t pid, int pidfd, int *status)
+static bool read_proc(pid_t pid, int pidfd, int *status)
 {
     bool ended = has_ended(pidfd);
     struct symc_proc_stat stat;
@@ -198,19 +198,20 @@ static bool ask_proc(pid_t pid, int pidfd, int *status)
 }
 
 /* Gets the status of a process, as from waitpid(). */
-static bool ask_kernel(pid_t pid, int pidfd, int *status)
+static bool read_status(pid_t pid, int pidfd, int *status)
 {
     /* If the process is reaped between the first two calls, the third
      * succeeds. */
-    return ask_pidfd(pidfd, status) || ask_proc(pid, pidfd, status) ||
-           ask_pidfd(pidfd, status);
+    return read_pidfd(pidfd, status) || read_proc(pid, pidfd, status) ||
+           read_pidfd(pidfd, status);
 }
 
-bool symc_liveness_ask_kernel(pid_t pid, int pidfd, char *buffer, size_t nbytes)
+bool symc_liveness_format_status(
+    pid_t pid, int pidfd, char *buffer, size_t nbytes)
 {
     int status;
 
-    if (!ask_kernel(pid, pidfd, &status))
+    if (!read_status(pid, pidfd, &status))
         return false;
     symc_liveness_format_exit(WEXITSTATUS(status),
         WIFSIGNALED(status) ? WTERMSIG(status) : 0, buffer, nbytes);
@@ -237,7 +238,7 @@ bool symc_liveness_is_left_in(const char *text)
 static bool find_status(const struct symc_peer *peer, int *status)
 {
     return symc_liveness_find_exit(&peer->view.block->exit, status) ||
-           ask_kernel(peer->pid, peer->pidfd, status);
+           read_status(peer->pid, peer->pidfd, status);
 }
 
 bool symc_liveness_has_exited_0(const struct symc_peer *peer)

@@ -99,7 +99,7 @@ bool symc_liveness_format_end(
 /* Formats how a process ended, like symc_liveness_format_exit(), if the kernel
  * still has its exit status; otherwise returns false. pidfd is the process's,
  * or -1. */
-bool symc_liveness_ask_kernel(
+bool symc_liveness_format_status(
     pid_t pid, int pidfd, char *buffer, size_t nbytes);
 
 /* Formats "killed by SIGKILL" or "exited with status 3". */
