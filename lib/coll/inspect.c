@@ -44,7 +44,7 @@ static void tell_unsearched(
     struct symmcoll_world *world = group->world;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
-    if (atomic_exchange(&world->told_unsearched, true))
+    if (atomic_exchange(&world->warned_unsearched, true))
         return;
     symc_op_format(op->kind, 0, op->label, text, sizeof(text));
     symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);

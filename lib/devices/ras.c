@@ -255,7 +255,7 @@ static long find_limit(int64_t timeout_ns)
     return seconds < 1 ? 1 : (long)seconds;
 }
 
-void symc_trace_ras_ask(
+void symc_trace_ras_query(
     const char *address, int64_t timeout_ns, struct symc_trace_ras *ras)
 {
     struct question question = {.ras = ras,

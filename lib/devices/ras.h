@@ -24,7 +24,7 @@ const char *symc_trace_ras_find(void);
 /* Queries the service; ras is the result.  Returns within the timeout, even
  * if there is no service, or it does not reply or does not end; raises no
  * signal. */
-void symc_trace_ras_ask(
+void symc_trace_ras_query(
     const char *address, int64_t timeout_ns, struct symc_trace_ras *ras);
 
 #endif

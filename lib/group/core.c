@@ -258,7 +258,7 @@ static symmcoll_status_t raise_timeout(struct symmcoll_group *group,
 
     /* Another rank's failure is the earlier reason, and a rank that has died is
      * not merely late. */
-    if (symc_monitor_tells_death(&group->members))
+    if (symc_monitor_reports_death(&group->members))
         return symc_members_status(&group->members, op);
     symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
     describe_missing(group, missing, where, sizeof(where));

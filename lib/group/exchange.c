@@ -52,7 +52,7 @@ static symmcoll_status_t find_reason(
         !waiting->deserted)
         return status;
     symc_error_keep(&error, status);
-    if (symc_monitor_tells_death(members))
+    if (symc_monitor_reports_death(members))
         return symc_members_status(members, NULL);
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED) {
         symc_members_raise_one(members, status, NULL, group->rank,

@@ -312,7 +312,7 @@ static void stop_old(struct symmcoll_group *old,
     if (args->nexclude == 0 && !symc_members_failed(&old->members))
         await_begun(old, symc_deadline_ns(symc_now_ns(), wait_ns / 2));
     if (!symc_members_failed(&old->members) &&
-        !symc_monitor_tells_death(&old->members))
+        !symc_monitor_reports_death(&old->members))
         symc_members_raise_one(&old->members, SYMMCOLL_ERR_CANCELED, NULL,
             old->rank, "%s shrinks group %s",
             symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),

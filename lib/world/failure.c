@@ -340,7 +340,7 @@ symmcoll_status_t symc_members_fail_as(
  * that was interrupted, or the first later one.  A rank that was late gets
  * ABORTED, because the others went on without it, and an abort interrupts only
  * operations that have begun. */
-static bool is_told_first(
+static bool gets_reason(
     const struct symc_members *members, const struct symc_op *op)
 {
     if (members->own.status == SYMMCOLL_ERR_CANCELED)
@@ -437,7 +437,7 @@ symmcoll_status_t symc_members_status(
 
     if (op != NULL && atomic_exchange(&members->reported, 1) == 0) {
         symc_world_await_dump(members->world);
-        if (is_told_first(members, op))
+        if (gets_reason(members, op))
             return fail_first(members, op);
     }
     format_reason(members, reason, sizeof(reason));

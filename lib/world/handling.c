@@ -163,7 +163,7 @@ static void write_failures(struct symmcoll_world *world, int64_t *stuck_at)
     symc_world_dump_dead(world);
     *stuck_at = symc_now_ns() + world->config->trace_dump_grace / 2;
     if (written && atomic_load(&monitor->stopping) == 0)
-        symc_world_ask_ras(world, find_flags(world), FAILED);
+        symc_world_query_ras(world, find_flags(world), FAILED);
 }
 
 /* Writes the records of raised failures.  Once all are written, ends the
@@ -177,7 +177,7 @@ void symc_world_handle_failures(struct symmcoll_world *world, int64_t *stuck_at)
         monitor->dumps_seen = due;
         write_failures(world, stuck_at);
     }
-    if (symc_world_asks_ras(world, false) ||
+    if (symc_world_queries_ras(world, false) ||
         monitor->dumps_seen == atomic_load(&monitor->dumps_done))
         return;
     atomic_store(&monitor->dumps_done, monitor->dumps_seen);

@@ -57,7 +57,7 @@ static void describe_dead(const struct symc_members *members, int member,
 {
     const struct symmcoll_world *world = members->world;
     int rank = members->global[member];
-    char end[96], position[SYMC_TRACE_POSITION] = "", who[SYMC_RANK_TEXT];
+    char end[96], position[SYMC_TRACE_POSITION] = "", name[SYMC_RANK_TEXT];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
         symc_world_ring(world, rank, &ring_nbytes);
@@ -67,7 +67,7 @@ static void describe_dead(const struct symc_members *members, int member,
         symc_trace_position(
             ring, ring_nbytes, NULL, position, sizeof(position));
     snprintf(buffer, nbytes, "%s %s%s%s",
-        symc_format_rank(&members->ranks, member, world->peers[rank].pid, who),
+        symc_format_rank(&members->ranks, member, world->peers[rank].pid, name),
         end, placed ? " " : "", position);
 }
 
@@ -188,7 +188,7 @@ static bool has_dead(const struct symc_members *members)
     return dead;
 }
 
-bool symc_monitor_tells_death(struct symc_members *members)
+bool symc_monitor_reports_death(struct symc_members *members)
 {
     struct symmcoll_world *world = members->world;
     int64_t until = symc_now_ns() + DEATH_WAIT_NS;
@@ -354,7 +354,7 @@ static void watch(struct symmcoll_world *world, bool *dead)
     }
     /* Writes the record of the last failure, also for ranks that cannot write
      * it. */
-    (void)symc_world_asks_ras(world, true);
+    (void)symc_world_queries_ras(world, true);
     symc_world_handle_failures(world, &stuck_at);
     if (stuck_at != 0)
         symc_world_dump_stuck(world);

@@ -154,13 +154,13 @@ void symc_world_read_pipe(struct symmcoll_world *world)
 
     if (pipe->fd < 0)
         return;
-    pipe->asked = drain(pipe->fd) || pipe->asked;
-    if (!pipe->asked)
+    pipe->requested = drain(pipe->fd) || pipe->requested;
+    if (!pipe->requested)
         return;
     now = symc_now_ns();
     if (now < pipe->next_ns)
         return;
-    pipe->asked = false;
+    pipe->requested = false;
     pipe->next_ns = now + PAUSE_NS;
     status = symc_trace_path(world->config, world->job, world->name,
         world->rank, path, sizeof(path));

@@ -235,7 +235,7 @@ static symmcoll_status_t join_ranks(
 }
 
 /* Makes the rendezvous of a fake world. */
-static symmcoll_status_t find_nobody(
+static symmcoll_status_t make_fake_rendezvous(
     struct symmcoll_world *world, const struct symmcoll_init_args *args)
 {
     world->rendezvous = (struct symc_rendezvous){.rank = args->rank,
@@ -256,7 +256,7 @@ static symmcoll_status_t join_world(
     int64_t deadline = symc_deadline_ns(began, config->timeouts_init);
     symmcoll_status_t status =
         world->fake != NULL
-            ? find_nobody(world, args)
+            ? make_fake_rendezvous(world, args)
             : symc_rendezvous_open(args, config, deadline, &world->rendezvous);
     struct symc_error error;
     bool lent = false;

@@ -34,13 +34,13 @@
 struct symc_dump_pipe {
     int fd; /* -1: none */
     int folder;
-    bool asked;       /* a dump is requested, at next_ns at the earliest */
+    bool requested;   /* a dump is requested, at next_ns at the earliest */
     int64_t next_ns;  /* 0 before the first */
     const char *name; /* name in folder; points into path */
     char path[PATH_MAX];
 };
 
-struct symc_ras_question;
+struct symc_ras_query;
 
 /* The monitoring threads. */
 struct symc_monitor {
@@ -52,12 +52,12 @@ struct symc_monitor {
     struct symc_liveness liveness;
     _Atomic uint32_t alarm; /* futex: check now */
     _Atomic uint32_t stopping;
-    _Atomic uint64_t beats;        /* rounds of the monitor */
-    _Atomic uint32_t dumps_due;    /* failures raised */
-    _Atomic uint32_t dumps_done;   /* failures written */
-    uint32_t dumps_seen;           /* failures the monitor has noticed */
-    struct symc_ras_question *ras; /* the running query; NULL: none */
-    struct pollfd *polled;         /* room for all pidfds */
+    _Atomic uint64_t beats;      /* rounds of the monitor */
+    _Atomic uint32_t dumps_due;  /* failures raised */
+    _Atomic uint32_t dumps_done; /* failures written */
+    uint32_t dumps_seen;         /* failures the monitor has noticed */
+    struct symc_ras_query *ras;  /* the running query; NULL: none */
+    struct pollfd *polled;       /* room for all pidfds */
     /* each rank's failure count at the last check */
     uint32_t *failures;
     bool *dead; /* per world rank: known to be dead; needs the world's lock */
@@ -91,7 +91,7 @@ struct symmcoll_world {
     struct symc_registry registry;
     bool inspects; /* calls check buffers: memory kind, or NaN */
     /* errors.nan_check: the warning on unsearched data was logged */
-    atomic_bool told_unsearched;
+    atomic_bool warned_unsearched;
     struct symc_log log;
     struct symc_rendezvous rendezvous;
     char job[SYMC_RENDEZVOUS_JOB]; /* part of the names of dumps */
@@ -211,7 +211,7 @@ void symc_monitor_stop(struct symmcoll_world *world, bool orderly);
 /* Lets the monitor report the death of a member before a group fails because
  * members are missing.  Returns whether the group has failed, for that or an
  * earlier reason. */
-bool symc_monitor_tells_death(struct symc_members *members);
+bool symc_monitor_reports_death(struct symc_members *members);
 
 /* Formats the end of a rank that has died or finalized, with the failure before
  * it: "exited with status 1 without finalize after ...". Waits a moment for its
@@ -237,16 +237,16 @@ void symc_world_handle_failures(
 void symc_world_dump_dead(struct symmcoll_world *world);
 void symc_world_dump_stuck(struct symmcoll_world *world);
 
-/* ---- ask_ras.c: monitor's thread only ---- */
+/* ---- ras_query.c: monitor's thread only ---- */
 
 /* Starts a thread that queries NCCL's RAS service and writes this rank's record
  * again with the answer, if this rank has an NCCL communicator.  reason must
  * stay valid. */
-void symc_world_ask_ras(
+void symc_world_query_ras(
     struct symmcoll_world *world, uint32_t flags, const char *reason);
 
 /* Returns whether that thread is still running.  wait: waits for its end. */
-bool symc_world_asks_ras(struct symmcoll_world *world, bool wait);
+bool symc_world_queries_ras(struct symmcoll_world *world, bool wait);
 
 /* ---- orphan.c ---- */
 

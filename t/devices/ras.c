@@ -136,7 +136,7 @@ static void ask_at(const char *address, int64_t timeout_ns)
 {
     int64_t began = symc_now_ns();
 
-    symc_trace_ras_ask(address, timeout_ns, &ras);
+    symc_trace_ras_query(address, timeout_ns, &ras);
     took_ns = symc_now_ns() - began;
 }
 
