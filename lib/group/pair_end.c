@@ -22,7 +22,7 @@ void symc_group_ask_pairs(void *context)
 {
     struct symmcoll_group *group = context;
 
-    symc_pairs_ask(group->world->pairs);
+    symc_pairs_wake(group->world->pairs);
 }
 
 /* ---- release ---- */

@@ -30,7 +30,7 @@ struct symc_copier {
     pthread_mutex_t lock; /* protects the following */
     pthread_cond_t changed;
     struct symc_copying *added; /* for the thread to take */
-    bool asked;                 /* there is something to do */
+    bool requested;             /* there is something to do */
     bool stopping;
     pthread_cond_t ended;              /* `over` is set */
     const struct symc_copying *inside; /* the thread is in the driver for it */
@@ -44,10 +44,10 @@ struct symc_copier {
 /* Copiers that a device or a driver may still use. */
 static struct symc_copier *_Atomic kept;
 
-static void ask(struct symc_copier *copier)
+static void wake_thread(struct symc_copier *copier)
 {
     pthread_mutex_lock(&copier->lock);
-    copier->asked = true;
+    copier->requested = true;
     pthread_cond_signal(&copier->changed);
     pthread_mutex_unlock(&copier->lock);
 }
@@ -125,11 +125,11 @@ static void serve(struct symc_copier *copier)
         bool stopping;
 
         pthread_mutex_lock(&copier->lock);
-        while (!step.runs && !copier->asked && !copier->stopping)
+        while (!step.runs && !copier->requested && !copier->stopping)
             pthread_cond_wait(&copier->changed, &copier->lock);
-        if (copier->asked)
+        if (copier->requested)
             moved_ns = symc_now_ns();
-        copier->asked = false;
+        copier->requested = false;
         added = copier->added;
         copier->added = NULL;
         stopping = copier->stopping;
@@ -199,7 +199,7 @@ symmcoll_status_t symc_copier_open(struct symc_waiting *waiting,
 
 /* Explains that the thread has not returned from the driver.  Called with the
  * lock held. */
-static void tell_inside(const struct symc_copier *copier, char *text)
+static void describe_inside(const struct symc_copier *copier, char *text)
 {
     const struct symc_copying *copying = copier->inside;
 
@@ -234,7 +234,7 @@ static bool await_thread(
     }
     over = copier->over;
     if (!over)
-        tell_inside(copier, text);
+        describe_inside(copier, text);
     pthread_mutex_unlock(&copier->lock);
     return over;
 }
@@ -358,7 +358,7 @@ symmcoll_status_t symc_copier_begin(struct symc_copier *copier,
         pthread_mutex_lock(&copier->lock);
         made->next = copier->added;
         copier->added = made;
-        copier->asked = true;
+        copier->requested = true;
         pthread_cond_signal(&copier->changed);
         pthread_mutex_unlock(&copier->lock);
         *copying = made;
@@ -380,13 +380,13 @@ void symc_copying_grant(
     if (before == 0)
         copying->area = area;
     atomic_store_explicit(&copying->granted, chunks, memory_order_release);
-    ask(copying->copier);
+    wake_thread(copying->copier);
 }
 
 bool symc_copying_stop(struct symc_copying *copying)
 {
     if (!atomic_exchange(&copying->stopping, true))
-        ask(copying->copier);
+        wake_thread(copying->copier);
     return atomic_load(&copying->idle);
 }
 
@@ -400,5 +400,5 @@ void symc_copying_release(struct symc_copying *copying)
     atomic_store(&copying->stopping, true);
     atomic_store_explicit(&copying->released, true, memory_order_release);
     /* From here on `copying` may be freed. */
-    ask(copier);
+    wake_thread(copier);
 }

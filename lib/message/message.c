@@ -185,15 +185,15 @@ void symc_pairs_pass(struct symc_pairs *pairs, bool sleeps)
         symc_pairs_advance(pairs);
     symc_pairs_leave(pairs);
     if (sleeps && atomic_load(&pairs->pending) > 0)
-        symc_pairs_ask(pairs);
+        symc_pairs_wake(pairs);
 }
 
 /* ---- the thread ---- */
 
-void symc_pairs_ask(struct symc_pairs *pairs)
+void symc_pairs_wake(struct symc_pairs *pairs)
 {
     pthread_mutex_lock(&pairs->lock);
-    pairs->asked = true;
+    pairs->requested = true;
     pthread_cond_signal(&pairs->changed);
     pthread_mutex_unlock(&pairs->lock);
 }
@@ -228,7 +228,8 @@ static void sleep_for_a_tick(struct symc_pairs *pairs)
 static void wait_for_works(struct symc_pairs *pairs)
 {
     atomic_store(&pairs->attending, false);
-    if (atomic_load(&pairs->pending) == 0 && !pairs->asked && !pairs->stopping)
+    if (atomic_load(&pairs->pending) == 0 && !pairs->requested &&
+        !pairs->stopping)
         pthread_cond_wait(&pairs->changed, &pairs->lock);
     atomic_store(&pairs->attending, true);
 }
@@ -237,7 +238,7 @@ void symc_pairs_add_work(struct symc_pairs *pairs)
 {
     atomic_fetch_add(&pairs->pending, 1);
     if (!atomic_load(&pairs->attending))
-        symc_pairs_ask(pairs);
+        symc_pairs_wake(pairs);
 }
 
 void symc_pairs_remove_work(struct symc_pairs *pairs)
@@ -258,14 +259,14 @@ static void *run(void *arg)
         quiet = none ? quiet + 1 : 0;
         if (quiet >= QUIET_TICKS)
             wait_for_works(pairs);
-        else if (!pairs->asked || none)
+        else if (!pairs->requested || none)
             sleep_for_a_tick(pairs);
         if (atomic_load(&pairs->pending) == 0) {
-            pairs->asked = false;
+            pairs->requested = false;
             continue;
         }
         /* Another thread looks often: this thread need not. */
-        if (!pairs->asked && atomic_load(&pairs->visits) != visits) {
+        if (!pairs->requested && atomic_load(&pairs->visits) != visits) {
             visits = atomic_load(&pairs->visits);
             continue;
         }
@@ -273,7 +274,7 @@ static void *run(void *arg)
         attend(pairs);
         pthread_mutex_lock(&pairs->lock);
         if (atomic_load(&pairs->visits) != visits)
-            pairs->asked = false;
+            pairs->requested = false;
     }
     pthread_mutex_unlock(&pairs->lock);
     return NULL;

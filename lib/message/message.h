@@ -154,7 +154,7 @@ struct symc_pairs {
     bool running, stopping;
     struct symc_copier
         *copier;            /* of messages in device memory; NULL: none yet */
-    bool asked;             /* the thread is to look at once */
+    bool requested;         /* the thread is to look at once */
     _Atomic bool attending; /* the thread looks periodically */
 };
 
@@ -283,6 +283,6 @@ void symc_pairs_add_work(struct symc_pairs *pairs);
 void symc_pairs_remove_work(struct symc_pairs *pairs);
 
 /* Makes the thread look at once, because no other thread waits for them. */
-void symc_pairs_ask(struct symc_pairs *pairs);
+void symc_pairs_wake(struct symc_pairs *pairs);
 
 #endif

@@ -182,7 +182,7 @@ bool symc_pair_is_still(struct symc_pair *pair, int64_t now)
     return now - copying->stop_ns >= STOP_NS;
 }
 
-void symc_pair_tell_running(const struct symc_pair *pair)
+void symc_pair_warn_running(const struct symc_pair *pair)
 {
     const struct symc_op *op = pair->op;
     char text[SYMC_OP_TEXT];

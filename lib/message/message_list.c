@@ -166,16 +166,16 @@ symmcoll_status_t symc_pair_differ(const struct symc_pair *pair, int other,
     const struct symc_op *op = pair->op;
     const struct symc_ranks *ranks = pair->core->ranks;
     bool sends = op->kind == SYMC_SEND;
-    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    char text[SYMC_OP_TEXT], name[SYMC_RANK_TEXT];
     char theirs[SYMC_MEMORY_TEXT], own[SYMC_MEMORY_TEXT];
     const bool apart = memory != op->memory;
 
-    symc_format_rank(ranks, member_of(ranks, other), SYMC_NO_PID, who);
+    symc_format_rank(ranks, member_of(ranks, other), SYMC_NO_PID, name);
     (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s of group %s: %s differs: %s %s %llu of %s%s, this rank %s %zu of "
         "%s%s",
         symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
-        pair->core->name, name_difference(op, dtype, memory), who,
+        pair->core->name, name_difference(op, dtype, memory), name,
         sends ? "receives" : "sent", (unsigned long long)count,
         format_type(dtype), format_place(apart, memory, theirs),
         sends ? "sent" : "receives", op->count, format_type(op->dtype),
@@ -188,14 +188,14 @@ symmcoll_status_t symc_pair_garbled(
 {
     const struct symc_op *op = pair->op;
     const struct symc_ranks *ranks = pair->core->ranks;
-    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
+    char text[SYMC_OP_TEXT], name[SYMC_RANK_TEXT];
 
-    symc_format_rank(ranks, member_of(ranks, sender), SYMC_NO_PID, who);
+    symc_format_rank(ranks, member_of(ranks, sender), SYMC_NO_PID, name);
     return symc_fail(SYMMCOLL_ERR_INTERNAL,
         "%s of group %s: expected the %zu bytes in their place, found form %u: "
         "the memory of messages from %s has been written over",
         symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
-        pair->core->name, symc_pair_nbytes(pair), form, who);
+        pair->core->name, symc_pair_nbytes(pair), form, name);
 }
 
 /* ---- kept messages ---- */
@@ -241,7 +241,7 @@ void symc_pair_describe_kept(const struct symc_pairs *pairs,
         return;
     for (int r = 0; r < ranks->size && used + 80 < nbytes; r++) {
         int global = ranks->global != NULL ? ranks->global[r] : r, n;
-        char who[SYMC_RANK_TEXT], list[40] = "";
+        char name[SYMC_RANK_TEXT], list[40] = "";
         size_t listed = 0;
         int64_t tags[TAGS];
         bool more;
@@ -255,14 +255,14 @@ void symc_pair_describe_kept(const struct symc_pairs *pairs,
         more = more || listed >= sizeof(list);
         if (n == 0)
             continue;
-        symc_format_rank(ranks, r, SYMC_NO_PID, who);
+        symc_format_rank(ranks, r, SYMC_NO_PID, name);
         used += (size_t)snprintf(buffer + used, nbytes - used,
             "%s%s %s%s from %s", between,
             between[0] == '\0'
                 ? n > 1 ? "messages with tags" : "a message with tag"
             : n > 1 ? "tags"
                     : "tag",
-            list, more ? ", ..." : "", who);
+            list, more ? ", ..." : "", name);
         between = ", ";
     }
     if (used > 0 && used < nbytes)

@@ -139,7 +139,7 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
                 : core->expire(core->group, pair->op, missing);
     }
     pair->status = status;
-    symc_pair_tell_running(pair);
+    symc_pair_warn_running(pair);
     symc_copying_release(pair->copying);
     pair->copying = NULL;
     pair->end(pair, status);

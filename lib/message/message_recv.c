@@ -205,7 +205,7 @@ static struct symc_pair_group **find_group(
 
 /* Returns whether a message is of a group that this rank has released, so that it will
  * never be received.  Its sender finds the release out if it waits. */
-static bool is_of_nobody(
+static bool is_unreceivable(
     struct symc_pairs *pairs, const struct symc_pair_slot *slot)
 {
     return *find_group(pairs, slot->key) == NULL;
@@ -231,7 +231,7 @@ static void take_arrivals(struct symc_pairs *pairs, int rank)
             break;
         while (pair != NULL && !matches(pair, rank, slot))
             pair = pair->next;
-        if (pair == NULL && is_of_nobody(pairs, slot)) {
+        if (pair == NULL && is_unreceivable(pairs, slot)) {
             if (slot->form == SYMC_PAIR_IN_BLOCK)
                 return_block(pairs, rank, slot->block);
             peer->received = number;

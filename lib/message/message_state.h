@@ -201,7 +201,7 @@ bool symc_pair_leave_staging(struct symc_pairs *pairs);
  * not ended for a long time. */
 bool symc_pair_is_still(struct symc_pair *pair, int64_t now);
 /* Logs a warning if a copy still uses its buffer. */
-void symc_pair_tell_running(const struct symc_pair *pair);
+void symc_pair_warn_running(const struct symc_pair *pair);
 /* Returns whether a call of the driver has failed for it. */
 bool symc_pair_copy_failed(const struct symc_pair *pair);
 /* Returns why it ends if the reason is on this rank: an error of the driver, or that its

@@ -216,17 +216,17 @@ static bool list_alike(
 static size_t describe_failed(const struct rank *rank, const bool *listed,
     int size, int room, char *buffer, size_t nbytes)
 {
-    char who[160];
+    char names[160];
     int used;
 
-    symc_format_named_ranks(listed, size, who, sizeof(who));
+    symc_format_named_ranks(listed, size, names, sizeof(names));
     if (is_error(rank->status))
-        used = snprintf(buffer, nbytes, "%s returned %s: %.*s", who,
+        used = snprintf(buffer, nbytes, "%s returned %s: %.*s", names,
             symmcoll_status_name(rank->status), room > 0 ? room : 0,
             rank->error.detail);
     else
-        used =
-            snprintf(buffer, nbytes, "%s returned %d", who, (int)rank->status);
+        used = snprintf(
+            buffer, nbytes, "%s returned %d", names, (int)rank->status);
     return used > 0 ? (size_t)used : 0;
 }
 
