@@ -351,7 +351,7 @@ struct symc_coll_ops {
     void (*give_up)(void *state, const struct symc_op *op);
     /* Waits until advance() may progress, or the budget is spent.  Any thread
      * may call it at any time. */
-    void (*doze)(
+    void (*await_progress)(
         void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 };
 

@@ -464,7 +464,7 @@ symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group);
 /* See struct symc_queue_ops. */
 void symc_group_await_pairs(
     void *group, const _Atomic uint64_t *word, int64_t until_ns);
-void symc_group_ask_pairs(void *group);
+void symc_group_wake_pairs(void *group);
 
 /* Returns the settings of the group's world. */
 const struct symc_config *symc_group_config(const struct symmcoll_group *group);

@@ -18,7 +18,7 @@ void symc_group_await_pairs(
         symc_pairs_await(pairs, word, until_ns);
 }
 
-void symc_group_ask_pairs(void *context)
+void symc_group_wake_pairs(void *context)
 {
     struct symmcoll_group *group = context;
 

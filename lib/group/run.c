@@ -152,7 +152,7 @@ static __attribute__((noinline)) symmcoll_status_t go_on(
                             : SYMC_ADVANCE_LOOK,
             &end);
         if (status == SYMMCOLL_IN_PROGRESS && now >= spun)
-            symc_slot_doze(group, deadline);
+            symc_slot_await(group, deadline);
         else if (status != SYMMCOLL_IN_PROGRESS && !end.ended)
             status = give_up(group, op, token, status);
     }
@@ -317,13 +317,13 @@ static symmcoll_status_t advance_in_queue(
     return status;
 }
 
-static void doze_in_queue(
+static void await_progress(
     void *context, const struct symc_op *op, struct symc_wait_budget *budget)
 {
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    host->backend->coll->doze(host->state, op, budget);
+    host->backend->coll->await_progress(host->state, op, budget);
 }
 
 static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
@@ -359,8 +359,8 @@ struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group)
         return ops;
     ops.issue = issue_in_queue;
     ops.advance = advance_in_queue;
-    ops.doze = doze_in_queue;
+    ops.await_progress = await_progress;
     ops.await_pairs = symc_group_await_pairs;
-    ops.ask_pairs = symc_group_ask_pairs;
+    ops.wake_pairs = symc_group_wake_pairs;
     return ops;
 }

@@ -336,7 +336,7 @@ bool symc_slot_cancel(
     return ended;
 }
 
-void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns)
+void symc_slot_await(struct symmcoll_group *group, int64_t until_ns)
 {
     static const _Atomic uint64_t never;
     int64_t nap = symc_now_ns() + SYMC_SLOT_NAP_NS;

@@ -258,7 +258,7 @@ void symc_slots_stop(struct symmcoll_group *group);
 
 /* Sleeps until an operation with a token may have progressed, or until
  * until_ns. */
-void symc_slot_doze(struct symmcoll_group *group, int64_t until_ns);
+void symc_slot_await(struct symmcoll_group *group, int64_t until_ns);
 
 /* Create and destroy the locks of all slots, open or not. */
 void symc_slots_init(struct symmcoll_group *group);

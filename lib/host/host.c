@@ -259,7 +259,7 @@ static const struct symc_coll_ops coll = {.start = start,
     .issue = symc_host_issue,
     .advance = symc_host_advance,
     .give_up = symc_host_give_up,
-    .doze = symc_host_doze};
+    .await_progress = symc_host_await_progress};
 
 extern const struct symc_backend symc_host_backend;
 const struct symc_backend symc_host_backend = {

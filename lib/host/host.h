@@ -336,7 +336,7 @@ void symc_host_defer(struct symc_host *host, const struct symc_op *op);
 symmcoll_status_t symc_host_advance(
     void *state, const struct symc_op *op, enum symc_advance how);
 void symc_host_give_up(void *state, const struct symc_op *op);
-void symc_host_doze(
+void symc_host_await_progress(
     void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 
 /* ---- reserve.c ---- */

@@ -133,7 +133,7 @@ void symc_host_give_up(void *state, const struct symc_op *op)
     atomic_store(&issued_of(state, op)->suspect, true);
 }
 
-void symc_host_doze(
+void symc_host_await_progress(
     void *state, const struct symc_op *op, struct symc_wait_budget *budget)
 {
     const struct symc_host *host = state;

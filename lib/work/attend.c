@@ -100,7 +100,7 @@ bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
     /* The attendant clears the flag while it holds the ticket, if nothing is
      * issued. */
     if (work->issued && !queue->attended)
-        symc_queue_ask(queue);
+        symc_queue_wake(queue);
     return work->issued;
 }
 
@@ -145,7 +145,7 @@ void symc_queue_settle(struct symc_queue *queue)
         int64_t until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
 
         if (queue->issued != NULL)
-            queue->ops.doze(queue->ops.group, &queue->issued->op,
+            queue->ops.await_progress(queue->ops.group, &queue->issued->op,
                 &(struct symc_wait_budget){.deadline_ns = until});
     }
 }
@@ -194,15 +194,15 @@ static bool is_listed(
     return at != NULL;
 }
 
-void symc_queue_ask(struct symc_queue *queue)
+void symc_queue_wake(struct symc_queue *queue)
 {
     struct symc_attendant *attendant = &queue->origin->attendant;
 
     pthread_mutex_lock(&attendant->lock);
     if (!queue->left) {
         queue->attended = true;
-        queue->asked = true;
-        attendant->asked = true;
+        queue->requested = true;
+        attendant->requested = true;
         if (!queue->listed)
             list(attendant, queue);
         pthread_cond_signal(&attendant->changed);
@@ -235,8 +235,9 @@ struct found {
 };
 
 /* Checks the oldest issued work of a queue.  Returns true if it needs
- * attention: if `asked` is set or the work is the same as in the last check. */
-static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
+ * attention: if `requested` is set or the work is the same as in the last check. */
+static bool look_at(
+    struct symc_queue *queue, bool requested, struct found *found)
 {
     struct symc_running running = symc_queue_look(queue, SYMC_ADVANCE_LOOK);
     uint64_t ticket;
@@ -248,9 +249,9 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         /* The ticket's holder completes what it can.  The rest is requested
          * from this thread, or found by the next check. */
         found->busy = true;
-        return asked;
+        return requested;
     }
-    if (asked)
+    if (requested)
         queue->quiet = 0;
     if (queue->issued == NULL) {
         queue->stalled = 0;
@@ -263,7 +264,7 @@ static bool look_at(struct symc_queue *queue, bool asked, struct found *found)
         if (!queue->attended && atomic_load(&queue->nrunning) > 0)
             queue->attended = true;
     } else {
-        stays = asked || queue->issued->op.seq == queue->stalled;
+        stays = requested || queue->issued->op.seq == queue->stalled;
         if (stays)
             found->until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
         queue->stalled = queue->issued != NULL ? queue->issued->op.seq : 0;
@@ -305,28 +306,28 @@ static int go_round(
     int count = 0;
 
     *attended = false;
-    attendant->asked = false;
+    attendant->requested = false;
     /* Other threads may unlist queues during the round. */
     for (int i = attendant->listed; i > 0 && attendant->head != NULL; i--) {
         struct symc_queue *queue = attendant->head;
         struct found found;
-        bool asked;
+        bool requested;
 
         unlist(attendant, queue);
         list(attendant, queue);
-        asked = queue->asked;
-        queue->asked = false;
+        requested = queue->requested;
+        queue->requested = false;
         attendant->visited = queue;
         pthread_mutex_unlock(&attendant->lock);
-        asked = look_at(queue, asked, &found);
+        requested = look_at(queue, requested, &found);
         queue->watched = watch(queue);
         pthread_mutex_lock(&attendant->lock);
         leave_queue(attendant);
-        queue->asked = queue->asked || asked;
+        queue->requested = queue->requested || requested;
         *attended = *attended || queue->attended;
         if (!queue->attended && !queue->watched)
             unlist(attendant, queue);
-        if (asked) {
+        if (requested) {
             *last = found;
             count++;
         }
@@ -363,7 +364,7 @@ static void await_one(
     } else if (found->until > 0) {
         if (found->until < budget.deadline_ns)
             budget.deadline_ns = found->until;
-        queue->ops.doze(queue->ops.group, &found->op, &budget);
+        queue->ops.await_progress(queue->ops.group, &found->op, &budget);
     }
     pthread_mutex_lock(&attendant->lock);
     leave_queue(attendant);
@@ -394,13 +395,13 @@ static void attend_to_all(struct symc_attendant *attendant)
             pthread_cond_wait(&attendant->changed, &attendant->lock);
             continue;
         }
-        if (count == 0 && !attendant->asked)
+        if (count == 0 && !attendant->requested)
             sleep_for(attendant, attended ? TICK_NS : WATCH_NS);
         count = go_round(attendant, &found, &attended);
         if (count == 1) {
             await_one(attendant, &found, found.op.seq == seq);
             seq = found.op.seq;
-        } else if (count > 1 && !attendant->asked) {
+        } else if (count > 1 && !attendant->requested) {
             pause = count != before             ? PAUSE_LEAST_NS
                     : pause < PAUSE_MOST_NS / 2 ? 2 * pause
                                                 : PAUSE_MOST_NS;

@@ -46,7 +46,7 @@ struct symc_attendant {
     struct symc_queue *visited; /* the queue it is checking */
     pthread_t thread;
     bool running;
-    bool asked; /* some queue needs it */
+    bool requested; /* some queue needs it */
     bool stopping;
 };
 

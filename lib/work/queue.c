@@ -24,7 +24,7 @@ static bool is_in_vain(struct symc_queue *queue, const struct symc_op *op,
         !queue->ops.stands(queue->ops.group, expired) ||
         !symc_queue_give_up(queue, ticket))
         return false;
-    symc_queue_ask(queue); /* the attendant passes the ticket on */
+    symc_queue_wake(queue); /* the attendant passes the ticket on */
     return true;
 }
 
@@ -60,7 +60,7 @@ bool symc_queue_wait(
 static void attend_to(struct symc_queue *queue, uint64_t ticket)
 {
     symc_queue_leave(queue, ticket);
-    symc_queue_ask(queue);
+    symc_queue_wake(queue);
 }
 
 /* Ends a work with the refusal's error, after its ticket has been given up. */
@@ -281,7 +281,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
         if (until > deadline_ns)
             until = deadline_ns;
         if (!settled)
-            queue->ops.doze(queue->ops.group, &queue->issued->op,
+            queue->ops.await_progress(queue->ops.group, &queue->issued->op,
                 &(struct symc_wait_budget){.deadline_ns = until});
         symc_queue_leave(queue, ticket);
         over = settled && symc_queue_await_running(queue, deadline_ns);

@@ -52,14 +52,14 @@ struct symc_queue_ops {
     bool (*issue)(void *group, struct symc_op *op);
     symmcoll_status_t (*advance)(
         void *group, const struct symc_op *op, enum symc_advance how);
-    void (*doze)(
+    void (*await_progress)(
         void *group, const struct symc_op *op, struct symc_wait_budget *budget);
     /* Sends and receives, which are not in the queue.  await_pairs() waits for
-     * a word that the end of one sets, or checks once (until_ns 0). ask_pairs()
+     * a word that the end of one sets, or checks once (until_ns 0). wake_pairs()
      * has a thread complete them. */
     void (*await_pairs)(
         void *group, const _Atomic uint64_t *word, int64_t until_ns);
-    void (*ask_pairs)(void *group);
+    void (*wake_pairs)(void *group);
     /* Starts a work on device memory that run() or advance() has compared with
      * status `compared` (OK: the members agree). Needs the ticket.  Returns
      * IN_PROGRESS if it runs now, else it has ended. */
@@ -139,7 +139,7 @@ struct symc_queue {
     struct symc_queue *next_listed;
     bool listed;           /* in the attendant's list */
     _Atomic bool attended; /* the attendant checks issued works regularly */
-    bool asked;            /* to be checked at once */
+    bool requested;        /* to be checked at once */
     bool left;             /* will not be listed any more */
     /* Used by the attendant thread only. */
     bool watched;     /* listed for captured calls, which are not issued */
@@ -350,7 +350,7 @@ const char *symc_queue_format_running(
 /* ---- attend.c ---- */
 
 /* Wakes the attendant for a queue with works that have no waiter. */
-void symc_queue_ask(struct symc_queue *queue);
+void symc_queue_wake(struct symc_queue *queue);
 
 /* Removes the queue from the attendant's list; the attendant does not use the
  * queue any more when this returns. */

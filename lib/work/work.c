@@ -119,7 +119,7 @@ static void await_issued(struct symmcoll_work *work,
             await_turn(work, word, sooner(deadline_ns, now, TURN_NS));
         } else if (symc_work_enter(work)) {
             budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
-            queue->ops.doze(queue->ops.group, &work->op, &budget);
+            queue->ops.await_progress(queue->ops.group, &work->op, &budget);
             symc_work_leave(work);
         }
     }
@@ -197,7 +197,7 @@ void symc_work_launch(struct symmcoll_work *work)
     await_issued(work, &work->started,
         now + symc_wait_polling_ns(&work->origin->waiting, now), false);
     if (!is_set(&work->started))
-        symc_queue_ask(work->queue);
+        symc_queue_wake(work->queue);
     symc_cancel_restore(cancel);
 }
 
@@ -233,7 +233,7 @@ symmcoll_status_t symc_queue_run_device(
     }
     symc_queue_leave(queue, ticket);
     if (!queue->attended)
-        symc_queue_ask(queue);
+        symc_queue_wake(queue);
     for (;;) {
         stuck = to_the_end ? !await_device(work, SYMC_NEVER)
                            : !await_start(work, SYMC_NEVER);
@@ -271,7 +271,7 @@ symmcoll_status_t symc_queue_enqueue(
     }
     /* The attendant also watches captured calls. */
     if (status == SYMMCOLL_OK && !queue->attended)
-        symc_queue_ask(queue);
+        symc_queue_wake(queue);
     symc_work_release(work);
     return status;
 }
@@ -340,11 +340,11 @@ static bool look_once(struct symmcoll_work *work)
 void symc_work_entrust(struct symmcoll_work *work)
 {
     if (work->paired && symc_work_is_mine(work) && symc_work_enter(work)) {
-        work->queue->ops.ask_pairs(work->queue->ops.group);
+        work->queue->ops.wake_pairs(work->queue->ops.group);
         symc_work_leave(work);
     }
     if ((work->issued || symc_queue_runs(&work->op)) && symc_work_is_mine(work))
-        symc_queue_ask(work->queue);
+        symc_queue_wake(work->queue);
 }
 
 /* ---- public functions ---- */
@@ -432,7 +432,7 @@ static symmcoll_status_t await_here(
                                                 : SYMC_ADVANCE_LOOK);
         if (status != SYMMCOLL_IN_PROGRESS)
             return status;
-        queue->ops.doze(queue->ops.group, op, &budget);
+        queue->ops.await_progress(queue->ops.group, op, &budget);
     }
 }
 

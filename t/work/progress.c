@@ -98,7 +98,7 @@ static symmcoll_status_t advance(
     return atomic_load(&gated->open) != 0 ? SYMMCOLL_OK : SYMMCOLL_IN_PROGRESS;
 }
 
-static void doze(
+static void await_progress(
     void *group, const struct symc_op *op, struct symc_wait_budget *budget)
 {
     struct gated *gated = group;
@@ -157,7 +157,7 @@ static void make_all(void)
                                   .issue = issue,
                                   .has_failed = has_failed,
                                   .advance = advance,
-                                  .doze = doze,
+                                  .await_progress = await_progress,
                                   .group = &all[i],
                                   .size = 1},
                 origin, &all[i].queue) != SYMMCOLL_OK)
