@@ -95,7 +95,7 @@ struct symc_local_ops {
     /* Returns IN_PROGRESS if the stream has work left. */
     symmcoll_status_t (*query)(void *local, void *stream);
     /* Returns in captured whether the stream is being captured. */
-    symmcoll_status_t (*ask_captured)(
+    symmcoll_status_t (*query_captured)(
         void *local, void *stream, bool *captured);
     /* Marks the stream's position (out), to measure time from or to; NULL: it
      * is captured. */
@@ -198,7 +198,7 @@ struct symc_compute_ops {
         const struct symc_product_operands *operands, void *stream);
     /* Returns in captured whether a stream (NULL: the default one) is being
      * captured. */
-    symmcoll_status_t (*ask_captured)(
+    symmcoll_status_t (*query_captured)(
         void *compute, void *stream, bool *captured);
 };
 

@@ -190,7 +190,7 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
 {
     bool captured = false;
     symmcoll_status_t status =
-        symc_cuda_ask_captured(group, access->op->stream, &captured);
+        symc_cuda_query_captured(group, access->op->stream, &captured);
 
     if (status != SYMMCOLL_OK)
         goto end_call;

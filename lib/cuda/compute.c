@@ -319,11 +319,12 @@ static symmcoll_status_t multiply(void *state, void *plan,
 
 /* ---- streams ---- */
 
-static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
+static symmcoll_status_t query_captured(
+    void *state, void *stream, bool *captured)
 {
     struct symc_cuda_compute *compute = state;
 
-    return symc_cuda_context_ask_captured(
+    return symc_cuda_context_query_captured(
         &compute->context, compute->fail, stream, captured);
 }
 
@@ -335,4 +336,4 @@ const struct symc_compute_ops symc_cuda_compute_ops = {.open = open_compute,
     .forget = forget_plan,
     .load = load_plan,
     .multiply = multiply,
-    .ask_captured = ask_captured};
+    .query_captured = query_captured};

@@ -296,7 +296,7 @@ bool symc_cuda_stream_is_captured(void *stream)
     return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-symmcoll_status_t symc_cuda_context_ask_captured(
+symmcoll_status_t symc_cuda_context_query_captured(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
     CUstream stream, bool *captured)
 {

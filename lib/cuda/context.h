@@ -95,7 +95,7 @@ bool symc_cuda_stream_is_captured(void *stream);
 
 /* Reads whether a stream of the context is being captured (out).  Errors: those of
  * symc_cuda_fail(). */
-symmcoll_status_t symc_cuda_context_ask_captured(
+symmcoll_status_t symc_cuda_context_query_captured(
     const struct symc_cuda_context *context, symc_cuda_fail_fn fail,
     CUstream stream, bool *captured);
 

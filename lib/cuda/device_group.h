@@ -150,7 +150,7 @@ struct symc_cuda_group {
     int64_t left_ns[SYMC_KERNEL_RANKS];  /* when a member's departure was first
                                             seen; 0: it has not left */
     struct symc_cuda_comm *_Atomic comm; /* of NCCL; NULL: not needed yet */
-    bool nccl_tells; /* as symc_nccl_tells_groups() returned */
+    bool detects_groups; /* as symc_nccl_detects_groups() returned */
     struct symc_cuda_comm
         *retired; /* former `comm`s, which an aborting thread may still use */
     struct symc_cuda_windows *_Atomic windows; /* see nccl_window.h */
@@ -161,9 +161,9 @@ struct symc_cuda_group {
     int64_t took_ns; /* of the operation last found to have ended; 0: unknown */
     struct symc_cuda_nan *nans; /* NULL: nothing is searched */
     int unused_nan;
-    bool told_full, told_captured; /* a warning that a search was skipped */
-    pthread_mutex_t lock;          /* protects `marks` */
-    struct symc_cuda_event *marks; /* unused ones */
+    bool warned_full, warned_captured; /* a warning that a search was skipped */
+    pthread_mutex_t lock;              /* protects `marks` */
+    struct symc_cuda_event *marks;     /* unused ones */
 };
 
 /* Fails with an error of the driver on the group's device; see symc_cuda_fail(). */
@@ -262,7 +262,7 @@ symmcoll_status_t symc_cuda_order_open(struct symc_cuda_group *group);
 void symc_cuda_order_close(struct symc_cuda_group *group);
 
 /* Reads whether a stream is being captured (out).  Errors: those of symc_cuda_fail(). */
-symmcoll_status_t symc_cuda_ask_captured(
+symmcoll_status_t symc_cuda_query_captured(
     const struct symc_cuda_group *group, CUstream stream, bool *captured);
 
 /* Returns whether a stream is being captured, or cannot be queried: start()

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The data that each member contributes to the gather. */
-struct told {
+struct description {
     unsigned char uuid[16];        /* of its device */
     char name[SYMC_CUDA_NAME_MAX]; /* of the device, numbered by its process */
     uint32_t share;                /* it may share the device */
@@ -19,7 +19,7 @@ struct told {
 };
 
 static symmcoll_status_t describe_device(
-    const struct symc_cuda_group *group, struct told *mine)
+    const struct symc_cuda_group *group, struct description *mine)
 {
     CUuuid uuid = {{0}};
     int processors = 0;
@@ -42,14 +42,15 @@ static symmcoll_status_t describe_device(
     return SYMMCOLL_OK;
 }
 
-static bool on_one_device(const struct told *a, const struct told *b)
+static bool on_one_device(
+    const struct description *a, const struct description *b)
 {
     return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
 }
 
 /* Fails if two members are on one device and not both of them allow it. */
 static symmcoll_status_t check_sharing(
-    const struct symc_cuda_group *group, const struct told *all)
+    const struct symc_cuda_group *group, const struct description *all)
 {
     for (int a = 0; a < group->size; a++) {
         for (int b = a + 1; b < group->size; b++) {
@@ -67,7 +68,7 @@ static symmcoll_status_t check_sharing(
 }
 
 static bool have_multicast(
-    const struct symc_cuda_group *group, const struct told *all)
+    const struct symc_cuda_group *group, const struct description *all)
 {
     for (int a = 0; a < group->size; a++) {
         if (!all[a].multicast)
@@ -81,7 +82,7 @@ static bool have_multicast(
 }
 
 static int find_foreign(
-    const struct symc_cuda_group *group, const struct told *all)
+    const struct symc_cuda_group *group, const struct description *all)
 {
     for (int r = 0; r < group->size; r++) {
         if (!all[r].primary)
@@ -95,8 +96,8 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint32_t count_sharing(
-    const struct symc_cuda_group *group, const struct told *all, int rank)
+static uint32_t count_sharing(const struct symc_cuda_group *group,
+    const struct description *all, int rank)
 {
     uint32_t sharing = 0;
 
@@ -108,7 +109,7 @@ static uint32_t count_sharing(
 /* Returns a rank's limit of blocks.  Blocks that wait for each other must all be resident
  * on the device at once: those of all ranks on it, in up to cuda.groups groups. */
 static uint32_t find_blocks(const struct symc_cuda_group *group,
-    const struct told *all, int rank, uint32_t groups)
+    const struct description *all, int rank, uint32_t groups)
 {
     uint32_t sharing = count_sharing(group, all, rank);
 
@@ -117,7 +118,7 @@ static uint32_t find_blocks(const struct symc_cuda_group *group,
 }
 
 static uint32_t find_groups(
-    const struct symc_cuda_group *group, const struct told *all)
+    const struct symc_cuda_group *group, const struct description *all)
 {
     uint32_t groups = 1;
 
@@ -128,8 +129,8 @@ static uint32_t find_groups(
     return groups;
 }
 
-static symmcoll_status_t fail_to_fit(
-    const struct symc_cuda_group *group, const struct told *all, int rank)
+static symmcoll_status_t fail_to_fit(const struct symc_cuda_group *group,
+    const struct description *all, int rank)
 {
     uint32_t sharing = count_sharing(group, all, rank),
              groups = find_groups(group, all);
@@ -146,8 +147,8 @@ symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group)
     const struct symc_core *core = group->core;
     const struct symc_settings *settings = core->settings;
     struct symc_cuda_limits *limits = &group->limits;
-    struct told all[SYMC_KERNEL_RANKS];
-    struct told mine = {
+    struct description all[SYMC_KERNEL_RANKS];
+    struct description mine = {
         .share = settings->get_bool(settings->config, "cuda.share_device")};
     symmcoll_status_t status = describe_device(group, &mine);
 

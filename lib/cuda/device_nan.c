@@ -74,14 +74,14 @@ static bool has_nans(enum symmcoll_dtype dtype)
 }
 
 /* Warns, the first time, that something is not searched. */
-static void tell_unsearched(struct symc_cuda_group *group,
-    const struct symc_op *op, bool *told, const char *why)
+static void warn_unsearched(struct symc_cuda_group *group,
+    const struct symc_op *op, bool *warned, const char *why)
 {
     const struct symc_core *core = group->core;
 
-    if (*told)
+    if (*warned)
         return;
-    *told = true;
+    *warned = true;
     core->log(core->group, SYMC_LOG_WARN,
         "%s of group %s: rank %d: errors.nan_check: %s, now and later",
         core->kinds[op->kind].name, core->name,
@@ -99,7 +99,7 @@ static symmcoll_status_t search(struct symc_cuda_group *group,
     if (count == 0)
         return SYMMCOLL_OK;
     if (at == NONE) {
-        tell_unsearched(group, op, &group->told_full,
+        warn_unsearched(group, op, &group->warned_full,
             "too many operations run at once to search what they send");
         return SYMMCOLL_OK;
     }
@@ -144,7 +144,7 @@ symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
         (info->traits & SYMC_MOVES) != 0 || !has_nans(op->dtype))
         return SYMMCOLL_OK;
     if (captured) {
-        tell_unsearched(group, op, &group->told_captured,
+        warn_unsearched(group, op, &group->warned_captured,
             "what is captured in a graph is not searched");
         return SYMMCOLL_OK;
     }
@@ -163,7 +163,7 @@ symmcoll_status_t symc_cuda_nans_search(struct symc_cuda_group *group,
 
 /* ---- results ---- */
 
-static symmcoll_status_t tell(struct symc_cuda_group *group,
+static symmcoll_status_t report(struct symc_cuda_group *group,
     const struct symc_op *op, const struct symc_cuda_nan *nan,
     const struct symc_device_nan *found)
 {
@@ -205,7 +205,7 @@ symmcoll_status_t symc_cuda_nans_judge(
         const struct symc_device_nan found = group->words->nans[at];
 
         if (found.count != 0)
-            status = tell(group, &token->op, &group->nans[at], &found);
+            status = report(group, &token->op, &group->nans[at], &found);
     }
     return status;
 }

@@ -144,7 +144,7 @@ bool symc_cuda_is_captured(const struct symc_cuda_group *group, CUstream stream)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-symmcoll_status_t symc_cuda_ask_captured(
+symmcoll_status_t symc_cuda_query_captured(
     const struct symc_cuda_group *group, CUstream stream, bool *captured)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -340,7 +340,7 @@ static symmcoll_status_t find_captured(const struct symc_cuda_group *group,
     *captured = false;
     if (!op->direct && marked)
         return SYMMCOLL_OK;
-    status = symc_cuda_ask_captured(group, op->stream, captured);
+    status = symc_cuda_query_captured(group, op->stream, captured);
     if (status != SYMMCOLL_OK || op->direct || !*captured)
         return status;
     *captured = false;
@@ -484,7 +484,8 @@ symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream)
     status = symc_cuda_group_enter(group, &entered);
     if (status != SYMMCOLL_OK)
         return symc_cuda_of_one(status);
-    status = symc_cuda_of_one(symc_cuda_ask_captured(group, stream, &captured));
+    status =
+        symc_cuda_of_one(symc_cuda_query_captured(group, stream, &captured));
     if (captured)
         status = group->core->fail(SYMMCOLL_ERR_INVALID,
             "stream %p is being captured: expected a wait before that, or an "

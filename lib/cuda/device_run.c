@@ -131,7 +131,7 @@ symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op)
     status = symc_cuda_check_stream(
         &group->context, group->core->fail, op->stream, name);
     if (status == SYMMCOLL_OK && !op->direct)
-        status = symc_cuda_ask_captured(group, op->stream, &captured);
+        status = symc_cuda_query_captured(group, op->stream, &captured);
     if (status != SYMMCOLL_OK)
         goto leave;
     status = captured

@@ -44,7 +44,7 @@ static int find_left(const struct symc_cuda_group *group, uint32_t peer)
     return -1;
 }
 
-static symmcoll_status_t tell_timeout(
+static symmcoll_status_t report_timeout(
     const struct symc_cuda_group *group, const struct symc_cuda_known *known)
 {
     const struct symc_core *core = group->core;
@@ -66,7 +66,7 @@ static symmcoll_status_t tell_timeout(
     return core->expire(core->group, known->op, missing);
 }
 
-static symmcoll_status_t tell_splits(
+static symmcoll_status_t report_splits(
     const struct symc_cuda_group *group, const struct symc_cuda_known *known)
 {
     static const char *const wrongs[SYMC_WRONGS] = {
@@ -88,7 +88,7 @@ static symmcoll_status_t tell_splits(
 }
 
 /* Fails the group in the name of a known call. */
-static symmcoll_status_t tell(
+static symmcoll_status_t report(
     const struct symc_cuda_group *group, const struct symc_cuda_known *known)
 {
     const struct symc_core *core = group->core;
@@ -99,10 +99,10 @@ static symmcoll_status_t tell(
         return core->failure(core->group, known->op, left);
     if (failure->reason == SYMC_DEVICE_TIMEOUT &&
         failure->peer < (uint32_t)group->size)
-        return tell_timeout(group, known);
+        return report_timeout(group, known);
     if (failure->reason == SYMC_DEVICE_SPLITS &&
         failure->splits.wrong < SYMC_WRONGS)
-        return tell_splits(group, known);
+        return report_splits(group, known);
     (void)core->fail(SYMMCOLL_ERR_INTERNAL,
         "a kernel gave up in block %u while it waited for rank %u",
         failure->block, failure->peer);
@@ -121,7 +121,7 @@ symmcoll_status_t symc_cuda_explain(
         return core->failure(core->group, op, -1);
     if (!symc_cuda_call_find(group, group->words->failure.number, &known))
         known = (struct symc_cuda_known){.op = op, .call = &unknown};
-    status = tell(group, &known);
+    status = report(group, &known);
     return known.op == op ? status : core->failure(core->group, op, -1);
 }
 
@@ -141,7 +141,7 @@ static int64_t find_time(
 }
 
 /* Returns SUCCESS, NOT_READY, or the error after which the device does nothing more. */
-static struct symc_cuda_called ask_device(
+static struct symc_cuda_called query_device(
     struct symc_cuda_group *group, const struct symc_cuda_token *token)
 {
     struct symc_cuda_entered entered;
@@ -164,7 +164,7 @@ static struct symc_cuda_called ask_device(
 
 /* Fails with an error of the device.  The record of an operation that moves its own data
  * has no addresses, as they were the call's. */
-static symmcoll_status_t tell_device(const struct symc_cuda_group *group,
+static symmcoll_status_t report_device(const struct symc_cuda_group *group,
     const struct symc_op *op, struct symc_cuda_called called)
 {
     return op->out == NULL && op->in == NULL
@@ -201,7 +201,7 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_token *tested = token;
-    struct symc_cuda_called called = ask_device(group, tested);
+    struct symc_cuda_called called = query_device(group, tested);
     const struct symc_op *op = &tested->op;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -222,7 +222,7 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
     if (called.result == CUDA_SUCCESS && status == SYMMCOLL_OK)
         status = symc_cuda_nans_judge(group, tested);
     if (called.result != CUDA_SUCCESS) {
-        status = tell_device(group, op, called);
+        status = report_device(group, op, called);
         group->order.lost |= !symc_cuda_is_fatal(called.result);
     }
     end(group, tested);
@@ -240,7 +240,7 @@ symmcoll_status_t symc_cuda_watch(void *state, void *token)
 
 /* Aborts all kernels.  Returns whether a running kernel has recorded the peer that it
  * waited for. */
-static bool ask_kernels(struct symc_cuda_group *group)
+static bool abort_kernels(struct symc_cuda_group *group)
 {
     const struct timespec nap = {.tv_nsec = NAP_NS};
     const int64_t until = group->core->now() + ANSWER_NS;
@@ -266,7 +266,7 @@ symmcoll_status_t symc_cuda_expire(void *state, void *token)
     const struct symc_device_failure *failure = &group->words->failure;
     bool missing[SYMC_KERNEL_RANKS] = {false};
 
-    if (expired->call.by_nccl || !ask_kernels(group))
+    if (expired->call.by_nccl || !abort_kernels(group))
         return SYMMCOLL_OK;
     if (failure->reason != SYMC_DEVICE_ABORTED ||
         failure->peer >= (uint32_t)group->size)
@@ -289,7 +289,7 @@ symmcoll_status_t symc_cuda_cancel(void *state, void *token)
 
     symc_cuda_abort(group);
     symc_cuda_abort_nccl(group);
-    result = ask_device(group, token).result;
+    result = query_device(group, token).result;
     /* A broken context runs nothing; after another error the work may still run. */
     if (result != CUDA_SUCCESS && !symc_cuda_is_fatal(result))
         return SYMMCOLL_IN_PROGRESS;

@@ -192,7 +192,7 @@ struct symc_cuda_log {
     void (*log)(void *of, enum symc_log_level level, const char *format, ...)
         SYMC_PRINTF(3, 4);
     void *of;
-    bool told;
+    bool warned;
 };
 
 /* Checks the result of a call that releases memory ("cuMemUnmap"), and logs a failure.

@@ -176,8 +176,8 @@ struct answer {
 
 #define BASIC 3 /* attributes that every driver has */
 
-static struct answer ask(PFN_cuPointerGetAttributes_v7000 get, const void *data,
-    unsigned int attributes)
+static struct answer query(PFN_cuPointerGetAttributes_v7000 get,
+    const void *data, unsigned int attributes)
 {
     static const CUpointer_attribute all[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -234,7 +234,7 @@ bool symc_cuda_find(const void *data, int16_t *device)
 
     if (get == NULL)
         return false;
-    answer = ask(get, data, BASIC);
+    answer = query(get, data, BASIC);
     return judge(&answer, data, device);
 }
 
@@ -255,9 +255,9 @@ bool symc_cuda_find_whole(
     *whole = false;
     if (get == NULL)
         return false;
-    answer = ask(get, first, BASIC + 4);
+    answer = query(get, first, BASIC + 4);
     if (answer.result == CUDA_ERROR_INVALID_VALUE)
-        answer = ask(get, first, BASIC);
+        answer = query(get, first, BASIC);
     *whole = answer.result == CUDA_SUCCESS &&
              answer.type == CU_MEMORYTYPE_DEVICE && answer.managed == 0 &&
              has(answer.range, answer.range_nbytes, last) &&

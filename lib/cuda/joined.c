@@ -29,7 +29,7 @@ struct joined {
 };
 
 /* The data that each member contributes to the gather. */
-struct told {
+struct offer {
     uint64_t nbytes;
     uint64_t legacy;
     struct symc_cuda_allocation allocation;
@@ -37,13 +37,13 @@ struct told {
 
 /* ---- checks ---- */
 
-static const char *format_kind(const struct told *told)
+static const char *format_kind(const struct offer *offer)
 {
-    return told->legacy ? "cuMemAlloc()" : "cuMemCreate()";
+    return offer->legacy ? "cuMemAlloc()" : "cuMemCreate()";
 }
 
-static symmcoll_status_t check_told(
-    const struct symc_cuda_group *group, const struct told *all)
+static symmcoll_status_t check_offers(
+    const struct symc_cuda_group *group, const struct offer *all)
 {
     for (int r = 1; r < group->size; r++) {
         if (all[r].nbytes != all[0].nbytes)
@@ -95,10 +95,10 @@ static symmcoll_status_t check_context(
 /* Gathers all members' descriptions and compares them.  A member that fails alone, before
  * the gather, is reported to the others by the gather, or by their next collective. */
 static symmcoll_status_t compare(const struct symc_cuda_group *group,
-    const struct symc_cuda_memory *memory, struct told *all)
+    const struct symc_cuda_memory *memory, struct offer *all)
 {
     const struct symc_core *core = group->core;
-    struct told mine = {.nbytes = memory->nbytes,
+    struct offer mine = {.nbytes = memory->nbytes,
         .legacy = memory->legacy,
         .allocation = {.ipc = memory->ipc,
             .context = memory->context.context,
@@ -111,13 +111,13 @@ static symmcoll_status_t compare(const struct symc_cuda_group *group,
         status = check_context(group, memory);
     if (status == SYMMCOLL_OK)
         status = core->gather(core->group, &mine, all, sizeof(mine));
-    return status == SYMMCOLL_OK ? check_told(group, all) : status;
+    return status == SYMMCOLL_OK ? check_offers(group, all) : status;
 }
 
 /* ---- mapping; the context must be current ---- */
 
 static symmcoll_status_t map_row(const struct symc_cuda_group *group,
-    struct joined *made, const struct told *all, bool *is_row)
+    struct joined *made, const struct offer *all, bool *is_row)
 {
     const struct symc_cuda_physical *own = &made->memory->physical;
     const struct symc_cuda_row *row = &made->row;
@@ -140,7 +140,7 @@ static symmcoll_status_t map_row(const struct symc_cuda_group *group,
 }
 
 static symmcoll_status_t map_places(const struct symc_cuda_group *group,
-    struct joined *made, const struct told *all)
+    struct joined *made, const struct offer *all)
 {
     const struct symc_cuda_allocation *allocations[SYMC_KERNEL_RANKS];
 
@@ -172,7 +172,7 @@ static symmcoll_status_t map_all(
     const struct symc_cuda_group *group, struct joined *made)
 {
     struct symc_device_data *data = &made->whole.data;
-    struct told all[SYMC_KERNEL_RANKS];
+    struct offer all[SYMC_KERNEL_RANKS];
     bool is_row = false;
     symmcoll_status_t status = compare(group, made->memory, all);
 
@@ -210,7 +210,7 @@ symmcoll_status_t symc_cuda_join(
             SYMMCOLL_ERR_NO_MEMORY, "no memory to join memory of a device");
     made->memory = memory;
     made->log = made->memory->log;
-    made->log.told = false;
+    made->log.warned = false;
     /* NCCL calls the driver in its own context, for windows of this memory as well. */
     made->whole.foreign =
         made->memory->context.context != group->context.context;

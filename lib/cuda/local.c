@@ -304,11 +304,12 @@ static symmcoll_status_t copy(
 
 /* ---- the stream ---- */
 
-static symmcoll_status_t ask_captured(void *state, void *stream, bool *captured)
+static symmcoll_status_t query_captured(
+    void *state, void *stream, bool *captured)
 {
     struct symc_cuda_local *local = state;
 
-    return symc_cuda_context_ask_captured(
+    return symc_cuda_context_query_captured(
         &local->context, local->fail, stream, captured);
 }
 
@@ -373,7 +374,7 @@ const struct symc_local_ops symc_cuda_local_ops = {.open = open_local,
     .convert = symc_cuda_local_convert,
     .follow = follow,
     .query = query,
-    .ask_captured = ask_captured,
+    .query_captured = query_captured,
     .mark = symc_cuda_local_mark,
     .elapsed = symc_cuda_local_elapsed,
     .unmark = symc_cuda_local_unmark};

@@ -13,7 +13,7 @@
 #define AUTO 0 /* the index of "auto" among the values of cuda.multicast */
 
 /* The data that each member contributes to the gather of a step. */
-struct told {
+struct contribution {
     uint64_t nbytes;      /* of its memory */
     uint64_t granularity; /* of objects on its device */
     int32_t right;        /* the step succeeded */
@@ -53,8 +53,8 @@ static bool has_succeeded(
 }
 
 /* Gathers the results of a step; right (out): it succeeded on all members. */
-static symmcoll_status_t tell(const struct symc_cuda_group *group,
-    const struct told *mine, struct told *all, bool *right)
+static symmcoll_status_t gather_step(const struct symc_cuda_group *group,
+    const struct contribution *mine, struct contribution *all, bool *right)
 {
     const struct symc_core *core = group->core;
     symmcoll_status_t status =
@@ -109,12 +109,12 @@ static void release(struct symc_cuda_log *log, const struct made *made)
 }
 
 /* Prepares this rank's data for the first gather; rank 0 creates the object (out). */
-static struct told begin(
+static struct contribution begin(
     const struct symc_cuda_group *group, size_t nbytes, struct made *made)
 {
     CUmulticastObjectProp properties = properties_of(group, nbytes);
     size_t granularity = 1;
-    struct told mine = {.nbytes = nbytes};
+    struct contribution mine = {.nbytes = nbytes};
 
     mine.right = has_succeeded(group,
         group->cuda->multicast_get_granularity(
@@ -128,7 +128,8 @@ static struct told begin(
 }
 
 /* Returns whether one object can hold the memory of all members. */
-static bool fits(const struct symc_cuda_group *group, const struct told *all)
+static bool fits(
+    const struct symc_cuda_group *group, const struct contribution *all)
 {
     for (int r = 0; r < group->size; r++) {
         if (all[r].nbytes != all[0].nbytes ||
@@ -158,7 +159,8 @@ static bool import(const struct symc_cuda_group *group, int fd,
 
 /* Imports the object that rank 0 has sent to all members, and adds this rank's device. */
 static symmcoll_status_t add(const struct symc_cuda_group *group,
-    const struct told *all, struct symc_cuda_multicast *multicast, bool *right)
+    const struct contribution *all, struct symc_cuda_multicast *multicast,
+    bool *right)
 {
     const struct symc_core *core = group->core;
     int fds[SYMC_KERNEL_RANKS];
@@ -215,11 +217,11 @@ static bool map(
 /* ---- opening and closing ---- */
 
 static symmcoll_status_t open_steps(const struct symc_cuda_group *group,
-    const struct symc_cuda_physical *own, struct told *mine,
+    const struct symc_cuda_physical *own, struct contribution *mine,
     struct symc_cuda_multicast *multicast, bool *right)
 {
-    struct told all[SYMC_KERNEL_RANKS];
-    symmcoll_status_t status = tell(group, mine, all, right);
+    struct contribution all[SYMC_KERNEL_RANKS];
+    symmcoll_status_t status = gather_step(group, mine, all, right);
 
     *right = *right && fits(group, all);
     if (!*right)
@@ -228,11 +230,11 @@ static symmcoll_status_t open_steps(const struct symc_cuda_group *group,
     if (status != SYMMCOLL_OK)
         return status;
     mine->right = *right;
-    status = tell(group, mine, all, right);
+    status = gather_step(group, mine, all, right);
     if (!*right)
         return status;
     mine->right = bind(group, own, multicast) && map(group, multicast);
-    return tell(group, mine, all, right);
+    return gather_step(group, mine, all, right);
 }
 
 symmcoll_status_t symc_cuda_multicast_open(const struct symc_cuda_group *group,
@@ -241,7 +243,7 @@ symmcoll_status_t symc_cuda_multicast_open(const struct symc_cuda_group *group,
 {
     struct made made = {.fd = -1};
     bool right = false;
-    struct told mine = begin(group, own->nbytes, &made);
+    struct contribution mine = begin(group, own->nbytes, &made);
     symmcoll_status_t status = open_steps(group, own, &mine, multicast, &right);
 
     release(log, &made);

@@ -177,10 +177,10 @@ void symc_cuda_released(
 {
     char error[SYMC_DETAIL_MAX / 2];
 
-    if (result == CUDA_SUCCESS || symc_cuda_is_fatal(result) || log->told ||
+    if (result == CUDA_SUCCESS || symc_cuda_is_fatal(result) || log->warned ||
         log->log == NULL)
         return;
-    log->told = true;
+    log->warned = true;
     log->log(log->of, SYMC_LOG_WARN, "memory of a device stays in use: %s: %s",
         call, symc_cuda_describe(log->cuda, result, error, sizeof(error)));
 }

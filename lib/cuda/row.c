@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* The data that each member contributes to the gather. */
-struct told {
+struct offer {
     CUmemGenericAllocationHandle handle; /* between threads */
     size_t nbytes;
     uint64_t has_fabric; /* fabric is valid */
@@ -21,7 +21,7 @@ struct told {
 
 /* ---- mapping ---- */
 
-static const char *format_whose(const struct symc_cuda_group *group, int rank,
+static const char *format_owner(const struct symc_cuda_group *group, int rank,
     const char *what, char *buffer, size_t nbytes)
 {
     (void)snprintf(buffer, nbytes, "rank %d's %s",
@@ -33,10 +33,10 @@ static symmcoll_status_t map(const struct symc_cuda_group *group,
     struct symc_cuda_row *row, int rank, CUmemGenericAllocationHandle handle,
     size_t nbytes, const char *what)
 {
-    char whose[64];
+    char owner[64];
     symmcoll_status_t status = symc_cuda_map(&group->context, group->core->fail,
         symc_cuda_row_at(row, rank), nbytes, handle,
-        format_whose(group, rank, what, whose, sizeof(whose)));
+        format_owner(group, rank, what, owner, sizeof(owner)));
 
     if (status == SYMMCOLL_OK)
         row->mapped[rank] = nbytes;
@@ -49,7 +49,7 @@ static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
     CUmemAllocationHandleType type, size_t nbytes, const char *what)
 {
     CUmemGenericAllocationHandle handle;
-    char whose[64];
+    char owner[64];
     symmcoll_status_t status;
     CUresult result =
         group->cuda->mem_import_from_shareable_handle(&handle, from, type);
@@ -57,32 +57,32 @@ static symmcoll_status_t map_imported(const struct symc_cuda_group *group,
     if (result != CUDA_SUCCESS)
         return symc_cuda_group_fail(group, result,
             "cuMemImportFromShareableHandle of %s",
-            format_whose(group, rank, what, whose, sizeof(whose)));
+            format_owner(group, rank, what, owner, sizeof(owner)));
     status = map(group, row, rank, handle, nbytes, what);
     result = group->cuda->mem_release(handle); /* the mapping keeps its own */
     return status == SYMMCOLL_OK && result != CUDA_SUCCESS
                ? symc_cuda_group_fail(group, result, "cuMemRelease of %s",
-                     format_whose(group, rank, what, whose, sizeof(whose)))
+                     format_owner(group, rank, what, owner, sizeof(owner)))
                : status;
 }
 
 static symmcoll_status_t map_other(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, int rank, struct told *told, const int *fds,
+    struct symc_cuda_row *row, int rank, struct offer *offer, const int *fds,
     const char *what)
 {
     if (group->threads)
-        return map(group, row, rank, told->handle, told->nbytes, what);
+        return map(group, row, rank, offer->handle, offer->nbytes, what);
     if (fds == NULL)
-        return map_imported(group, row, rank, &told->fabric,
-            CU_MEM_HANDLE_TYPE_FABRIC, told->nbytes, what);
+        return map_imported(group, row, rank, &offer->fabric,
+            CU_MEM_HANDLE_TYPE_FABRIC, offer->nbytes, what);
     return map_imported(group, row, rank, (void *)(intptr_t)fds[rank],
-        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, told->nbytes, what);
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, offer->nbytes, what);
 }
 
 /* Maps the other ranks' memory.  fds: NULL between threads, and if all members have
  * fabric handles. */
 static symmcoll_status_t map_others(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, struct told *all, const int *fds,
+    struct symc_cuda_row *row, struct offer *all, const int *fds,
     const char *what)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -96,7 +96,7 @@ static symmcoll_status_t map_others(const struct symc_cuda_group *group,
 
 /* Reserves addresses for all members, and maps this rank's memory there. */
 static symmcoll_status_t reserve(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, const struct told *all, const char *what)
+    struct symc_cuda_row *row, const struct offer *all, const char *what)
 {
     size_t most = 0;
     char text[32];
@@ -121,7 +121,7 @@ static symmcoll_status_t reserve(const struct symc_cuda_group *group,
 /* ---- between processes ---- */
 
 static symmcoll_status_t map_exchanged(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, struct told *all, int fd, const char *what)
+    struct symc_cuda_row *row, struct offer *all, int fd, const char *what)
 {
     int fds[SYMC_KERNEL_RANKS];
     symmcoll_status_t own = reserve(group, row, all, what);
@@ -142,15 +142,15 @@ static symmcoll_status_t map_exchanged(const struct symc_cuda_group *group,
 static symmcoll_status_t export(const struct symc_cuda_group *group,
     CUmemGenericAllocationHandle handle, const char *what, int *fd)
 {
-    char whose[64];
+    char owner[64];
     CUresult result = group->cuda->mem_export_to_shareable_handle(
         fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 
     return result == CUDA_SUCCESS ? SYMMCOLL_OK
                                   : symc_cuda_group_fail(group, result,
                                         "cuMemExportToShareableHandle of %s",
-                                        format_whose(group, group->rank, what,
-                                            whose, sizeof(whose)));
+                                        format_owner(group, group->rank, what,
+                                            owner, sizeof(owner)));
 }
 
 /* ---- opening and closing ---- */
@@ -158,8 +158,8 @@ static symmcoll_status_t export(const struct symc_cuda_group *group,
 /* Maps by handles that do not keep the memory alive, unlike descriptors: no member may
  * release memory that others are still mapping.  All members therefore wait here until
  * all have mapped, or failed to; a member returns its own failure after that. */
-static symmcoll_status_t map_told(const struct symc_cuda_group *group,
-    struct symc_cuda_row *row, struct told *all, const char *what)
+static symmcoll_status_t map_offers(const struct symc_cuda_group *group,
+    struct symc_cuda_row *row, struct offer *all, const char *what)
 {
     const struct symc_core *core = group->core;
     unsigned char mine = 0, ended[SYMC_KERNEL_RANKS];
@@ -175,7 +175,7 @@ static symmcoll_status_t map_told(const struct symc_cuda_group *group,
  * descriptors. */
 static struct symc_cuda_called export_fabric(
     const struct symc_cuda_group *group, const struct symc_cuda_physical *own,
-    struct told *mine)
+    struct offer *mine)
 {
     const struct symc_cuda *cuda = group->cuda;
     CUmemGenericAllocationHandle tried;
@@ -196,7 +196,7 @@ static struct symc_cuda_called export_fabric(
 
 /* Exports this rank's memory: a fabric handle (mine), and a descriptor to send (fd). */
 static symmcoll_status_t export_own(const struct symc_cuda_group *group,
-    const struct symc_cuda_physical *own, const char *what, struct told *mine,
+    const struct symc_cuda_physical *own, const char *what, struct offer *mine,
     int *fd)
 {
     enum symc_cuda_share share =
@@ -217,7 +217,7 @@ static symmcoll_status_t export_own(const struct symc_cuda_group *group,
 
 /* Finds whether all members have fabric handles, and fails if cuda.share needs them. */
 static symmcoll_status_t check_fabric(const struct symc_cuda_group *group,
-    const struct told *all, bool *have_fabric)
+    const struct offer *all, bool *have_fabric)
 {
     const struct symc_core *core = group->core;
     int without = 0;
@@ -239,7 +239,7 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
     struct symc_cuda_row *row)
 {
     const struct symc_core *core = group->core;
-    struct told all[SYMC_KERNEL_RANKS],
+    struct offer all[SYMC_KERNEL_RANKS],
         mine = {.handle = own->handle, .nbytes = own->nbytes};
     bool have_fabric = false;
     int fd = -1;
@@ -253,7 +253,7 @@ symmcoll_status_t symc_cuda_row_open(const struct symc_cuda_group *group,
         status = check_fabric(group, all, &have_fabric);
     if (status == SYMMCOLL_OK)
         status = group->threads || have_fabric
-                     ? map_told(group, row, all, what)
+                     ? map_offers(group, row, all, what)
                      : map_exchanged(group, row, all, fd, what);
     if (fd >= 0)
         close(fd);

@@ -127,7 +127,7 @@ static symmcoll_status_t scale(const struct symmcoll_group *group,
     if (status == SYMMCOLL_OK && bucket->device == SYMMCOLL_CUDA)
         status = open_site(group, bucket, &site);
     if (status == SYMMCOLL_OK)
-        status = symc_site_ask_captured(site, bucket->stream, captured);
+        status = symc_site_query_captured(site, bucket->stream, captured);
     return status == SYMMCOLL_OK
                ? symc_site_add_on(site, bucket->stream, scaling)
                : status;

@@ -42,14 +42,14 @@ symmcoll_status_t symc_take_stream(
     void *before = symc_site_stream(reducer->site);
     bool captured, was;
     symmcoll_status_t status =
-        symc_site_ask_captured(reducer->site, stream, &captured);
+        symc_site_query_captured(reducer->site, stream, &captured);
 
     was = captured && stream == before;
     /* A default stream is not queried during a capture: the query fails while
      * a stream that waits for it is captured. */
     if (status == SYMMCOLL_OK && stream != before &&
         !(captured && is_default(before)))
-        status = symc_site_ask_captured(reducer->site, before, &was);
+        status = symc_site_query_captured(reducer->site, before, &was);
     if (status != SYMMCOLL_OK)
         return status;
     if (was && !captured)
@@ -70,7 +70,7 @@ symmcoll_status_t symc_keep_stream(const struct symmcoll_reducer *reducer)
     void *stream = symmcoll_group_stream(reducer->group);
     bool captured;
     symmcoll_status_t status =
-        symc_site_ask_captured(reducer->site, stream, &captured);
+        symc_site_query_captured(reducer->site, stream, &captured);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -96,9 +96,9 @@ symmcoll_status_t symc_follow_stream(
 
     if (!symc_site_is_beside(reducer->site, stream))
         return SYMMCOLL_OK;
-    status = symc_site_ask_captured(reducer->site, own, &captured);
+    status = symc_site_query_captured(reducer->site, own, &captured);
     if (status == SYMMCOLL_OK)
-        status = symc_site_ask_captured(reducer->site, stream, &other);
+        status = symc_site_query_captured(reducer->site, stream, &other);
     if (status == SYMMCOLL_OK && captured && !other)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "expected stream %p not to be captured, for it is to wait for stream "

@@ -117,7 +117,7 @@ static bool may_be_captured(const struct owned *owned)
 {
     bool captured;
 
-    return symc_site_ask_captured(owned->site, symc_site_stream(owned->site),
+    return symc_site_query_captured(owned->site, symc_site_stream(owned->site),
                &captured) != SYMMCOLL_OK ||
            captured;
 }

@@ -247,7 +247,7 @@ static symmcoll_status_t check_captured(const struct symc_f_result *result)
 
     if (result->site == NULL || result->temp == NULL)
         return SYMMCOLL_OK;
-    status = symc_site_ask_captured(result->site, stream, &captured);
+    status = symc_site_query_captured(result->site, stream, &captured);
     /* The driver does not answer for the default stream while a stream that
      * waits for it is being captured. */
     if (status != SYMMCOLL_OK)

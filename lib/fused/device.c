@@ -28,13 +28,14 @@ static symmcoll_status_t check_device(
         name, found, fused->group->name, index);
 }
 
-static symmcoll_status_t ask_captured(
+static symmcoll_status_t query_captured(
     const struct symc_fused *fused, const char *name, struct symc_fused_on *on)
 {
     const struct symc_fused_device *device = fused->device;
 
-    return symc_fused_name_error(name,
-        device->ops->ask_captured(device->compute, on->stream, &on->captured));
+    return symc_fused_name_error(
+        name, device->ops->query_captured(
+                  device->compute, on->stream, &on->captured));
 }
 
 symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
@@ -72,7 +73,7 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     on->checked = symc_slot_device_state(fused->group) != NULL;
     if (status == SYMMCOLL_OK)
         status = symc_slot_check(fused->group, &op);
-    return status == SYMMCOLL_OK ? ask_captured(fused, name, on) : status;
+    return status == SYMMCOLL_OK ? query_captured(fused, name, on) : status;
 }
 
 void symc_fused_on_end(struct symc_fused_on *on)

@@ -231,13 +231,13 @@ symmcoll_status_t symc_site_query(const struct symc_site *site)
                         : site->ops->query(site->local, site->stream);
 }
 
-symmcoll_status_t symc_site_ask_captured(
+symmcoll_status_t symc_site_query_captured(
     const struct symc_site *site, void *stream, bool *captured)
 {
     *captured = false;
     return site == NULL
                ? SYMMCOLL_OK
-               : site->ops->ask_captured(site->local, stream, captured);
+               : site->ops->query_captured(site->local, stream, captured);
 }
 
 symmcoll_status_t symc_site_mark(const struct symc_site *site, void **mark)

@@ -64,7 +64,7 @@ bool symc_site_is_beside(const struct symc_site *site, void *stream);
 symmcoll_status_t symc_site_query(const struct symc_site *site);
 
 /* Finds whether a stream is being captured (out); false for host memory. */
-symmcoll_status_t symc_site_ask_captured(
+symmcoll_status_t symc_site_query_captured(
     const struct symc_site *site, void *stream, bool *captured);
 
 /* Measure times on a device: see mark(), elapsed() and unmark() of struct

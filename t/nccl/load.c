@@ -201,8 +201,8 @@ static int it_tells_groups(void *unused)
     if (load(SYMC_NCCL_LIBRARY, &nccl) != SYMMCOLL_OK)
         return 1; /* too old for all functions */
     if (nccl->version < SYMC_NCCL_CODE(2, 27, 0))
-        return !symc_nccl_tells_groups(nccl);
-    right = symc_nccl_tells_groups(nccl) && !symc_nccl_is_grouped(nccl) &&
+        return !symc_nccl_detects_groups(nccl);
+    right = symc_nccl_detects_groups(nccl) && !symc_nccl_is_grouped(nccl) &&
             nccl->group_start() == SYMC_NCCL_SUCCESS &&
             symc_nccl_is_grouped(nccl) && symc_nccl_is_grouped(nccl);
     return right && nccl->group_end() == SYMC_NCCL_SUCCESS &&

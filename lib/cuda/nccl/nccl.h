@@ -200,9 +200,9 @@ symmcoll_status_t symc_nccl_check_variables(symc_nccl_fail_fn fail,
 
 /* Returns whether this NCCL can be probed for a group of calls around the calling thread.
  * If NCCL_DEBUG enables warnings, each probe writes one. */
-bool symc_nccl_tells_groups(const struct symc_nccl *nccl);
+bool symc_nccl_detects_groups(const struct symc_nccl *nccl);
 /* Probes whether the calling thread is in a group of calls.  Requires that
- * symc_nccl_tells_groups() returned true. */
+ * symc_nccl_detects_groups() returned true. */
 bool symc_nccl_is_grouped(const struct symc_nccl *nccl);
 
 /* Copies NCCL's text of its latest error, a probe's excepted, into a buffer of

@@ -42,7 +42,7 @@ static symmcoll_status_t await_enqueued(
                 "found it in progress",
                 comm->call, symc_cuda_comm_world_rank(comm, comm->rank),
                 (double)op->timeout_ns / (double)SYMC_NS_PER_S);
-        symc_cuda_comm_doze(core, nap);
+        symc_cuda_comm_pause(core, nap);
         if (nap < SYMC_CUDA_COMM_NAP_NS)
             nap *= 2;
     }

@@ -93,7 +93,7 @@ symmcoll_status_t symc_cuda_comm_refuse_aborted(
 
 bool symc_cuda_comm_is_grouped(const struct symc_cuda_comm *comm)
 {
-    return comm->tells && symc_nccl_is_grouped(comm->nccl);
+    return comm->detects_groups && symc_nccl_is_grouped(comm->nccl);
 }
 
 /* ---- work in progress ---- */
@@ -145,7 +145,7 @@ void symc_cuda_comm_try_abort(struct symc_cuda_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns)
+void symc_cuda_comm_pause(const struct symc_core *core, int64_t nap_ns)
 {
     static const _Atomic uint64_t never;
     struct symc_wait_budget budget = {.deadline_ns = core->now() + nap_ns};
@@ -268,7 +268,7 @@ symmcoll_status_t symc_cuda_comm_await_all(
             return SYMMCOLL_OK;
         if (core->now() >= until.deadline_ns)
             return expire(comm, busy, until.timeout_ns);
-        symc_cuda_comm_doze(core, nap);
+        symc_cuda_comm_pause(core, nap);
         if (nap < NAP_MOST_NS)
             nap *= 2;
     }
@@ -444,7 +444,7 @@ static bool finalize(struct symc_cuda_comm *comm, int64_t timeout_ns)
         if (symc_cuda_comm_find_broken(comm, &member) ||
             core->now() >= deadline)
             return false;
-        symc_cuda_comm_doze(core, NAP_NS);
+        symc_cuda_comm_pause(core, NAP_NS);
     }
     return status == SYMMCOLL_OK;
 }

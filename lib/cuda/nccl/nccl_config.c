@@ -13,16 +13,17 @@ static symmcoll_status_t set_policy(const struct symc_core *core,
         {"efficiency", SYMC_NCCL_EFFICIENCY, SYMC_NCCL_CODE(2, 27, 0)},
         {"zero", SYMC_NCCL_ZERO, SYMC_NCCL_CODE(2, 28, 0)}};
     const struct symc_settings *settings = core->settings;
-    int64_t asked = settings->get_int(settings->config, "cuda.nccl_cta_policy");
+    int64_t wanted =
+        settings->get_int(settings->config, "cuda.nccl_cta_policy");
     char since[32], found[32];
 
-    config->cta_policy = policies[asked].policy;
-    if (nccl->version >= policies[asked].since)
+    config->cta_policy = policies[wanted].policy;
+    if (nccl->version >= policies[wanted].since)
         return SYMMCOLL_OK;
     return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
         "cuda.nccl_cta_policy = %s: expected NCCL %s or later, found %s in %s",
-        policies[asked].name,
-        symc_nccl_format_version(policies[asked].since, since),
+        policies[wanted].name,
+        symc_nccl_format_version(policies[wanted].since, since),
         symc_nccl_format_version(nccl->version, found), nccl->path);
 }
 

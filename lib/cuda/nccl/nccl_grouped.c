@@ -88,7 +88,7 @@ static bool is_tried(const struct symc_nccl *nccl)
 {
     struct symc_nccl copy = *nccl;
     sigset_t all, before;
-    void *told = NULL;
+    void *found = NULL;
     pthread_t thread;
     int error;
 
@@ -100,26 +100,26 @@ static bool is_tried(const struct symc_nccl *nccl)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         return false;
-    pthread_join(thread, &told);
-    return told != NULL;
+    pthread_join(thread, &found);
+    return found != NULL;
 }
 
 /* Tries the probe once for each library: the end of an empty group leaks memory
  * in NCCL. */
-bool symc_nccl_tells_groups(const struct symc_nccl *nccl)
+bool symc_nccl_detects_groups(const struct symc_nccl *nccl)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static const struct symc_nccl *latest;
-    static bool latest_tells;
-    bool tells;
+    static bool latest_detects;
+    bool detects;
 
     pthread_mutex_lock(&lock);
     if (latest != nccl)
-        latest_tells = is_tried(nccl);
+        latest_detects = is_tried(nccl);
     latest = nccl;
-    tells = latest_tells;
+    detects = latest_detects;
     pthread_mutex_unlock(&lock);
-    return tells;
+    return detects;
 }
 
 bool symc_nccl_is_grouped(const struct symc_nccl *nccl)

@@ -22,7 +22,7 @@ struct symc_cuda_keeper {
     struct symc_cuda_keeper *heir; /* of what NCCL makes of it; NULL: nothing */
     struct symc_nccl_comm *made;   /* written by NCCL, made of another's */
     struct symc_nccl_comm *nothing; /* written by NCCL if it makes none */
-    bool told;
+    bool requested;
     bool keeps;   /* a quiet one is kept until the owner leaves */
     bool quiet;   /* it is kept */
     bool claimed; /* by another owner: the thread waits for a new request */
@@ -113,7 +113,7 @@ static void *keep(void *arg)
     do {
         pthread_mutex_lock(&keeper->lock);
         keeper->claimed = false;
-        while (!keeper->told)
+        while (!keeper->requested)
             pthread_cond_wait(&keeper->changed, &keeper->lock);
         pthread_mutex_unlock(&keeper->lock);
         if (keeper->comm != NULL && where->inside != NULL)
@@ -199,17 +199,17 @@ const char *symc_cuda_keeper_name(const struct symc_cuda_keeper *keeper)
     return keeper->name;
 }
 
-static void tell(struct symc_cuda_keeper *keeper,
+static void request(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
     struct symc_nccl_comm *comm, const struct symc_nccl *revokes)
 {
     pthread_mutex_lock(&keeper->lock);
-    if (!keeper->told) {
+    if (!keeper->requested) {
         keeper->call = call;
         keeper->comm = comm;
         keeper->revokes = revokes;
         keeper->ends = revokes == NULL;
-        keeper->told = true;
+        keeper->requested = true;
         pthread_cond_broadcast(&keeper->changed);
     }
     pthread_mutex_unlock(&keeper->lock);
@@ -219,7 +219,7 @@ void symc_cuda_keeper_end(struct symc_cuda_keeper *keeper,
     enum symc_nccl_result (*call)(struct symc_nccl_comm *comm),
     struct symc_nccl_comm *comm)
 {
-    tell(keeper, call, comm, NULL);
+    request(keeper, call, comm, NULL);
 }
 
 /* Does not revoke while NCCL makes a communicator of this one: no work runs then. */
@@ -227,7 +227,7 @@ void symc_cuda_keeper_stop(struct symc_cuda_keeper *keeper,
     const struct symc_nccl *nccl, struct symc_nccl_comm *comm, bool keeps)
 {
     keeper->keeps = keeps;
-    tell(keeper, nccl->comm_abort, comm,
+    request(keeper, nccl->comm_abort, comm,
         nccl->comm_revoke != NULL && keeper->heir == NULL ? nccl : NULL);
 }
 
@@ -287,7 +287,7 @@ struct symc_nccl_comm *symc_cuda_keeper_claim(struct symc_cuda_keeper *keeper)
     if (keeper->quiet) {
         comm = keeper->comm;
         keeper->claimed = true;
-        keeper->told = false;
+        keeper->requested = false;
         keeper->quiet = false;
         keeper->comm = NULL;
         pthread_cond_broadcast(&keeper->changed);

@@ -68,14 +68,14 @@ static symmcoll_status_t refuse_grouped(
 
 /* Returns whether the probe works.  Called once per group; false if NCCL_DEBUG is set,
  * since each probe could write a line. */
-static bool tells_groups(
+static bool can_detect_groups(
     const struct symc_cuda_group *group, const struct symc_nccl *nccl)
 {
     struct symc_nccl_variable found;
 
     return !symc_nccl_find_variable(nccl, group->core->settings->get_variable,
                "NCCL_DEBUG", &found) &&
-           symc_nccl_tells_groups(nccl);
+           symc_nccl_detects_groups(nccl);
 }
 
 symmcoll_status_t symc_cuda_check_grouped(
@@ -110,7 +110,7 @@ static symmcoll_status_t make_comm(struct symc_cuda_group *group,
     if (status != SYMMCOLL_OK)
         return status;
     comm->ready = true;
-    comm->tells = group->nccl_tells;
+    comm->detects_groups = group->detects_groups;
     comm->keeps = group->limits.nccl_shrink != 0 && nccl->comm_shrink != NULL;
     atomic_store(&group->comm, comm);
     return SYMMCOLL_OK;
@@ -127,8 +127,8 @@ static symmcoll_status_t make_all(struct symc_cuda_group *group,
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (group->comm == NULL)
-        group->nccl_tells = tells_groups(group, nccl);
-    if (group->nccl_tells && symc_nccl_is_grouped(nccl))
+        group->detects_groups = can_detect_groups(group, nccl);
+    if (group->detects_groups && symc_nccl_is_grouped(nccl))
         return refuse_grouped(group, op);
     if (group->comm == NULL)
         status = make_comm(group, until, nccl, config);

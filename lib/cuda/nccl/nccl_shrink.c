@@ -102,7 +102,7 @@ static symmcoll_status_t begin(
 }
 
 /* The states that members gather until the call has ended. */
-enum told {
+enum state {
     OVER,
     BUSY,
     FAILED
@@ -113,7 +113,7 @@ enum told {
  * making a new communicator instead. */
 static symmcoll_status_t await_all(const struct symc_cuda_group *group,
     struct symc_cuda_comm *old, symmcoll_status_t own, int64_t deadline_ns,
-    enum told *worst)
+    enum state *worst)
 {
     const struct symc_core *core = group->core;
     uint32_t all[SYMC_KERNEL_RANKS], mine;
@@ -131,10 +131,10 @@ static symmcoll_status_t await_all(const struct symc_cuda_group *group,
             return status;
         *worst = OVER;
         for (int r = 0; r < group->size; r++)
-            *worst = all[r] > *worst ? (enum told)all[r] : *worst;
+            *worst = all[r] > *worst ? (enum state)all[r] : *worst;
         if (*worst != BUSY)
             return SYMMCOLL_OK;
-        symc_cuda_comm_doze(core, SYMC_CUDA_COMM_NAP_NS);
+        symc_cuda_comm_pause(core, SYMC_CUDA_COMM_NAP_NS);
     }
 }
 
@@ -143,7 +143,7 @@ symmcoll_status_t symc_cuda_shrink(const struct symc_cuda_group *group,
     struct symc_cuda_handed *handed, bool *made)
 {
     const struct symc_core *core = group->core;
-    enum told worst = FAILED;
+    enum state worst = FAILED;
     symmcoll_status_t own = begin(handed, config);
     symmcoll_status_t status =
         await_all(group, handed->old, own, until.deadline_ns, &worst);

@@ -121,7 +121,7 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     status = symc_cuda_comm_create(
         nccl, heir->core, where, heir->rank, heir->size, &handed->comm);
     if (status == SYMMCOLL_OK)
-        handed->comm->tells = group->nccl_tells;
+        handed->comm->detects_groups = group->detects_groups;
     return status;
 }
 

@@ -22,11 +22,11 @@ struct symc_cuda_comm {
     pthread_mutex_t lock;            /* held in each call of NCCL with it */
     struct symc_nccl_comm *made;     /* NULL: not made, or ended */
     struct symc_cuda_keeper *keeper; /* ends it; NULL: it has */
-    bool ready;       /* it has been made; before, errors are of its making */
-    bool keeps;       /* a quiet one is kept when it is stopped */
-    bool forgone;     /* see symc_cuda_comm_forgo() */
-    bool tells;       /* as symc_nccl_tells_groups() returned */
-    const char *call; /* the latest one, in messages; under the lock */
+    bool ready;   /* it has been made; before, errors are of its making */
+    bool keeps;   /* a quiet one is kept when it is stopped */
+    bool forgone; /* see symc_cuda_comm_forgo() */
+    bool detects_groups; /* as symc_nccl_detects_groups() returned */
+    const char *call;    /* the latest one, in messages; under the lock */
     symmcoll_status_t
         broken; /* the error of its own for which it was aborted */
     char reason[SYMC_DETAIL_MAX];
@@ -104,6 +104,6 @@ symmcoll_status_t symc_cuda_comm_enqueue(struct symc_cuda_comm *comm,
 symmcoll_status_t symc_cuda_comm_await_all(
     struct symc_cuda_comm *comm, struct symc_cuda_until until, uint32_t *busy);
 
-void symc_cuda_comm_doze(const struct symc_core *core, int64_t nap_ns);
+void symc_cuda_comm_pause(const struct symc_core *core, int64_t nap_ns);
 
 #endif

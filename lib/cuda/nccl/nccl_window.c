@@ -123,7 +123,7 @@ struct symc_cuda_comm *symc_cuda_windows_find(
 /* ---- making a window ---- */
 
 /* The data that each member contributes to the gather about a window. */
-struct told {
+struct contribution {
     uint64_t nbytes; /* 0: it cannot */
     uint64_t own;    /* 1: the memory is the program's */
     uint32_t left;   /* windows that it has left, a bit for each */
@@ -186,8 +186,8 @@ static struct symc_extent find_own(
 
 /* Finds this rank's memory of a number: whole granules that the library has allocated, or
  * the program's memory. */
-static struct symc_cuda_joined *find_memory(
-    const struct symc_cuda_group *group, uint64_t number, struct told *mine)
+static struct symc_cuda_joined *find_memory(const struct symc_cuda_group *group,
+    uint64_t number, struct contribution *mine)
 {
     const struct symc_shared *shared =
         symc_shared_by_number(group->core->shared, number);
@@ -211,7 +211,7 @@ static struct symc_cuda_joined *find_memory(
 /* Frees the entries that all members have left.  Returns whether the windows left are the
  * same on all members. */
 static bool compare_left(const struct symc_cuda_group *group,
-    struct symc_cuda_windows *windows, const struct told *all)
+    struct symc_cuda_windows *windows, const struct contribution *all)
 {
     uint32_t by_all = all[0].left, by_any = all[0].left, gone = all[0].gone;
 
@@ -228,7 +228,7 @@ static bool compare_left(const struct symc_cuda_group *group,
 }
 
 static bool is_possible(
-    const struct symc_cuda_group *group, const struct told *all)
+    const struct symc_cuda_group *group, const struct contribution *all)
 {
     for (int r = 0; r < group->size; r++) {
         if (all[r].nbytes == 0 || all[r].nbytes != all[0].nbytes ||
@@ -345,7 +345,7 @@ static symmcoll_status_t decide(struct symc_cuda_group *group,
 {
     const struct symc_core *core = group->core;
     struct symc_cuda_windows *windows = group->windows;
-    struct told all[SYMC_KERNEL_RANKS], mine = {.nbytes = 0};
+    struct contribution all[SYMC_KERNEL_RANKS], mine = {.nbytes = 0};
     struct symc_cuda_joined *joined = find_memory(group, number, &mine);
     struct symc_cuda_window *window;
     symmcoll_status_t status;
@@ -394,7 +394,7 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
         status = symc_cuda_comm_open(group->comm->nccl, config, group->core,
             where, until, group->rank, group->size, &comm);
     if (comm != NULL)
-        comm->tells = group->nccl_tells;
+        comm->detects_groups = group->detects_groups;
     atomic_store(&windows->comm, comm);
     return status;
 }
