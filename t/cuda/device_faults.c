@@ -192,21 +192,6 @@ static int refuse_a_mark(struct faults_rank *self)
 
 /* ---- the tests ---- */
 
-static void test_death(void)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, lose_a_peer, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a peer that dies while kernels wait for it: its name, streams that end, "
-        "and other groups that go on");
-}
-
 struct deadline {
     faults_fn body;
     const char *says; /* besides, or NULL */
@@ -276,7 +261,9 @@ int main(void)
 
     device_begin();
     faults_begin();
-    test_death();
+    ok(others_survive(SIZE, VICTIM, lose_a_peer, NULL),
+        "a peer that dies while kernels wait for it: its name, streams that end, "
+        "and other groups that go on");
     ok(attempts_hold(deadline_names_peer, 0.5, &running),
         "a deadline on the device names the peer for which kernels wait");
     ok(attempts_hold(deadline_names_peer, 1, &late),

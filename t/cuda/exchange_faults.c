@@ -131,21 +131,6 @@ static int abort_one(struct faults_rank *self)
 
 /* ---- the tests ---- */
 
-static void test_death(void)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, leave_one, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a peer that dies between two launches: the others are told its name, and "
-        "their streams end");
-}
-
 static bool deadline_names_peer(double seconds, void *arg)
 {
     struct faults_job job;
@@ -187,7 +172,9 @@ int main(void)
 {
     device_begin();
     faults_begin();
-    test_death();
+    ok(others_survive(SIZE, VICTIM, leave_one, NULL),
+        "a peer that dies between two launches: the others are told its name, and "
+        "their streams end");
     ok(attempts_hold(deadline_names_peer, 0.5, NULL),
         "a deadline between two launches names the peer for which kernels wait");
     test_abort();

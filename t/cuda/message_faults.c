@@ -108,15 +108,8 @@ static void test_death(bool receives, const char *fault, const char *what)
 {
     const struct plan plan = {
         .receives = receives, .fault = fault, .timeout = -1};
-    struct faults_job job;
-    bool told;
 
-    faults_start(&job, SIZE, lose_a_peer, &plan);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
+    ok(others_survive(SIZE, VICTIM, lose_a_peer, &plan), "%s", what);
 }
 
 /* ---- deadlines ---- */

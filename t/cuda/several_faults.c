@@ -117,15 +117,8 @@ static int leave_one(struct faults_rank *self)
 static void test_death(bool region, const char *what)
 {
     struct manner manner = {-1, region};
-    struct faults_job job;
-    bool told;
 
-    faults_start(&job, SIZE, leave_one, &manner);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
+    ok(others_survive(SIZE, VICTIM, leave_one, &manner), "%s", what);
 }
 
 static bool deadline_names_peer(double seconds, void *arg)

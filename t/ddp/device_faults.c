@@ -100,19 +100,6 @@ static int break_a_device(struct faults_rank *self)
 
 /* ---- the tests ---- */
 
-static void test_death(faults_fn body, const char *what)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, body, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told, "%s", what);
-}
-
 static bool deadline_names_peer(double seconds, void *arg)
 {
     struct faults_job job;
@@ -160,9 +147,9 @@ int main(void)
 {
     device_begin();
     faults_begin();
-    test_death(die_before_ready,
+    ok(others_survive(SIZE, VICTIM, die_before_ready, NULL),
         "a peer that dies in its backward: finish names it on the others");
-    test_death(stand_still,
+    ok(others_survive(SIZE, VICTIM, stand_still, NULL),
         "one that dies after finish: streams end, and begin names it");
     ok(attempts_hold(deadline_names_peer, 0.5, NULL),
         "a deadline that passes on the device is told by begin, with the peer");

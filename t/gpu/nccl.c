@@ -150,16 +150,8 @@ static int lose_a_peer(struct faults_rank *self)
 
 static void test_death(void)
 {
-    struct faults_job job;
-    bool told;
-
     faults_begin();
-    faults_start(&job, 2, lose_a_peer, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
+    ok(others_survive(2, VICTIM, lose_a_peer, NULL),
         "a process that is killed while NCCL waits for it: the other is told "
         "its name, and its stream ends");
     faults_end();

@@ -232,21 +232,6 @@ static int abort_from_thread(struct faults_rank *self)
 
 /* ---- the tests ---- */
 
-static void test_death(void)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, lose_a_peer, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a process that is killed while kernels wait for it: the others are "
-        "told its name, and their streams end");
-}
-
 static void test_deadline(void)
 {
     const double seconds = standing_deadline();
@@ -298,7 +283,9 @@ int main(void)
         test_barriers(n);
     }
     faults_begin();
-    test_death();
+    ok(others_survive(SIZE, VICTIM, lose_a_peer, NULL),
+        "a process that is killed while kernels wait for it: the others are "
+        "told its name, and their streams end");
     test_deadline();
     test_abort();
     faults_end();

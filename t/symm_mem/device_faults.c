@@ -292,20 +292,6 @@ static int lose_a_peer(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-static void test_death(void)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, lose_a_peer, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a peer that dies while puts wait for it: its name, and streams end");
-}
-
 /* Kills a rank while all ranks map each other's memory. */
 static int join_with_a_victim(struct faults_rank *self)
 {
@@ -328,20 +314,6 @@ static int join_with_a_victim(struct faults_rank *self)
     return faults_finalize(self) != 0 || !right;
 }
 
-static void test_death_before_joining(void)
-{
-    struct faults_job job;
-    bool told;
-
-    faults_start(&job, SIZE, join_with_a_victim, NULL);
-    told = faults_await_all(&job, 1);
-    faults_signal(&job, VICTIM, SIGKILL);
-    told = others_await(&job, VICTIM, 2) && told;
-    told = others_know_death(&job, VICTIM) && told;
-    ok(faults_finish(&job, 1u << VICTIM) && told,
-        "a peer that dies before it joins its memory is named");
-}
-
 int main(void)
 {
     device_begin();
@@ -357,8 +329,10 @@ int main(void)
         "memory of another backend than the group's is refused: all learn whose");
     ok(ranks_run(2, has_one_deadline),
         "a rendezvous has one deadline for all that it takes");
-    test_death();
-    test_death_before_joining();
+    ok(others_survive(SIZE, VICTIM, lose_a_peer, NULL),
+        "a peer that dies while puts wait for it: its name, and streams end");
+    ok(others_survive(SIZE, VICTIM, join_with_a_victim, NULL),
+        "a peer that dies before it joins its memory is named");
     faults_end();
     return done_testing();
 }

@@ -32,6 +32,23 @@ static inline bool others_know_death(const struct faults_job *job, int victim)
     return told;
 }
 
+/* Starts ranks, and kills the victim when all have reached step 1.  Checks that the
+ * others reach step 2, with a first note that names the victim and its signal, and
+ * leave nothing. */
+static inline bool others_survive(
+    int size, int victim, faults_fn body, const void *arg)
+{
+    struct faults_job job;
+    bool told;
+
+    faults_start(&job, size, body, arg);
+    told = faults_await_all(&job, 1);
+    faults_signal(&job, victim, SIGKILL);
+    told = others_await(&job, victim, 2) && told;
+    told = others_know_death(&job, victim) && told;
+    return faults_finish(&job, 1u << victim) && told;
+}
+
 /* Creates a group of all ranks except the victim, on every rank; NULL on the
  * victim. */
 static inline struct symmcoll_group *others_group(
