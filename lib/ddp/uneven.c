@@ -308,15 +308,17 @@ symmcoll_status_t symmcoll_join_end(struct symmcoll_join *join)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "join_end: expected a join, found NULL");
     status = symc_error_return(&join->error);
-    if (status == SYMMCOLL_OK) {
-        status = find_failure(join);
-        if (status == SYMMCOLL_OK)
-            status = shadow(join);
-        if (status != SYMMCOLL_OK && join->error.status == SYMMCOLL_OK)
-            status = give_up(join, status);
-    }
+    if (status != SYMMCOLL_OK)
+        goto release;
+    status = find_failure(join);
+    if (status == SYMMCOLL_OK)
+        status = shadow(join);
+    if (status != SYMMCOLL_OK && join->error.status == SYMMCOLL_OK)
+        status = give_up(join, status);
     if (status == SYMMCOLL_OK)
         status = synchronise(join);
+
+release:
     for (int i = 0; i < join->nreducers; i++) {
         struct symmcoll_reducer *reducer = join->reducers[i];
 
