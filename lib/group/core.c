@@ -390,6 +390,7 @@ static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
     struct awaited awaited = {context, member};
     struct symc_watch watch = make_watch(&awaited);
 
+    watch.mark = symc_doorbell_mark(member);
     return symc_wait_long(&watch, word, target, budget);
 }
 

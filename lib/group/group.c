@@ -68,6 +68,8 @@ static void lay_out(
         group->channels[r] = at + SYMC_GROUP_CHANNEL;
         group->staging[r] = at + group->staging_at;
     }
+    symc_doorbell_init(
+        &group->world->origin->waiting, group->doorbells[group->rank]);
 }
 
 static bool is_over(struct symmcoll_group *group)

@@ -231,7 +231,7 @@ static inline bool wake_peers(const struct symc_host *host)
 
         if (r == host->rank)
             continue;
-        symc_doorbell_notify(doorbell);
+        symc_doorbell_notify_from(doorbell, host->rank);
         failed |= atomic_load_explicit(&doorbell->failed, memory_order_relaxed);
     }
     return failed != 0;

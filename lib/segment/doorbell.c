@@ -130,6 +130,55 @@ int64_t symc_wait_yield(struct symc_waiting *waiting)
     return symc_wait_keep_yield(waiting, now, now - began) ? 0 : now;
 }
 
+static void execute_barrier_everywhere(const struct symc_waiting *waiting)
+{
+    if (waiting->barrier)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+void symc_doorbell_init(
+    const struct symc_waiting *waiting, struct symc_doorbell *doorbell)
+{
+    if (!waiting->oversubscribed)
+        return;
+    atomic_fetch_or(&doorbell->sleeping, SYMC_DOORBELL_FENCED);
+    /* The word of a writer that has not seen the mark is visible after this. */
+    execute_barrier_everywhere(waiting);
+}
+
+void symc_doorbell_notify_marked(struct symc_doorbell *doorbell, uint32_t mark)
+{
+    uint32_t found;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    found = atomic_load_explicit(&doorbell->sleeping, memory_order_relaxed);
+    do {
+        uint32_t asleep = found & ~SYMC_DOORBELL_FENCED;
+
+        if (asleep == 0 || (asleep != SYMC_DOORBELL_ANY && asleep != mark &&
+                               mark != SYMC_DOORBELL_ANY))
+            return;
+    } while (!atomic_compare_exchange_weak(
+        &doorbell->sleeping, &found, found & SYMC_DOORBELL_FENCED));
+    symc_doorbell_wake(doorbell);
+}
+
+/* Marks a doorbell: as that of any writer if another thread may be asleep that
+ * waits for another member.  Returns whether it is fenced. */
+static bool mark_asleep(struct symc_doorbell *doorbell, uint32_t mark)
+{
+    uint32_t found = atomic_load(&doorbell->sleeping), fenced, wanted;
+
+    do {
+        fenced = found & SYMC_DOORBELL_FENCED;
+        wanted = found == fenced || found == (fenced | mark)
+                     ? fenced | mark
+                     : fenced | SYMC_DOORBELL_ANY;
+    } while (
+        !atomic_compare_exchange_weak(&doorbell->sleeping, &found, wanted));
+    return fenced != 0;
+}
+
 void symc_doorbell_wake(struct symc_doorbell *doorbell)
 {
     atomic_fetch_add_explicit(&doorbell->wakes, 1, memory_order_release);
@@ -234,8 +283,8 @@ static void sleep_on(struct symc_doorbell *doorbell, uint32_t wakes, int64_t ns)
 
 /* Sleeps once.  The caller checks all conditions again afterwards. */
 static void nap(const struct symc_waiting *waiting,
-    struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
-    int64_t left)
+    struct symc_doorbell *doorbell, uint32_t mark, bool (*ready)(void *arg),
+    void *arg, int64_t left)
 {
     int64_t longest = waiting->nap_ns;
     uint32_t wakes =
@@ -243,12 +292,10 @@ static void nap(const struct symc_waiting *waiting,
 
     if (left < longest)
         longest = left;
-    atomic_fetch_add(&doorbell->sleeping, 1);
-    if (waiting->barrier)
-        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    if (!mark_asleep(doorbell, mark != 0 ? mark : SYMC_DOORBELL_ANY))
+        execute_barrier_everywhere(waiting);
     if (!ready(arg))
         sleep_on(doorbell, wakes, longest);
-    atomic_fetch_sub(&doorbell->sleeping, 1);
 }
 
 void symc_doorbell_sleep(const struct symc_waiting *waiting,
@@ -258,7 +305,7 @@ void symc_doorbell_sleep(const struct symc_waiting *waiting,
     int64_t left = until_ns - symc_now_ns();
 
     if (left > 0)
-        nap(waiting, doorbell, ready, arg, left);
+        nap(waiting, doorbell, SYMC_DOORBELL_ANY, ready, arg, left);
 }
 
 static bool is_over(void *arg)
@@ -285,7 +332,8 @@ static enum symc_wait_end wait_long(struct wait *wait)
     for (;;) {
         if (now < budget->deadline_ns) {
             pass(wait, true);
-            nap(how, watch->doorbell, is_over, wait, budget->deadline_ns - now);
+            nap(how, watch->doorbell, watch->mark, is_over, wait,
+                budget->deadline_ns - now);
         }
     look:
         if (is_reached(wait))

@@ -8,6 +8,10 @@
  * again and only then sleeps.  So either the writer sees the sleeper, or the
  * sleeper sees the word.  Without membarrier it sleeps for at most five
  * milliseconds at a time.
+ *
+ * Where ranks share processors they sleep often, and membarrier, which interrupts
+ * the other processors, costs more than the sleep.  Their doorbells are fenced:
+ * writers execute a barrier before they look at them.
  */
 #ifndef SYMC_SEGMENT_DOORBELL_H
 #define SYMC_SEGMENT_DOORBELL_H
@@ -15,13 +19,29 @@
 #include "base/base.h"
 #include "segment/block.h"
 
-/* The futex on which a rank sleeps.  Others wake it if `sleeping` is not 0. */
+/* The futex on which a rank sleeps. */
 struct symc_doorbell {
-    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* threads */
+    _Alignas(SYMC_FALSE_SHARING) _Atomic uint32_t sleeping; /* a mark */
     _Atomic uint32_t failed; /* 1: this rank has failed a group that uses the
                                 doorbell */
     _Alignas(SYMC_LINE) _Atomic uint32_t wakes;
 };
+
+/*
+ * The mark of a doorbell: 0, or that a thread may sleep until any writer
+ * notifies it, or, above that, until one member of the group does.  The writer
+ * that removes the mark wakes all sleepers; no other needs to.
+ */
+#define SYMC_DOORBELL_ANY UINT32_C(1)
+/* Beside the mark: writers execute a memory barrier before they read it. */
+#define SYMC_DOORBELL_FENCED (UINT32_C(1) << 31)
+
+/* Returns the mark of a thread that waits for a member's word; -1: any
+ * writer's. */
+static inline uint32_t symc_doorbell_mark(int member)
+{
+    return SYMC_DOORBELL_ANY + (uint32_t)(member + 1);
+}
 
 _Static_assert(
     sizeof(struct symc_doorbell) == sizeof(((struct symc_block *)0)->doorbell),
@@ -100,6 +120,8 @@ struct symc_watch {
      * progress on the rank's other work.  May be NULL. */
     void (*pass)(void *arg, bool sleeps);
     void *arg;
+    uint32_t mark; /* of symc_doorbell_mark(), for the member that writes the
+                      word; 0: any writer's */
 };
 
 enum symc_wait_end {
@@ -163,19 +185,33 @@ void symc_doorbell_sleep(const struct symc_waiting *waiting,
     struct symc_doorbell *doorbell, bool (*ready)(void *arg), void *arg,
     int64_t until_ns);
 
+/* Marks a doorbell as fenced if ranks share processors.  No thread sleeps on it
+ * yet; writers may already notify it. */
+void symc_doorbell_init(
+    const struct symc_waiting *waiting, struct symc_doorbell *doorbell);
+
 /* Wakes all threads that sleep on a doorbell. */
 void symc_doorbell_wake(struct symc_doorbell *doorbell);
 
-/* Wakes the sleepers of a doorbell, if there are any.  To be called after the
- * word has been written. */
-static inline void symc_doorbell_notify(struct symc_doorbell *doorbell)
+/* The part of symc_doorbell_notify_from() for a doorbell that has a mark. */
+void symc_doorbell_notify_marked(struct symc_doorbell *doorbell, uint32_t mark);
+
+/* Wakes the sleepers of a doorbell, if there are any that wait for words of
+ * this member; -1: all.  To be called after the word has been written. */
+static inline void symc_doorbell_notify_from(
+    struct symc_doorbell *doorbell, int member)
 {
     /* Keeps the compiler from moving the load before the store. */
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(atomic_load_explicit(
                              &doorbell->sleeping, memory_order_relaxed) != 0,
             0))
-        symc_doorbell_wake(doorbell);
+        symc_doorbell_notify_marked(doorbell, symc_doorbell_mark(member));
+}
+
+static inline void symc_doorbell_notify(struct symc_doorbell *doorbell)
+{
+    symc_doorbell_notify_from(doorbell, -1);
 }
 
 #endif

@@ -419,6 +419,8 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     symc_waiting_init(&made->origin->waiting, is_oversubscribed(made),
         made->config->host_spin, made->config->host_polls,
         made->config->host_yield);
+    symc_doorbell_init(
+        &made->origin->waiting, symc_block_doorbell(made->own.block));
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->claimed, NULL);
     status = check_nodes(made);

@@ -198,7 +198,8 @@ static bool within_200_ms(const char *setting)
 
 static bool is_asleep(const struct symmcoll_group *group, int rank)
 {
-    return atomic_load(&group->members.doorbells[rank]->sleeping) == 1;
+    return (atomic_load(&group->members.doorbells[rank]->sleeping) &
+               ~SYMC_DOORBELL_FENCED) != 0;
 }
 
 /* Whether a rank must sleep in the end, and not only after 200 ms. */

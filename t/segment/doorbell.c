@@ -116,6 +116,15 @@ static double seconds_now(void)
     return (double)symc_now_ns() / (double)SYMC_NS_PER_S;
 }
 
+/* Clears what the players share, with doorbells of ranks that wait so. */
+static void set_up_court(const struct symc_waiting *waiting, uint64_t rounds)
+{
+    memset(court, 0, sizeof(*court));
+    court->rounds = rounds;
+    for (int i = 0; i < 2; i++)
+        symc_doorbell_init(waiting, &court->sides[i].doorbell);
+}
+
 /* Runs a game. One lost wake costs the whole timeout of a wait, longer than a
  * game may take. Naps occur in most rounds. */
 static void test_game(
@@ -127,16 +136,14 @@ static void test_game(
     void *good;
     bool played;
 
-    memset(court, 0, sizeof(*court));
-    court->rounds = rounds;
+    set_up_court(waiting, rounds);
     player_waiting = waiting;
     began = seconds_now();
     child = start_child(play_as_child, NULL);
     played = play(0, waiting);
     ok(end_child(child) && played && seconds_now() - began < GAME_MAX,
         "%s (processes)", sentence);
-    memset(court, 0, sizeof(*court));
-    court->rounds = rounds;
+    set_up_court(waiting, rounds);
     began = seconds_now();
     if (pthread_create(&thread, NULL, play_as_thread, court) != 0)
         exit(1);
@@ -168,8 +175,115 @@ static void test_ends(void)
     atomic_store(&side->word, 7);
     ok(symc_wait(&watch, &side->word, 7, &budget) == SYMC_WAIT_REACHED,
         "what was written counts before the stop");
-    ok(atomic_load(&side->doorbell.sleeping) == 0,
-        "nobody is left among the sleepers");
+}
+
+/* ---- marks ---- */
+
+/* Returns how often a doorbell was rung by writers that found the mark of a
+ * sleeper, when these members notify it one after the other. */
+static uint32_t count_wakes(uint32_t mark, const int *members, int count)
+{
+    struct symc_doorbell *doorbell = &court->sides[0].doorbell;
+
+    memset(court, 0, sizeof(*court));
+    atomic_store(&doorbell->sleeping, mark);
+    for (int i = 0; i < count; i++)
+        symc_doorbell_notify_from(doorbell, members[i]);
+    return atomic_load(&doorbell->wakes);
+}
+
+static bool is_awake(void)
+{
+    return (atomic_load(&court->sides[0].doorbell.sleeping) &
+               ~SYMC_DOORBELL_FENCED) == 0;
+}
+
+static void test_marks(void)
+{
+    const uint32_t fenced = SYMC_DOORBELL_FENCED;
+
+    ok(count_wakes(SYMC_DOORBELL_ANY, (int[]){3, 4, -1}, 3) == 1 && is_awake(),
+        "the first of several writers wakes");
+    ok(count_wakes(symc_doorbell_mark(4), (int[]){3, 5, 0}, 3) == 0 &&
+            !is_awake(),
+        "a sleeper that waits for a member sleeps on when others write");
+    ok(count_wakes(fenced | symc_doorbell_mark(4), (int[]){3, 4, 4}, 3) == 1 &&
+            is_awake() &&
+            count_wakes(fenced | symc_doorbell_mark(0), (int[]){-1}, 1) == 1 &&
+            is_awake(),
+        "but not when that member does, or a writer that is for all");
+    ok(count_wakes(fenced, (int[]){-1, 0, 1}, 3) == 0 &&
+            atomic_load(&court->sides[0].doorbell.sleeping) == fenced,
+        "and a doorbell stays fenced");
+}
+
+/* Two threads of a rank that wait on its doorbell for different members, or for
+ * the same one. */
+struct sleeper {
+    pthread_t thread;
+    struct side *word_of;
+    uint32_t mark;
+    _Atomic uint64_t reached;
+    _Atomic bool good;
+};
+
+#define SLEEPER_ROUNDS 10000
+
+static void *sleep_often(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    struct symc_watch watch = watch_of(&court->sides[0], &sleepy);
+
+    watch.mark = sleeper->mark;
+    for (uint64_t i = 1; sleeper->good && i <= SLEEPER_ROUNDS; i++) {
+        struct symc_wait_budget budget = {.timeout_ns = 250 * SYMC_NS_PER_S};
+
+        sleeper->good = symc_wait(&watch, &sleeper->word_of->word, i,
+                            &budget) == SYMC_WAIT_REACHED;
+        atomic_store(&sleeper->reached, i);
+    }
+    return NULL;
+}
+
+/* Writes the words of sides 0 and 1 in random order, as members 0 and 1 or both
+ * as member 1. */
+static void test_two_sleepers(bool same, const char *sentence)
+{
+    struct symc_doorbell *doorbell = &court->sides[0].doorbell;
+    struct sleeper sleepers[2];
+    uint64_t state = 4711, written[2] = {0, 0};
+    double began = seconds_now();
+    bool good = true;
+
+    memset(court, 0, sizeof(*court));
+    symc_doorbell_init(
+        &(struct symc_waiting){.oversubscribed = true, .barrier = true},
+        doorbell);
+    for (int i = 0; i < 2; i++) {
+        sleepers[i] = (struct sleeper){.word_of = &court->sides[i],
+            .mark = symc_doorbell_mark(same ? 1 : i),
+            .good = true};
+        if (pthread_create(
+                &sleepers[i].thread, NULL, sleep_often, &sleepers[i]) != 0)
+            exit(1);
+    }
+    while (written[0] + written[1] < 2 * SLEEPER_ROUNDS) {
+        int side = written[1] < SLEEPER_ROUNDS &&
+                   (state % 2 == 0 || written[0] == SLEEPER_ROUNDS);
+
+        while (atomic_load(&sleepers[side].reached) < written[side] &&
+               atomic_load(&sleepers[side].good))
+            sched_yield();
+        atomic_store_explicit(
+            &court->sides[side].word, ++written[side], memory_order_release);
+        symc_doorbell_notify_from(doorbell, same ? 1 : side);
+        dawdle(&state);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(sleepers[i].thread, NULL);
+        good = good && sleepers[i].good;
+    }
+    ok(good && seconds_now() - began < GAME_MAX, "%s", sentence);
 }
 
 static bool say_enough(void *arg)
@@ -439,8 +553,13 @@ int main(void)
         .nap_ns = SYMC_NEVER,
         .yield_ns = 1};
     test_game(&sleepy, 20000, "no wakeup is lost where all sleep at once");
-    test_game(&oversubscribed, 20000, "nor where they yield once before");
+    test_game(&oversubscribed, 20000,
+        "nor where they yield once before and writers execute the barrier");
     test_game(&usual, 20000, "nor with the settings' spinning");
+    test_marks();
+    test_two_sleepers(
+        false, "two threads of a rank sleep until their members have written");
+    test_two_sleepers(true, "also where both wait for one member");
     test_ends();
     test_look();
     test_beside();
