@@ -4,6 +4,7 @@
  * every rank returns the error of the lowest rank that failed.
  */
 #include "ddp/reducer.h"
+#include "group/group.h"
 
 #include <symmcoll/collectives.h>
 #include <symmcoll/group.h>
@@ -34,8 +35,9 @@ static symmcoll_status_t broadcast_failure(
     if (status != SYMMCOLL_OK)
         return status;
     message.detail[sizeof(message.detail) - 1] = '\0';
-    return symc_fail((symmcoll_status_t)message.status, "reducer: rank %d: %s",
+    (void)symc_fail((symmcoll_status_t)message.status, "reducer: rank %d: %s",
         rank, message.detail);
+    return symc_error_add_rank(&reducer->group->members.ranks, rank);
 }
 
 symmcoll_status_t symc_share_failure(
@@ -45,14 +47,13 @@ symmcoll_status_t symc_share_failure(
     int64_t number = own == SYMMCOLL_OK
                          ? 0
                          : symmcoll_group_rank(reducer->group) - reducer->size;
-    char detail[SYMC_DETAIL_MAX];
+    struct symc_error error;
     symmcoll_status_t status;
 
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
+    symc_error_keep(&error, own);
     status = symmcoll_all_reduce(reducer->group, &number, &number, 1,
         SYMMCOLL_INT64, SYMMCOLL_MIN, &outside, NULL);
-    if (own != SYMMCOLL_OK)
-        symc_fail(own, "%s", detail);
+    (void)symc_error_return(&error);
     if (status != SYMMCOLL_OK || number == 0)
         return own != SYMMCOLL_OK ? own : status;
     return broadcast_failure(reducer, (int)number + reducer->size, own);

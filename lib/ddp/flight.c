@@ -57,9 +57,8 @@ static symmcoll_status_t launch_used(struct symmcoll_reducer *reducer)
 
     if (reducer->launched == reducer->layout.nbuckets)
         status = symc_used_start(reducer);
-    return status == SYMMCOLL_OK
-               ? status
-               : symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+    return status == SYMMCOLL_OK ? status
+                                 : symc_keep_failure(reducer, -1, status);
 }
 
 symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
@@ -82,8 +81,7 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
         else
             status = reduce_bucket(reducer, bucket);
         if (status != SYMMCOLL_OK)
-            return symc_keep_failure(
-                reducer, index, status, symmcoll_last_error());
+            return symc_keep_failure(reducer, index, status);
         reducer->launched++;
     }
     return launch_used(reducer);
@@ -152,14 +150,14 @@ symmcoll_status_t symc_drain_buckets(
         symmcoll_status_t status = symc_await_bucket(reducer, bucket);
 
         if (status != SYMMCOLL_OK)
-            symc_keep_failure(reducer, b, status, symmcoll_last_error());
+            symc_keep_failure(reducer, b, status);
         if (bucket->awaited ? reducer->site == NULL : !is_loose(bucket))
             release_work(bucket);
         if (averages)
             symc_return_averages(reducer, b);
     }
-    return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
-                                           : SYMMCOLL_OK;
+    return reducer->failure.status != SYMMCOLL_OK ? symc_repeat_failure(reducer)
+                                                  : SYMMCOLL_OK;
 }
 
 bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer)
@@ -172,25 +170,24 @@ bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer)
 
 symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
 {
-    symmcoll_status_t failure = SYMMCOLL_OK;
+    struct symc_error failure = {.status = SYMMCOLL_OK};
 
     for (int b = 0; b < reducer->layout.nbuckets; b++) {
         struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        char detail[SYMC_DETAIL_MAX];
         symmcoll_status_t status = symc_await_bucket(reducer, bucket);
 
-        snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
         if (status == SYMMCOLL_OK && bucket->work != NULL)
             status = symmcoll_work_test(bucket->work);
-        if (status < SYMMCOLL_OK && failure == SYMMCOLL_OK)
-            failure = symc_fail(status,
-                "reducer_begin: bucket %d of %d of the backward before: %s", b,
-                reducer->layout.nbuckets,
-                bucket->awaited ? symmcoll_work_error(bucket->work) : detail);
+        if (status < SYMMCOLL_OK && failure.status == SYMMCOLL_OK) {
+            (void)symc_error_prefix(status,
+                "reducer_begin: bucket %d of %d of the backward before", b,
+                reducer->layout.nbuckets);
+            symc_error_keep(&failure, status);
+        }
         if (!is_loose(bucket))
             release_work(bucket);
     }
-    return failure;
+    return symc_error_return(&failure);
 }
 
 void symc_abandon_buckets(struct symmcoll_reducer *reducer)

@@ -53,7 +53,7 @@ static symmcoll_status_t run_round(
         if (status == SYMMCOLL_OK)
             status = call_end(reducer, b, round);
         if (status != SYMMCOLL_OK)
-            return symc_keep_failure(reducer, b, status, symmcoll_last_error());
+            return symc_keep_failure(reducer, b, status);
         *goes_on = *goes_on || bucket->goes_on;
     }
     return SYMMCOLL_OK;
@@ -63,7 +63,8 @@ void symc_end_hooks(struct symmcoll_reducer *reducer)
 {
     bool goes_on = reducer->hook_end != NULL;
 
-    for (int round = 0; goes_on && reducer->failure == SYMMCOLL_OK; round++) {
+    for (int round = 0; goes_on && reducer->failure.status == SYMMCOLL_OK;
+         round++) {
         if (run_round(reducer, round, &goes_on) != SYMMCOLL_OK)
             return;
         /* Works that hook_end starts count as communication. */

@@ -40,7 +40,8 @@ static void end_pass(struct symmcoll_reducer *reducer)
     symc_abandon_buckets(reducer);
     symc_times_drop(reducer);
     reducer->backward = SYMC_BACKWARD_NONE;
-    reducer->failure = reducer->refusal = reducer->zeroing = SYMMCOLL_OK;
+    reducer->failure.status = reducer->refusal.status =
+        reducer->zeroing.status = SYMMCOLL_OK;
     reducer->launched = reducer->done = reducer->narrived = 0;
     reducer->buffers.skips = false;
 }

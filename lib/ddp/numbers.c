@@ -68,7 +68,7 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
 {
     struct symc_param *param = symc_number_param(reducer, number);
     struct symmcoll_tensor found = param->tensor;
-    char text[SYMC_PARAM_TEXT], detail[SYMC_DETAIL_MAX / 2];
+    char text[SYMC_PARAM_TEXT];
     size_t align = symc_param_align(param);
     symmcoll_status_t status;
 
@@ -88,9 +88,8 @@ symmcoll_status_t symc_check_gradient(const struct symmcoll_reducer *reducer,
         param->known = reducer->site == NULL ? grad : NULL;
         return status;
     }
-    snprintf(detail, sizeof(detail), "%s", symmcoll_last_error());
-    return symc_fail(status, "%s: %s: %s", where,
-        symc_number_text(reducer, number, text), detail);
+    return symc_error_prefix(
+        status, "%s: %s", where, symc_number_text(reducer, number, text));
 }
 
 /* ---- ignored names ---- */

@@ -9,25 +9,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
-    int bucket, symmcoll_status_t status, const char *detail)
+symmcoll_status_t symc_keep_failure(
+    struct symmcoll_reducer *reducer, int bucket, symmcoll_status_t status)
 {
-    if (reducer->failure != SYMMCOLL_OK)
+    if (reducer->failure.status != SYMMCOLL_OK)
         return status;
     if (bucket < 0)
-        symc_fail(status, "reducer: %s", detail);
+        (void)symc_error_prefix(status, "reducer");
     else
-        symc_fail(status, "reducer: bucket %d of %d: %s", bucket,
-            reducer->layout.nbuckets, detail);
-    reducer->failure = status;
-    snprintf(reducer->failure_detail, sizeof(reducer->failure_detail), "%s",
-        symmcoll_last_error());
+        (void)symc_error_prefix(status, "reducer: bucket %d of %d", bucket,
+            reducer->layout.nbuckets);
+    symc_error_keep(&reducer->failure, status);
     return status;
 }
 
 symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer)
 {
-    return symc_fail(reducer->failure, "%s", reducer->failure_detail);
+    return symc_error_return(&reducer->failure);
 }
 
 symmcoll_status_t symc_keep_refusal(struct symmcoll_reducer *reducer,
@@ -36,20 +34,20 @@ symmcoll_status_t symc_keep_refusal(struct symmcoll_reducer *reducer,
     va_list args;
 
     if (reducer->backward == SYMC_BACKWARD_NONE ||
-        reducer->refusal != SYMMCOLL_OK)
+        reducer->refusal.status != SYMMCOLL_OK)
         return status;
-    reducer->refusal = status;
+    reducer->refusal = (struct symc_error){.status = status};
     va_start(args, format);
     vsnprintf(
-        reducer->refusal_detail, sizeof(reducer->refusal_detail), format, args);
+        reducer->refusal.detail, sizeof(reducer->refusal.detail), format, args);
     va_end(args);
     return status;
 }
 
 symmcoll_status_t symc_report_refusal(const struct symmcoll_reducer *reducer)
 {
-    if (reducer->refusal == SYMMCOLL_OK)
-        return SYMMCOLL_OK;
-    return symc_fail(
-        reducer->refusal, "reducer_finish: %s", reducer->refusal_detail);
+    return reducer->refusal.status == SYMMCOLL_OK
+               ? SYMMCOLL_OK
+               : symc_error_prefix(
+                     symc_error_return(&reducer->refusal), "reducer_finish");
 }

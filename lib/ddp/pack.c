@@ -105,7 +105,7 @@ symmcoll_status_t symc_unpack_bucket(
     if (bucket->packing != SYMC_PACKING_DONE)
         return SYMMCOLL_OK;
     bucket->packing = SYMC_PACKING_NONE;
-    if (reducer->failure != SYMMCOLL_OK)
+    if (reducer->failure.status != SYMMCOLL_OK)
         return SYMMCOLL_OK;
     return symc_site_convert(reducer->site, bucket->stream, &conversion);
 }

@@ -180,9 +180,8 @@ symmcoll_status_t symc_complete_param(
     if (status == SYMMCOLL_OK)
         status = take_nothing(reducer, param);
     complete(reducer, param);
-    return status == SYMMCOLL_OK
-               ? status
-               : symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+    return status == SYMMCOLL_OK ? status
+                                 : symc_keep_failure(reducer, -1, status);
 }
 
 /* Called with the lock held. */
@@ -199,7 +198,7 @@ static symmcoll_status_t pass_gradient(
         return symc_keep_refusal(reducer, status, "a gradient was refused: %s",
             symmcoll_last_error());
     }
-    if (reducer->failure != SYMMCOLL_OK)
+    if (reducer->failure.status != SYMMCOLL_OK)
         return symc_repeat_failure(reducer);
     param = symc_number_param(reducer, number);
     reducer->numbers[number].came++;
@@ -214,7 +213,7 @@ static symmcoll_status_t pass_gradient(
     if (last)
         complete(reducer, param);
     if (status != SYMMCOLL_OK)
-        return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+        return symc_keep_failure(reducer, -1, status);
     if (!last)
         return SYMMCOLL_OK;
     status = symc_launch_buckets(reducer);
@@ -277,7 +276,7 @@ static symmcoll_status_t skip_params(
     if (status != SYMMCOLL_OK)
         return symc_keep_refusal(reducer, status,
             "a parameter was not skipped: %s", symmcoll_last_error());
-    if (reducer->failure != SYMMCOLL_OK)
+    if (reducer->failure.status != SYMMCOLL_OK)
         return symc_repeat_failure(reducer);
     /* A static graph counts gradients instead. */
     if (reducer->backward == SYMC_BACKWARD_LOCAL ||
@@ -285,7 +284,7 @@ static symmcoll_status_t skip_params(
         return SYMMCOLL_OK;
     status = symc_keep_stream(reducer);
     if (status != SYMMCOLL_OK)
-        return symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+        return symc_keep_failure(reducer, -1, status);
     for (int i = 0; i < n; i++) {
         struct symc_number *entry = &reducer->numbers[params[i]];
         struct symc_param *param = &reducer->params[entry->param];

@@ -216,10 +216,7 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
         reducer->params[i].origin = NULL;
         reducer->params[i].used = false;
     }
-    reducer->zeroing = status;
-    if (status != SYMMCOLL_OK)
-        snprintf(reducer->zeroing_detail, sizeof(reducer->zeroing_detail), "%s",
-            symmcoll_last_error());
+    symc_error_keep(&reducer->zeroing, status);
 }
 
 int symmcoll_reducer_bucket_count(const struct symmcoll_reducer *reducer)

@@ -254,13 +254,10 @@ struct symmcoll_reducer {
     bool captured; /* the backward began on a stream that was being captured */
     int launched;  /* buckets before this index were started */
     int done;      /* buckets before this index are known to have ended */
-    symmcoll_status_t failure; /* the first of this backward */
-    char failure_detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t refusal; /* the first refused call of this backward */
-    char refusal_detail[SYMC_DETAIL_MAX];
-    symmcoll_status_t zeroing; /* of the latest symmcoll_reducer_zero(); begin
-                                  returns it */
-    char zeroing_detail[SYMC_DETAIL_MAX];
+    struct symc_error failure; /* the first of this backward, or OK */
+    struct symc_error refusal; /* the first refused call of it, or OK */
+    struct symc_error zeroing; /* of the latest symmcoll_reducer_zero(), or OK;
+                                  begin returns it */
 
     int64_t done_ns; /* when the host last found a bucket ended */
     struct symc_timing *timing;
@@ -371,11 +368,11 @@ symmcoll_status_t symc_share_failure(
 
 /* ---- outcome.c ---- */
 
-/* Records the failure of a bucket, or of -1 for none, if it is the first of
- * this backward.  Returns the status. */
-symmcoll_status_t symc_keep_failure(struct symmcoll_reducer *reducer,
-    int bucket, symmcoll_status_t status, const char *detail);
-/* Returns the recorded failure, and sets its detail again. */
+/* Records the thread's error as the failure of a bucket, or of -1 for none, if
+ * it is the first of this backward.  Returns the status. */
+symmcoll_status_t symc_keep_failure(
+    struct symmcoll_reducer *reducer, int bucket, symmcoll_status_t status);
+/* Returns the recorded failure, as the thread's error again. */
 symmcoll_status_t symc_repeat_failure(const struct symmcoll_reducer *reducer);
 
 /* Records the refusal of a call for finish to return, if it is the first of

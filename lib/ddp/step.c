@@ -21,14 +21,13 @@ static bool is_missing(const struct symmcoll_reducer *reducer, int number)
 /* Returns the error of symmcoll_reducer_zero(), which cannot return it, once. */
 static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
 {
-    symmcoll_status_t status = reducer->zeroing;
+    symmcoll_status_t status = symc_error_return(&reducer->zeroing);
 
-    reducer->zeroing = SYMMCOLL_OK;
+    reducer->zeroing.status = SYMMCOLL_OK;
     return status == SYMMCOLL_OK
                ? status
-               : symc_fail(status,
-                     "reducer_begin: gradients have not been set to zero: %s",
-                     reducer->zeroing_detail);
+               : symc_error_prefix(status,
+                     "reducer_begin: gradients have not been set to zero");
 }
 
 /* Fails because a backward has begun and not finished, or a move has failed. */
@@ -138,8 +137,8 @@ symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync)
     reducer->launched = 0;
     reducer->done = 0;
     reducer->narrived = 0;
-    reducer->failure = SYMMCOLL_OK;
-    reducer->refusal = SYMMCOLL_OK;
+    reducer->failure.status = SYMMCOLL_OK;
+    reducer->refusal.status = SYMMCOLL_OK;
     reducer->done_ns = 0;
     if (sync)
         symc_times_note(reducer, SYMC_MOMENT_BEGIN);
@@ -195,7 +194,7 @@ static void launch_rest(struct symmcoll_reducer *reducer)
     int cancel = symc_cancel_disable();
 
     pthread_mutex_lock(&reducer->lock);
-    if (reducer->failure == SYMMCOLL_OK &&
+    if (reducer->failure.status == SYMMCOLL_OK &&
         complete_buckets(reducer) == SYMMCOLL_OK) {
         symc_launch_buckets(reducer);
         symc_poll_buckets(reducer);
@@ -226,18 +225,19 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
             SYMMCOLL_ERR_INVALID, "reducer_finish: no backward has begun");
     if (reducer->backward == SYMC_BACKWARD_LOCAL) {
         reducer->backward = SYMC_BACKWARD_NONE;
-        return reducer->failure != SYMMCOLL_OK ? symc_repeat_failure(reducer)
-                                               : symc_report_refusal(reducer);
+        return reducer->failure.status != SYMMCOLL_OK
+                   ? symc_repeat_failure(reducer)
+                   : symc_report_refusal(reducer);
     }
     if (!reducer->shadows)
         symc_graph_refuse_change(reducer);
     status = symc_keep_stream(reducer);
     symc_times_note(reducer, SYMC_MOMENT_FINISH);
     if (status != SYMMCOLL_OK)
-        symc_keep_failure(reducer, -1, status, symmcoll_last_error());
+        symc_keep_failure(reducer, -1, status);
     launch_rest(reducer);
     (void)symc_used_await(reducer);
-    started = reducer->failure == SYMMCOLL_OK;
+    started = reducer->failure.status == SYMMCOLL_OK;
     if (!reducer->shadows)
         symc_refuse_unplaced(reducer);
     symc_end_hooks(reducer);

@@ -192,7 +192,8 @@ symmcoll_status_t symmcoll_join_begin(struct symmcoll_reducer *const *reducers,
         return status;
     for (int i = 0; i < n; i++) {
         reducers[i]->join = made;
-        reducers[i]->failure = SYMMCOLL_OK; /* of a pass before the join */
+        reducers[i]->failure.status =
+            SYMMCOLL_OK; /* of a pass before the join */
     }
     *join = made;
     return SYMMCOLL_OK;
@@ -281,7 +282,7 @@ static symmcoll_status_t find_failure(const struct symmcoll_join *join)
                 "join_end: reducer %d: expected no pass, found that one has not "
                 "finished",
                 i);
-        if (reducer->failure != SYMMCOLL_OK)
+        if (reducer->failure.status != SYMMCOLL_OK)
             return symc_repeat_failure(reducer);
     }
     return SYMMCOLL_OK;

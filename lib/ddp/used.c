@@ -157,14 +157,13 @@ symmcoll_status_t symc_used_await(struct symmcoll_reducer *reducer)
     struct symc_used *used = reducer->used;
     symmcoll_status_t status;
 
-    if (used == NULL || reducer->failure != SYMMCOLL_OK ||
+    if (used == NULL || reducer->failure.status != SYMMCOLL_OK ||
         !symc_used_is_sought(reducer))
         return SYMMCOLL_OK;
     if (has_unused(reducer)) {
         status = end_work(used, -1.0);
         if (status != SYMMCOLL_OK)
-            return symc_keep_failure(
-                reducer, -1, status, symmcoll_last_error());
+            return symc_keep_failure(reducer, -1, status);
         for (int i = 0; i < reducer->nparams; i++)
             reducer->params[i].was_used = used->map[i] > 0;
     } else {
@@ -195,8 +194,7 @@ symmcoll_status_t symc_used_restore(struct symmcoll_reducer *reducer)
         status = symc_site_move(
             reducer->site, param->view, param->kept, param->grad_nbytes);
         if (status != SYMMCOLL_OK)
-            return symc_keep_failure(
-                reducer, -1, status, symmcoll_last_error());
+            return symc_keep_failure(reducer, -1, status);
     }
     return SYMMCOLL_OK;
 }

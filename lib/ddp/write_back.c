@@ -184,11 +184,12 @@ void symc_return_averages(struct symmcoll_reducer *reducer, int index)
         if (!symc_is_wide(param))
             reducer->pieces[averages.n++] = (struct symc_local_piece){
                 to, (size_t)(param->view - bucket->buffer), param->nbytes};
-        else if (status == SYMMCOLL_OK && reducer->failure == SYMMCOLL_OK)
+        else if (status == SYMMCOLL_OK &&
+                 reducer->failure.status == SYMMCOLL_OK)
             status = symc_narrow(reducer, param, to);
     }
-    if (status == SYMMCOLL_OK && reducer->failure == SYMMCOLL_OK)
+    if (status == SYMMCOLL_OK && reducer->failure.status == SYMMCOLL_OK)
         status = symc_site_move_pieces(reducer->site, &averages);
     if (status != SYMMCOLL_OK)
-        symc_keep_failure(reducer, index, status, symmcoll_last_error());
+        symc_keep_failure(reducer, index, status);
 }
