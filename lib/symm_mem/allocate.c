@@ -78,11 +78,14 @@ symmcoll_status_t symc_symm_check_call(
 }
 
 symmcoll_status_t symc_symm_read_args(const char *where,
-    const struct symmcoll_world *world, const struct symmcoll_symm_args *given,
-    struct symmcoll_symm_args *args)
+    const struct symmcoll_world *world, const void *out,
+    const struct symmcoll_symm_args *given, struct symmcoll_symm_args *args)
 {
-    symmcoll_status_t status = symc_sized_read(&args_kind, where, given, args);
+    symmcoll_status_t status = symc_symm_check_call(where, world, out);
 
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_sized_read(&args_kind, where, given, args);
     if (status != SYMMCOLL_OK)
         return status;
     if (args->pad == 0)
@@ -227,7 +230,7 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
 {
     struct symc_symm *symm = symc_symm_of(world);
     struct symc_allocation *made = symc_alloc(1, sizeof(*made));
-    void *address = NULL;
+    void *reused = NULL;
     symmcoll_status_t status = SYMMCOLL_ERR_NO_MEMORY;
 
     if (symm == NULL || made == NULL)
@@ -245,23 +248,23 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
         .near = request->near,
         .fd = -1};
     pthread_mutex_lock(&symm->lock);
-    status = reuse(symm, request, &address);
-    if (status == SYMMCOLL_OK && address == NULL) {
-        if (made->pool != NULL)
-            made->number = ++made->pool->count;
-        enlist(symm, made); /* so that no other thread takes its id */
-    }
+    status = reuse(symm, request, &reused);
+    if (status != SYMMCOLL_OK || reused != NULL)
+        goto unlock;
+    if (made->pool != NULL)
+        made->number = ++made->pool->count;
+    enlist(symm, made); /* so that no other thread takes its id */
     symc_symm_unlock(symm);
-    if (status == SYMMCOLL_OK && address == NULL) {
-        status = back(request, source, made);
-        if (status == SYMMCOLL_OK) {
-            address = made->data;
-            made = NULL;
-        }
-    }
-    if (status == SYMMCOLL_OK)
-        *data = address;
+    status = back(request, source, made);
+    if (status != SYMMCOLL_OK)
+        goto free_struct;
+    *data = made->data;
+    return SYMMCOLL_OK;
 
+unlock:
+    symc_symm_unlock(symm);
+    if (status == SYMMCOLL_OK)
+        *data = reused;
 free_struct:
     free(made);
     return status;
@@ -283,10 +286,9 @@ symmcoll_status_t symc_symm_allocate_near(struct symmcoll_world *world,
     struct symc_symm_request request = {
         .where = "symm_alloc", .nbytes = nbytes, .near = near};
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = symc_symm_check_call(request.where, world, data);
+    symmcoll_status_t status =
+        symc_symm_read_args(request.where, world, data, args, &request.args);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_args(request.where, world, args, &request.args);
     if (status == SYMMCOLL_OK)
         status = symc_symm_allocate(world, &request, data);
     symc_cancel_restore(cancel);
@@ -300,35 +302,43 @@ symmcoll_status_t symmcoll_symm_alloc(struct symmcoll_world *world,
         world, nbytes, args, (struct symc_near){.memory = NULL}, data);
 }
 
+/* Imports memory like symmcoll_symm_import(), with cancellation disabled. */
+static symmcoll_status_t import(struct symmcoll_world *world,
+    const struct symc_backing_source *source,
+    const struct symmcoll_symm_args *given, void **data)
+{
+    struct symc_symm_request request = {
+        .where = "symm_import", .nbytes = source->nbytes};
+    symmcoll_status_t status =
+        symc_symm_read_args(request.where, world, data, given, &request.args);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (request.args.id != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected no id, found %lld: the memory is the caller's",
+            request.where, (long long)request.args.id);
+    if (request.args.device != SYMMCOLL_HOST)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected host memory, as a memfd is, found memory of CUDA "
+            "device %d",
+            request.where, request.args.device_index);
+    if (source->nbytes > PTRDIFF_MAX)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected bytes that a memfd has, found %zu", request.where,
+            source->nbytes);
+    return allocate(world, &request, source, data);
+}
+
 symmcoll_status_t symmcoll_symm_import(struct symmcoll_world *world, int fd,
     uint64_t offset, size_t nbytes, const struct symmcoll_symm_args *given,
     void **data)
 {
     const struct symc_backing_source source = {
         .nbytes = nbytes, .fd = fd, .offset = offset, .imported = true};
-    struct symc_symm_request request = {
-        .where = "symm_import", .nbytes = nbytes};
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = symc_symm_check_call(request.where, world, data);
+    symmcoll_status_t status = import(world, &source, given, data);
 
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_symm_read_args(request.where, world, given, &request.args);
-    if (status == SYMMCOLL_OK && request.args.id != 0)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected no id, found %lld: the memory is the caller's",
-            request.where, (long long)request.args.id);
-    if (status == SYMMCOLL_OK && request.args.device != SYMMCOLL_HOST)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected host memory, as a memfd is, found memory of CUDA "
-            "device %d",
-            request.where, request.args.device_index);
-    if (status == SYMMCOLL_OK && nbytes > PTRDIFF_MAX)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected bytes that a memfd has, found %zu", request.where,
-            nbytes);
-    if (status == SYMMCOLL_OK)
-        status = allocate(world, &request, &source, data);
     symc_cancel_restore(cancel);
     return status;
 }

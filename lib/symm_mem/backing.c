@@ -172,20 +172,22 @@ static symmcoll_status_t import(const char *where,
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_memory_complete(source->fd, source->offset, whole, what);
-    fd = status == SYMMCOLL_OK
-             ? fcntl(source->fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST)
-             : -1;
-    if (status == SYMMCOLL_OK && fd < 0)
+    if (status != SYMMCOLL_OK)
+        goto unmap;
+    fd = fcntl(source->fd, F_DUPFD_CLOEXEC, SYMC_DESCRIPTOR_LEAST);
+    if (fd < 0) {
         status = symc_fail_descriptor(errno, where);
-    if (status != SYMMCOLL_OK) {
-        munmap(at, whole);
-        return status;
+        goto unmap;
     }
     allocation->fd = fd;
     allocation->data_at = source->offset;
     allocation->data = at;
     allocation->mapped = whole;
     return SYMMCOLL_OK;
+
+unmap:
+    munmap(at, whole);
+    return status;
 }
 
 /* ---- choosing the memory ---- */

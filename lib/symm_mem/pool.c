@@ -72,16 +72,16 @@ static symmcoll_status_t create(struct symmcoll_world *world,
     struct symmcoll_symm_args args;
     struct symc_symm *symm;
     struct symmcoll_symm_pool *made;
-    symmcoll_status_t status = symc_symm_check_call(where, world, pool);
+    symmcoll_status_t status =
+        symc_symm_read_args(where, world, pool, given, &args);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_args(where, world, given, &args);
-    if (status == SYMMCOLL_OK && args.id != 0)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (args.id != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no id, found %lld: a pool has many allocations",
             where, (long long)args.id);
-    if (status == SYMMCOLL_OK)
-        status = try_device(world, where, &args);
+    status = try_device(world, where, &args);
     if (status != SYMMCOLL_OK)
         return status;
     symm = symc_symm_of(world);
@@ -106,30 +106,38 @@ symmcoll_status_t symmcoll_symm_pool_create(struct symmcoll_world *world,
     return status;
 }
 
+/* Finds the world's default pool, or makes it. */
+static symmcoll_status_t default_pool(
+    struct symmcoll_world *world, struct symmcoll_symm_pool **pool)
+{
+    struct symmcoll_symm_args args;
+    struct symc_symm *symm;
+    struct symmcoll_symm_pool *found;
+    symmcoll_status_t status =
+        symc_symm_read_args("symm_default_pool", world, pool, NULL, &args);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    symm = symc_symm_of(world);
+    if (symm == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&symm->lock);
+    if (symm->default_pool == NULL)
+        symm->default_pool = make(symm, &args);
+    found = symm->default_pool;
+    symc_symm_unlock(symm);
+    if (found == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *pool = found;
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_symm_default_pool(
     struct symmcoll_world *world, struct symmcoll_symm_pool **pool)
 {
-    static const char where[] = "symm_default_pool";
     int cancel = symc_cancel_disable();
-    struct symmcoll_symm_args args;
-    struct symc_symm *symm = NULL;
-    struct symmcoll_symm_pool *found = NULL;
-    symmcoll_status_t status = symc_symm_check_call(where, world, pool);
+    symmcoll_status_t status = default_pool(world, pool);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_args(where, world, NULL, &args);
-    if (status == SYMMCOLL_OK && (symm = symc_symm_of(world)) == NULL)
-        status = SYMMCOLL_ERR_NO_MEMORY;
-    if (status == SYMMCOLL_OK) {
-        pthread_mutex_lock(&symm->lock);
-        if (symm->default_pool == NULL)
-            symm->default_pool = make(symm, &args);
-        found = symm->default_pool;
-        symc_symm_unlock(symm);
-        status = found != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
-    }
-    if (status == SYMMCOLL_OK)
-        *pool = found;
     symc_cancel_restore(cancel);
     return status;
 }
@@ -171,15 +179,19 @@ symmcoll_status_t symmcoll_symm_pool_alloc_tensor(
     size_t nbytes = 0;
     symmcoll_status_t status = check(where, pool, tensor);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_tensor(where, tensor, &made, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_same_place(
-            where, &made, pool->device, pool->device_index);
-    if (status == SYMMCOLL_OK)
-        status = allocate(where, pool, nbytes, &made.data);
-    return status == SYMMCOLL_OK ? symc_symm_write_tensor(where, &made, tensor)
-                                 : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_read_tensor(where, tensor, &made, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_same_place(
+        where, &made, pool->device, pool->device_index);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = allocate(where, pool, nbytes, &made.data);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_write_tensor(where, &made, tensor);
 }
 
 /* ---- statistics ---- */

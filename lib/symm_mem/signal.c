@@ -28,25 +28,25 @@ static inline bool is_usable(const struct symmcoll_symm *handle,
            channel >= 0 && channel < handle->channels && timeout == timeout;
 }
 
-/* Handles the calls that the fast path does not take: invalid ones, and those
- * on device memory, where handles have no host channels. */
-static __attribute__((noinline)) symmcoll_status_t refuse(
-    struct symmcoll_symm *handle, int rank, int channel, enum symc_kind kind,
+__attribute__((noinline)) symmcoll_status_t symc_symm_check_and_enqueue(
+    struct symmcoll_symm *handle, enum symc_kind kind, int rank, int channel,
     double timeout)
 {
     const char *where = symc_kind_name(kind);
     symmcoll_status_t status = symc_symm_check(handle, where);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_rank(handle, where, rank);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_channel(handle, where, channel);
-    if (status == SYMMCOLL_OK && timeout != timeout)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_rank(handle, where, rank);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_channel(handle, where, channel);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (timeout != timeout)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a timeout in seconds, found NaN", where);
-    return status == SYMMCOLL_OK
-               ? symc_symm_enqueue_signal(handle, kind, rank, channel, timeout)
-               : status;
+    return symc_symm_enqueue_signal(handle, kind, rank, channel, timeout);
 }
 
 /* ---- put ---- */
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) symmcoll_status_t put_signal(
     _Atomic uint32_t *slot;
 
     if (__builtin_expect(!is_usable(handle, &group, dst, channel, timeout), 0))
-        return refuse(handle, dst, channel, kind, timeout);
+        return symc_symm_check_and_enqueue(handle, kind, dst, channel, timeout);
     if (__builtin_expect(symc_symm_is_stopped(group), 0))
         return symc_symm_failure(handle, kind);
     slot = find_slot(handle, dst, channel, handle->rank);
@@ -175,7 +175,8 @@ symmcoll_status_t symmcoll_symm_wait_signal(
     int polls = 0;
 
     if (__builtin_expect(!is_usable(handle, &group, src, channel, timeout), 0))
-        return refuse(handle, src, channel, SYMC_SYMM_WAIT_SIGNAL, timeout);
+        return symc_symm_check_and_enqueue(
+            handle, SYMC_SYMM_WAIT_SIGNAL, src, channel, timeout);
     slot = find_slot(handle, handle->rank, channel, src);
     while (!is_put(slot) && ++polls < SYMC_QUICK_POLLS)
         symc_pause();

@@ -85,25 +85,6 @@ static __attribute__((noinline)) symmcoll_status_t await_others(
     return status;
 }
 
-/* Handles the calls that the fast path does not take: invalid ones, and those
- * on device memory, where handles have no host channels. */
-static __attribute__((noinline)) symmcoll_status_t refuse(
-    struct symmcoll_symm *handle, int channel, double timeout)
-{
-    const char *where = symc_kind_name(SYMC_SYMM_BARRIER);
-    symmcoll_status_t status = symc_symm_check(handle, where);
-
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_channel(handle, where, channel);
-    if (status == SYMMCOLL_OK && timeout != timeout)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a timeout in seconds, found NaN", where);
-    if (status != SYMMCOLL_OK || handle == NULL)
-        return status;
-    return symc_symm_enqueue_signal(
-        handle, SYMC_SYMM_BARRIER, handle->rank, channel, timeout);
-}
-
 symmcoll_status_t symmcoll_symm_barrier(
     struct symmcoll_symm *handle, int channel, double timeout)
 {
@@ -116,7 +97,8 @@ symmcoll_status_t symmcoll_symm_barrier(
                              *handle->alive != 1 || channel < 0 ||
                              channel >= handle->channels || timeout != timeout,
             0))
-        return refuse(handle, channel, timeout);
+        return symc_symm_check_and_enqueue(handle, SYMC_SYMM_BARRIER,
+            handle != NULL ? handle->rank : 0, channel, timeout);
     if (__builtin_expect(symc_symm_is_stopped(group), 0))
         return symc_symm_failure(handle, SYMC_SYMM_BARRIER);
     count = handle->counts[channel] + 1;

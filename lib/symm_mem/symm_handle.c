@@ -69,8 +69,8 @@ symmcoll_status_t symc_symm_check_range(const struct symmcoll_symm *handle,
         where, handle->nbytes, nbytes, offset);
 }
 
-symmcoll_status_t symc_symm_check_group(
-    const char *where, enum symc_kind kind, struct symmcoll_group *group)
+symmcoll_status_t symc_symm_check_group(const char *where, enum symc_kind kind,
+    struct symmcoll_group *group, struct symmcoll_symm *const *handle)
 {
     if (group == NULL)
         return symc_fail(
@@ -87,6 +87,9 @@ symmcoll_status_t symc_symm_check_group(
     if (symc_callbacks_inside_queue(
             &group->world->origin->callbacks, group->queue))
         return symc_callbacks_refuse(where);
+    if (handle == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a place for the handle, found NULL", where);
     return SYMMCOLL_OK;
 }
 
@@ -193,21 +196,18 @@ static symmcoll_status_t join(struct symc_symm *symm,
 static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
     const struct symmcoll_call *call, struct symmcoll_symm **handle)
 {
-    static const char where[] = "symm_rendezvous";
     struct symc_symm *symm;
     struct symc_allocation *held = NULL;
     struct symmcoll_symm *found = NULL;
     int64_t timeout_ns;
     uint64_t ticket;
-    symmcoll_status_t status =
-        symc_symm_check_group(where, SYMC_SYMM_RENDEZVOUS, group);
+    symmcoll_status_t status = symc_symm_check_group(
+        "symm_rendezvous", SYMC_SYMM_RENDEZVOUS, group, handle);
 
-    if (status == SYMMCOLL_OK && handle == NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a place for the handle, found NULL", where);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout_of(
-            group, SYMC_SYMM_RENDEZVOUS, call, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_read_timeout_of(
+        group, SYMC_SYMM_RENDEZVOUS, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     symm = symc_symm_of(group->world);
@@ -238,39 +238,47 @@ symmcoll_status_t symmcoll_symm_rendezvous(struct symmcoll_group *group,
     return status;
 }
 
-symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
-    const void *data, struct symmcoll_symm **handle)
+/* Finds the handle for an address that the group has joined. */
+static symmcoll_status_t get(struct symmcoll_group *group, const void *data,
+    struct symmcoll_symm **handle)
 {
     static const char where[] = "symm_get";
-    int cancel = symc_cancel_disable();
-    struct symc_symm *symm = NULL;
-    struct symc_allocation *allocation = NULL;
-    struct symmcoll_symm *found = NULL;
+    struct symc_symm *symm;
+    struct symc_allocation *allocation;
+    struct symmcoll_symm *found;
     symmcoll_status_t status =
-        symc_symm_check_group(where, SYMC_SYMM_RENDEZVOUS, group);
+        symc_symm_check_group(where, SYMC_SYMM_RENDEZVOUS, group, handle);
 
-    if (status == SYMMCOLL_OK && handle == NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a place for the handle, found NULL", where);
-    if (status == SYMMCOLL_OK && (symm = symc_symm_of(group->world)) == NULL)
-        status = SYMMCOLL_ERR_NO_MEMORY;
-    if (status == SYMMCOLL_OK) {
-        pthread_mutex_lock(&symm->lock);
-        status = find(symm, group, data, &allocation, &found);
-        symc_symm_unlock(symm);
-    }
-    if (found != NULL)
-        *handle = found;
-    else if (status == SYMMCOLL_OK && allocation == NULL)
-        status = symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
+    if (status != SYMMCOLL_OK)
+        return status;
+    symm = symc_symm_of(group->world);
+    if (symm == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&symm->lock);
+    status = find(symm, group, data, &allocation, &found);
+    symc_symm_unlock(symm);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (allocation == NULL)
+        return symc_fail(SYMMCOLL_ERR_NOT_SYMMETRIC,
             "%s: expected an address in memory of symm_alloc, symm_import or "
             "symm_register, found %p",
             where, data);
-    else if (status == SYMMCOLL_OK)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (found == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an allocation after its symm_rendezvous in group %s, "
             "found one before",
             where, group->name);
+    *handle = found;
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symmcoll_symm_get(struct symmcoll_group *group,
+    const void *data, struct symmcoll_symm **handle)
+{
+    int cancel = symc_cancel_disable();
+    symmcoll_status_t status = get(group, data, handle);
+
     symc_cancel_restore(cancel);
     return status;
 }

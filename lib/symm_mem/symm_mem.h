@@ -270,11 +270,11 @@ struct symc_symm_request {
 symmcoll_status_t symc_symm_check_call(
     const char *where, const struct symmcoll_world *world, const void *out);
 
-/* Reads the caller's arguments, or the defaults. Errors: INVALID,
- * UNSUPPORTED. */
+/* Checks a call like symc_symm_check_call(), and reads the caller's arguments,
+ * or the defaults. Errors: INVALID, UNSUPPORTED. */
 symmcoll_status_t symc_symm_read_args(const char *where,
-    const struct symmcoll_world *world, const struct symmcoll_symm_args *given,
-    struct symmcoll_symm_args *args);
+    const struct symmcoll_world *world, const void *out,
+    const struct symmcoll_symm_args *given, struct symmcoll_symm_args *args);
 
 /* Allocates memory, or reuses a freed allocation.
  * Errors: those of symmcoll_symm_alloc(). */
@@ -457,6 +457,11 @@ symmcoll_status_t symc_symm_check_memory(const struct symmcoll_symm *handle,
 symmcoll_status_t symc_symm_enqueue_signal(struct symmcoll_symm *handle,
     enum symc_kind kind, int peer, int channel, double timeout);
 
+/* Handles a signal or a barrier that the fast path does not take: an invalid
+ * call, or one on device memory, where handles have no host channels. */
+symmcoll_status_t symc_symm_check_and_enqueue(struct symmcoll_symm *handle,
+    enum symc_kind kind, int rank, int channel, double timeout);
+
 /* Enqueues a copy between a buffer of the caller, on the same device, and a
  * buffer of a handle. Errors: also INVALID (another memory, overlapping). */
 symmcoll_status_t symc_symm_enqueue_copy(struct symmcoll_symm *handle,
@@ -527,10 +532,10 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     const struct symc_symm_offer *offer, struct symmcoll_symm **handle);
 
 /* Checks that a collective call of this module can use the group on this
- * thread.
+ * thread, and that its handle (out) is not NULL.
  * Errors: INVALID, UNSUPPORTED, and those of symc_group_refuse(). */
-symmcoll_status_t symc_symm_check_group(
-    const char *where, enum symc_kind kind, struct symmcoll_group *group);
+symmcoll_status_t symc_symm_check_group(const char *where, enum symc_kind kind,
+    struct symmcoll_group *group, struct symmcoll_symm *const *handle);
 
 /* Reads the timeout of a call. Errors: INVALID, UNSUPPORTED (a stream). */
 symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,

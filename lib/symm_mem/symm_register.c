@@ -62,16 +62,18 @@ static symmcoll_status_t register_memory(struct symmcoll_world *world,
     struct symc_symm_request request = {
         .where = where, .nbytes = nbytes, .own = data};
     void *at = NULL;
-    symmcoll_status_t status = symc_symm_check_call(where, world, &request);
+    symmcoll_status_t status =
+        symc_symm_read_args(where, world, &at, given, &request.args);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_args(where, world, given, &request.args);
-    if (status == SYMMCOLL_OK)
-        status = check(data, nbytes, &request.args);
-    if (status == SYMMCOLL_OK)
-        status = find_place(world, data, &request.args);
-    return status == SYMMCOLL_OK ? symc_symm_allocate(world, &request, &at)
-                                 : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check(data, nbytes, &request.args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = find_place(world, data, &request.args);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_allocate(world, &request, &at);
 }
 
 symmcoll_status_t symmcoll_symm_register(struct symmcoll_world *world,

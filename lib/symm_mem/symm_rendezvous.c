@@ -30,36 +30,29 @@ static const char *where_of(const struct symc_symm_rendezvous *rendezvous)
 
 /* ---- errors ---- */
 
-static symmcoll_status_t compare(const struct symc_symm_rendezvous *rendezvous,
-    size_t member, const char *name, const char *unit)
-{
-    const struct symc_symm_values values = {.where = where_of(rendezvous),
-        .all = rendezvous->all,
-        .nbytes = sizeof(struct symc_symm_told),
-        .member = member,
-        .name = name,
-        .unit = unit};
-
-    return symc_symm_compare(rendezvous->group, &values);
-}
-
 /* Compares places, sizes, pads and addresses of all members; the same error on
  * all. */
 static symmcoll_status_t compare_all(
     const struct symc_symm_rendezvous *rendezvous)
 {
+    struct symc_symm_values compared[] = {
+        {.member = offsetof(struct symc_symm_told, nbytes),
+            .name = "sizes differ",
+            .unit = " bytes"},
+        {.member = offsetof(struct symc_symm_told, pad_nbytes),
+            .name = "signal pads differ",
+            .unit = " bytes"},
+        {.member = offsetof(struct symc_symm_told, offset),
+            .name = "addresses differ",
+            .unit = " bytes from the start of the allocation"}};
     symmcoll_status_t status = symc_symm_compare_places(rendezvous);
 
-    if (status == SYMMCOLL_OK)
-        status = compare(rendezvous, offsetof(struct symc_symm_told, nbytes),
-            "sizes differ", " bytes");
-    if (status == SYMMCOLL_OK)
-        status =
-            compare(rendezvous, offsetof(struct symc_symm_told, pad_nbytes),
-                "signal pads differ", " bytes");
-    if (status == SYMMCOLL_OK)
-        status = compare(rendezvous, offsetof(struct symc_symm_told, offset),
-            "addresses differ", " bytes from the start of the allocation");
+    for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
+        compared[i].where = where_of(rendezvous);
+        compared[i].all = rendezvous->all;
+        compared[i].nbytes = sizeof(struct symc_symm_told);
+        status = symc_symm_compare(rendezvous->group, &compared[i]);
+    }
     return status;
 }
 

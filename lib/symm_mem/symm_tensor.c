@@ -93,11 +93,12 @@ symmcoll_status_t symc_symm_read_tensor(const char *where,
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
     status = symc_tensor_read(where, given, 0, tensor);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_symm_check_place(where, tensor->device, tensor->device_index);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_lay_out(where, tensor, false, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_place(where, tensor->device, tensor->device_index);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_lay_out(where, tensor, false, &count);
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_multiply(count, symc_dtype_find(tensor->dtype)->size, nbytes))
@@ -133,10 +134,9 @@ static symmcoll_status_t allocate(struct symmcoll_world *world,
     struct symc_symm_request request = {
         .where = "symm_alloc_tensor", .nbytes = nbytes};
     struct symmcoll_symm_args *args = &request.args;
-    symmcoll_status_t status = symc_symm_check_call(request.where, world, made);
+    symmcoll_status_t status =
+        symc_symm_read_args(request.where, world, made, given, args);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_args(request.where, world, given, args);
     if (status == SYMMCOLL_OK && args->device != SYMMCOLL_HOST)
         status = symc_symm_check_same_place(
             request.where, made, args->device, args->device_index);

@@ -68,14 +68,16 @@ symmcoll_status_t symmcoll_symm_buffer(struct symmcoll_symm *handle, int rank,
     static const char where[] = "symm_buffer";
     symmcoll_status_t status = check(handle, where, rank);
 
-    if (status == SYMMCOLL_OK && buffer == NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (buffer == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the address, found NULL", where);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_range(handle, where, offset, nbytes);
-    if (status == SYMMCOLL_OK)
-        *buffer = handle->at[rank] + offset;
-    return status;
+    status = symc_symm_check_range(handle, where, offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    *buffer = handle->at[rank] + offset;
+    return SYMMCOLL_OK;
 }
 
 symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
@@ -87,20 +89,21 @@ symmcoll_status_t symmcoll_symm_tensor(struct symmcoll_symm *handle, int rank,
     char place[SYMC_SYMM_PLACE];
     symmcoll_status_t status = check(handle, where, rank);
 
-    if (status == SYMMCOLL_OK && tensor == NULL)
-        status = symc_fail(
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (tensor == NULL)
+        return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a tensor, found NULL", where);
-    if (status == SYMMCOLL_OK)
-        status = symc_tensor_read(where, tensor, 0, &view);
-    if (status == SYMMCOLL_OK && view.device != SYMMCOLL_HOST &&
-        view.device != handle->share->device)
-        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+    status = symc_tensor_read(where, tensor, 0, &view);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (view.device != SYMMCOLL_HOST && view.device != handle->share->device)
+        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a tensor in %s, found device kind %d", where,
             symc_symm_format_place(
                 handle->share->device, handle->share->device_index, place),
             (int)view.device);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_lay_out(where, &view, true, &count);
+    status = symc_symm_lay_out(where, &view, true, &count);
     if (status != SYMMCOLL_OK)
         return status;
     if (offset < 0 ||

@@ -91,15 +91,15 @@ static symmcoll_status_t allocate(
 {
     struct symc_symm_request request = {.where = where, .nbytes = nbytes};
     symmcoll_status_t status =
-        symc_symm_read_args(where, group->world, NULL, &request.args);
+        symc_symm_read_args(where, group->world, data, NULL, &request.args);
 
+    if (status != SYMMCOLL_OK)
+        return status;
     if (is_for_device(group)) {
         request.args.device = SYMMCOLL_CUDA;
         request.args.device_index = (int)atomic_load(&group->device) - 1;
     }
-    return status == SYMMCOLL_OK
-               ? symc_symm_allocate(group->world, &request, data)
-               : status;
+    return symc_symm_allocate(group->world, &request, data);
 }
 
 /* Returns whether the workspace is large enough, and in the right memory. */
@@ -172,14 +172,12 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
     int64_t timeout_ns;
     uint64_t ticket;
     symmcoll_status_t status =
-        symc_symm_check_group(where, SYMC_SYMM_WORKSPACE, group);
+        symc_symm_check_group(where, SYMC_SYMM_WORKSPACE, group, handle);
 
-    if (status == SYMMCOLL_OK && handle == NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a place for the handle, found NULL", where);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout_of(
-            group, SYMC_SYMM_WORKSPACE, call, &timeout_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_read_timeout_of(
+        group, SYMC_SYMM_WORKSPACE, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_group_take_ticket(group, SYMC_SYMM_WORKSPACE, &ticket);
