@@ -67,35 +67,31 @@ static const struct symc_symm_does one_shot_reduce = {.kind = SYMC_SYMM_REDUCE,
 
 /* Checks the buffers. made->in NULL: the input is already in the symmetric
  * buffer. */
-static symmcoll_status_t check(const struct symc_symm_call *made, size_t count,
+static symmcoll_status_t check(struct symc_symm_call *made, size_t count,
     enum symmcoll_dtype dtype, size_t *nbytes)
 {
     const struct symmcoll_symm *handle = made->handle;
     const char *where = symc_kind_name(made->does->kind);
     const size_t offset = made->words[0];
-    size_t elem;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    symmcoll_status_t status = symc_symm_begin(made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_elements(
-            handle, where, "the input", offset, count, elem, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "the input",
-            handle->at[handle->rank] + offset, dtype);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_symm_check_aligned(handle, where, "out", made->out, dtype);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "in", made->in, dtype);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_elements(
+        handle, where, "the input", offset, count, made->elem, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_reduced(handle, where, offset, made->out, dtype);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_aligned(handle, where, "in", made->in, dtype);
     if (status == SYMMCOLL_OK && made->out != NULL)
         status = symc_symm_check_apart(
             handle, where, "out", made->out, *nbytes, offset, *nbytes);
-    if (status == SYMMCOLL_OK && made->in != NULL)
-        status = symc_symm_check_apart(
-            handle, where, "in", made->in, *nbytes, offset, *nbytes);
-    return status;
+    if (status != SYMMCOLL_OK || made->in == NULL)
+        return status;
+    return symc_symm_check_apart(
+        handle, where, "in", made->in, *nbytes, offset, *nbytes);
 }
 
 /* Checks that in and out are the same or do not overlap: on a device, blocks
@@ -128,11 +124,11 @@ static symmcoll_status_t run_one_shot(struct symc_symm_call *made, size_t count,
     size_t nbytes;
     symmcoll_status_t status = check(made, count, dtype, &nbytes);
 
-    if (status == SYMMCOLL_OK && made->out == NULL && nbytes > 0)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (made->out == NULL && nbytes > 0)
         return refuse_null(made->does, "out");
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(made, dtype, op, count, 0, call)
-               : status;
+    return symc_symm_run(made, dtype, op, count, 0, call);
 }
 
 static symmcoll_status_t run_one_shot_copy(struct symc_symm_call *made,
@@ -143,13 +139,15 @@ static symmcoll_status_t run_one_shot_copy(struct symc_symm_call *made,
     size_t nbytes;
     symmcoll_status_t status = check(made, count, dtype, &nbytes);
 
-    if (status == SYMMCOLL_OK && made->in == NULL && nbytes > 0)
-        return refuse_null(made->does, "in");
-    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
-        status = check_same_or_apart(made, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    if (symc_symm_is_host(handle)) {
+    if (made->in == NULL && nbytes > 0)
+        return refuse_null(made->does, "in");
+    if (!symc_symm_is_host(handle)) {
+        status = check_same_or_apart(made, nbytes);
+        if (status != SYMMCOLL_OK)
+            return status;
+    } else {
         /* No rank reads the buffer: the operation before has ended on all
          * ranks. */
         symc_copy(
@@ -195,12 +193,11 @@ symmcoll_status_t symmcoll_symm_one_shot_reduce(struct symmcoll_symm *handle,
     size_t nbytes;
     symmcoll_status_t status = check(&made, count, dtype, &nbytes);
 
-    if (status == SYMMCOLL_OK && out == NULL && nbytes > 0 &&
-        handle->rank == root)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (out == NULL && nbytes > 0 && handle->rank == root)
         return refuse_null(&one_shot_reduce, "out");
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, op, count, root, call)
-               : status;
+    return symc_symm_run(&made, dtype, op, count, root, call);
 }
 
 /* ---- two shots ---- */

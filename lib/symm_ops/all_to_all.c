@@ -419,31 +419,30 @@ symmcoll_status_t symmcoll_symm_push_rows(struct symmcoll_symm *handle,
         .words = {out_offset, out_rows},
         .in = in,
         .more = &list};
-    size_t elem, nbytes, in_nbytes;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    size_t nbytes, in_nbytes;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
     if (count > 0 && (ranks == NULL || rows == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the ranks and rows of %zu rows, found NULL", where,
             count);
-    if (!symc_multiply(row, elem, &list.nbytes) ||
+    if (!symc_multiply(row, made.elem, &list.nbytes) ||
         (count > 0 && list.nbytes > handle->nbytes))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected rows of at most %zu bytes, as the buffer has, found "
             "%zu elements of %zu",
-            where, handle->nbytes, row, elem);
+            where, handle->nbytes, row, made.elem);
     status = symc_symm_check_elements(
         handle, where, "out", out_offset, out_rows, list.nbytes, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_symm_check_size(where, "in", count, list.nbytes, &in_nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_apart(
-            handle, where, "in", in, in_nbytes, out_offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_size(where, "in", count, list.nbytes, &in_nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_apart(
+        handle, where, "in", in, in_nbytes, out_offset, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     for (size_t i = 0; i < count && made.words[2] == 0; i++) {

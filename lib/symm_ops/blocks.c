@@ -134,12 +134,15 @@ static bool measure(size_t rows, size_t columns, size_t stride, size_t *count)
                symc_add(*count, columns, count));
 }
 
-/* Checks the stride of a matrix, and that it lies within the buffer; nbytes
- * (out): from its first to its last element. */
+/* Checks the stride and the alignment of a matrix, and that it lies within the
+ * buffer; nbytes (out): from its first to its last element. */
 static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
-    const char *where, size_t offset, size_t rows, size_t columns,
-    size_t stride, size_t elem, size_t *nbytes)
+    const char *where, size_t offset, const struct blocks *blocks,
+    enum symmcoll_dtype dtype, size_t *nbytes)
 {
+    const size_t rows = blocks->rows, columns = blocks->columns;
+    const size_t stride = blocks->stride, elem = symmcoll_dtype_size(dtype);
+    symmcoll_status_t status;
     size_t count;
 
     if (stride < columns)
@@ -151,8 +154,12 @@ static symmcoll_status_t check_matrix(const struct symmcoll_symm *handle,
             "%s: expected the input within the buffer's %zu bytes, found %zu "
             "rows, %zu elements of %zu bytes from one to the next",
             where, handle->nbytes, rows, stride, elem);
-    return symc_symm_check_elements(
+    status = symc_symm_check_elements(
         handle, where, "the input", offset, count, elem, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_aligned(
+        handle, where, "the input", handle->at[handle->rank] + offset, dtype);
 }
 
 /* Checks the handle, and the number of blocks and their lists. */
@@ -170,10 +177,16 @@ static symmcoll_status_t check_lists(const struct symmcoll_symm *handle,
         SYMMCOLL_SYMM_BLOCKS_MAX, count, complete ? "" : " and NULL");
 }
 
-/* Returns the elements of a block or matrix, which all ranks pass alike. */
-static symmcoll_status_t count_elements(
-    const char *where, size_t rows, size_t columns, size_t *count)
+/* Checks the element type, and counts the elements of a block or matrix, which
+ * all ranks pass alike. */
+static symmcoll_status_t count_elements(const char *where,
+    enum symmcoll_dtype dtype, size_t rows, size_t columns, size_t *elem,
+    size_t *count)
 {
+    symmcoll_status_t status = symc_symm_check_dtype(where, dtype, elem);
+
+    if (status != SYMMCOLL_OK)
+        return status;
     if (symc_multiply(rows, columns, count))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -219,18 +232,14 @@ static symmcoll_status_t check_tile(const struct symmcoll_symm *handle,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected offsets of multiples of %zu bytes, found %zu", where,
             elem, offset);
-    status = check_matrix(handle, where, offset, blocks->rows, blocks->columns,
-        blocks->stride, elem, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "the input",
-            handle->at[handle->rank] + offset, dtype);
-    if (status == SYMMCOLL_OK && result != NULL)
-        status = symc_symm_check_apart(
-            handle, where, "out", result->out, result->nbytes, offset, nbytes);
-    return status == SYMMCOLL_OK && result != NULL
-               ? symc_symm_check_aligned(
-                     handle, where, "out", result->out, dtype)
-               : status;
+    status = check_matrix(handle, where, offset, blocks, dtype, &nbytes);
+    if (status != SYMMCOLL_OK || result == NULL)
+        return status;
+    status = symc_symm_check_apart(
+        handle, where, "out", result->out, result->nbytes, offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_aligned(handle, where, "out", result->out, dtype);
 }
 
 /* Checks and runs a reduction of tiles. */
@@ -249,27 +258,32 @@ static symmcoll_status_t reduce_tiles(const struct symc_symm_does *does,
         .out = out,
         .more = blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem = 0, area = 0;
+    size_t area;
     struct result result = {.out = out};
     bool receives = false;
     symmcoll_status_t status = check_lists(
         handle, where, count, count == 0 || (offsets != NULL && roots != NULL));
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
-    if (status == SYMMCOLL_OK)
-        status = count_elements(where, blocks->rows, blocks->columns, &area);
-    if (status == SYMMCOLL_OK)
-        status = check_roots(handle, where, blocks, true);
-    if (status == SYMMCOLL_OK)
-        status = measure_result(where, blocks, elem, &result.nbytes);
-    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
-        receives = receives || roots[i] == handle->rank;
-    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++)
-        status = check_tile(handle, where, blocks, offsets[i], dtype,
-            receives ? &result : NULL);
     if (status != SYMMCOLL_OK)
         return status;
+    status = count_elements(
+        where, dtype, blocks->rows, blocks->columns, &made.elem, &area);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_roots(handle, where, blocks, true);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = measure_result(where, blocks, made.elem, &result.nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        receives = receives || roots[i] == handle->rank;
+    for (size_t i = 0; i < count; i++) {
+        status = check_tile(handle, where, blocks, offsets[i], dtype,
+            receives ? &result : NULL);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
     symc_digest_add_bytes(&digest, "roots", roots, count * sizeof(*roots));
     symc_digest_add_bytes(
         &digest, "offsets", offsets, count * sizeof(*offsets));
@@ -331,6 +345,35 @@ static symmcoll_status_t check_ends(const char *where, const size_t *ends,
     return SYMMCOLL_OK;
 }
 
+/* Checks that this rank's results are aligned and lie apart from the
+ * matrix. */
+static symmcoll_status_t check_results(
+    const struct symc_symm_call *made, enum symmcoll_dtype dtype, size_t nbytes)
+{
+    const struct symmcoll_symm *handle = made->handle;
+    const struct blocks *blocks = made->more;
+    const char *where = symc_kind_name(made->does->kind);
+    size_t mine = 0;
+
+    for (size_t i = 0; i < blocks->count; i++) {
+        struct block block = find_block(made, blocks, i);
+        void *out = blocks->outs != NULL ? blocks->outs[mine] : NULL;
+        symmcoll_status_t status;
+
+        if (root_of(blocks, i, handle->size) != handle->rank)
+            continue;
+        status = symc_symm_check_apart(handle, where, "a result", out,
+            block.rows * block.columns * made->elem, made->words[0], nbytes);
+        if (status == SYMMCOLL_OK && blocks->outs != NULL)
+            status =
+                symc_symm_check_aligned(handle, where, "a result", out, dtype);
+        if (status != SYMMCOLL_OK)
+            return status;
+        mine++;
+    }
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
     struct symmcoll_symm *handle, size_t offset, void *const *outs, size_t rows,
     size_t columns, size_t stride, int dim, const size_t *ends,
@@ -351,42 +394,29 @@ symmcoll_status_t symmcoll_symm_reduce_scatter_offset(
         .words = {offset, stride},
         .more = &blocks};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem = 0, nbytes, area = 0, mine = 0;
+    size_t nbytes, area;
     symmcoll_status_t status =
         check_lists(handle, where, count, count == 0 || ends != NULL);
 
-    if (status == SYMMCOLL_OK && dim != 0 && dim != 1)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (dim != 0 && dim != 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected dimension 0 or 1, found %d", where, dim);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
-    if (status == SYMMCOLL_OK)
-        status = count_elements(where, rows, columns, &area);
-    if (status == SYMMCOLL_OK)
-        status = check_roots(handle, where, &blocks, false);
-    if (status == SYMMCOLL_OK)
-        status =
-            check_ends(where, ends, count, dim == 1 ? columns : rows, dim == 1);
-    if (status == SYMMCOLL_OK)
-        status = check_matrix(
-            handle, where, offset, rows, columns, stride, elem, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_aligned(handle, where, "the input",
-            handle->at[handle->rank] + offset, dtype);
-    for (size_t i = 0; i < count && status == SYMMCOLL_OK; i++) {
-        made.elem = elem;
-        struct block block = find_block(&made, &blocks, i);
-
-        if (root_of(&blocks, i, handle->size) != handle->rank)
-            continue;
-        status = symc_symm_check_apart(handle, where, "a result",
-            outs != NULL ? outs[mine] : NULL, block.rows * block.columns * elem,
-            offset, nbytes);
-        if (status == SYMMCOLL_OK && outs != NULL)
-            status = symc_symm_check_aligned(
-                handle, where, "a result", outs[mine], dtype);
-        mine++;
-    }
+    status = count_elements(where, dtype, rows, columns, &made.elem, &area);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_roots(handle, where, &blocks, false);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        check_ends(where, ends, count, dim == 1 ? columns : rows, dim == 1);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_matrix(handle, where, offset, &blocks, dtype, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_results(&made, dtype, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     symc_digest_add_bytes(&digest, "ends", ends, count * sizeof(*ends));

@@ -10,35 +10,26 @@
 
 #include <symmcoll/symm_exchange.h>
 
-/* Checks the handle and the element type of a call. */
-static symmcoll_status_t begin(const struct symmcoll_symm *handle,
-    enum symc_kind kind, enum symmcoll_dtype dtype, size_t *elem)
-{
-    symmcoll_status_t status = symc_symm_check(handle, symc_kind_name(kind));
-
-    return status == SYMMCOLL_OK
-               ? symc_symm_check_dtype(symc_kind_name(kind), dtype, elem)
-               : status;
-}
-
 /* Checks the ranges of input and result in the buffers; they must not
  * overlap. */
-static symmcoll_status_t check_two(const struct symmcoll_symm *handle,
-    enum symc_kind kind, size_t in_offset, size_t out_offset, size_t count,
-    size_t elem)
+static symmcoll_status_t check_two(
+    const struct symc_symm_call *made, size_t count)
 {
-    const char *where = symc_kind_name(kind);
+    const struct symmcoll_symm *handle = made->handle;
+    const char *where = symc_kind_name(made->does->kind);
+    const size_t in_offset = made->words[0], out_offset = made->words[1];
     size_t nbytes;
     symmcoll_status_t status = symc_symm_check_elements(
-        handle, where, "the input", in_offset, count, elem, &nbytes);
+        handle, where, "the input", in_offset, count, made->elem, &nbytes);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_elements(
-            handle, where, "the result", out_offset, count, elem, NULL);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_apart(handle, where, "the result",
-            handle->at[handle->rank] + out_offset, nbytes, in_offset, nbytes);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_elements(
+        handle, where, "the result", out_offset, count, made->elem, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_apart(handle, where, "the result",
+        handle->at[handle->rank] + out_offset, nbytes, in_offset, nbytes);
 }
 
 /* Returns the elements of all ranks' parts; SIZE_MAX: overflow. */
@@ -101,16 +92,15 @@ symmcoll_status_t symmcoll_symm_broadcast(struct symmcoll_symm *handle,
 {
     struct symc_symm_call made = {
         .does = &broadcast, .handle = handle, .words = {offset}};
-    size_t elem;
-    symmcoll_status_t status = begin(handle, broadcast.kind, dtype, &elem);
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_symm_check_elements(handle, symc_kind_name(broadcast.kind),
-                "the buffer", offset, count, elem, NULL);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, root, call)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_elements(handle, symc_kind_name(broadcast.kind),
+        "the buffer", offset, count, made.elem, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, root, call);
 }
 
 /* ---- all_to_all ---- */
@@ -158,15 +148,14 @@ symmcoll_status_t symmcoll_symm_all_to_all(struct symmcoll_symm *handle,
     struct symc_symm_call made = {.does = &all_to_all,
         .handle = handle,
         .words = {in_offset, out_offset}};
-    size_t elem;
-    symmcoll_status_t status = begin(handle, all_to_all.kind, dtype, &elem);
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = check_two(handle, all_to_all.kind, in_offset, out_offset,
-            count_all(handle, count), elem);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_two(&made, count_all(handle, count));
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call);
 }
 
 /* ---- all_gather of unequal parts ---- */
@@ -204,9 +193,8 @@ symmcoll_status_t symmcoll_symm_all_gather_offset(struct symmcoll_symm *handle,
         .in = in,
         .more = ends};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem, nbytes, first, count;
-    symmcoll_status_t status =
-        begin(handle, all_gather_offset.kind, dtype, &elem);
+    size_t nbytes, first, count;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -223,11 +211,11 @@ symmcoll_status_t symmcoll_symm_all_gather_offset(struct symmcoll_symm *handle,
     first = handle->rank > 0 ? ends[handle->rank - 1] : 0;
     count = ends[handle->rank] - first;
     status = symc_symm_check_elements(handle, where, "the result", offset,
-        ends[handle->size - 1], elem, &nbytes);
+        ends[handle->size - 1], made.elem, &nbytes);
     if (status == SYMMCOLL_OK &&
-        in != handle->at[handle->rank] + offset + first * elem)
+        in != handle->at[handle->rank] + offset + first * made.elem)
         status = symc_symm_check_apart(
-            handle, where, "in", in, count * elem, offset, nbytes);
+            handle, where, "in", in, count * made.elem, offset, nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     symc_digest_add_bytes(
@@ -268,12 +256,11 @@ symmcoll_status_t symmcoll_symm_permute(struct symmcoll_symm *handle,
         .words = {in_offset, out_offset},
         .more = to};
     struct symc_digest digest = SYMC_DIGEST_INIT;
-    size_t elem;
-    symmcoll_status_t status = begin(handle, permute.kind, dtype, &elem);
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status =
-            check_two(handle, permute.kind, in_offset, out_offset, count, elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_two(&made, count);
     if (status != SYMMCOLL_OK)
         return status;
     if (to == NULL)
@@ -349,8 +336,8 @@ symmcoll_status_t symmcoll_symm_reshard(struct symmcoll_symm *handle,
         .words = {offset, columns, (uint64_t)to},
         .out = out,
         .more = &shard};
-    size_t elem, count, nbytes, divided = to == 0 ? rows : columns;
-    symmcoll_status_t status = begin(handle, reshard.kind, dtype, &elem);
+    size_t count, nbytes, divided = to == 0 ? rows : columns;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -365,11 +352,12 @@ symmcoll_status_t symmcoll_symm_reshard(struct symmcoll_symm *handle,
     if (!symc_multiply(rows, columns, &count))
         count = SIZE_MAX;
     status = symc_symm_check_elements(
-        handle, where, "the input", offset, count, elem, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_apart(
-            handle, where, "out", out, nbytes, offset, nbytes);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
-               : status;
+        handle, where, "the input", offset, count, made.elem, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_apart(
+        handle, where, "out", out, nbytes, offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call);
 }

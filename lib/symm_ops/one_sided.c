@@ -18,11 +18,13 @@ static symmcoll_status_t find(struct symmcoll_symm *handle, const char *where,
 {
     symmcoll_status_t status = symc_symm_check(handle, where);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_rank(handle, where, peer);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_elements(
-            handle, where, "what is accessed", offset, count, elem, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_rank(handle, where, peer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_elements(
+        handle, where, "what is accessed", offset, count, elem, NULL);
     if (status != SYMMCOLL_OK)
         return status;
     if (other == NULL && count > 0)
@@ -79,13 +81,15 @@ symmcoll_status_t symmcoll_symm_put_with_signal(struct symmcoll_symm *handle,
     symmcoll_status_t status =
         find(handle, where, peer, offset, nbytes, 1, in, &to);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_channel(handle, where, channel);
-    if (status == SYMMCOLL_OK)
-        status = copy(handle, kind, to, in, in, nbytes);
-    return status == SYMMCOLL_OK
-               ? symc_symm_put_signal(handle, kind, peer, channel, timeout)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_channel(handle, where, channel);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = copy(handle, kind, to, in, in, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_put_signal(handle, kind, peer, channel, timeout);
 }
 
 /* ---- flags ---- */
@@ -216,19 +220,22 @@ symmcoll_status_t symmcoll_symm_wait_value32(struct symmcoll_symm *handle,
     const char *where = symc_kind_name(SYMC_SYMM_WAIT_VALUE);
     struct awaited awaited = {.value = value};
     struct symc_wait_budget budget;
-    _Atomic uint32_t *word = NULL;
+    _Atomic uint32_t *word;
     symmcoll_status_t status = symc_symm_check(handle, where);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_rank(handle, where, peer);
-    if (status == SYMMCOLL_OK && !symc_symm_is_host(handle))
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_rank(handle, where, peer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (!symc_symm_is_host(handle))
         return symc_symm_enqueue_wait(handle, peer, offset, value, timeout,
             symmcoll_group_stream(handle->group));
-    if (status == SYMMCOLL_OK)
-        status = find_words(handle, where, handle->rank, offset, 1, &word);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_read_timeout(
-            handle, SYMC_SYMM_WAIT_VALUE, timeout, &budget);
+    status = find_words(handle, where, handle->rank, offset, 1, &word);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_symm_read_timeout(handle, SYMC_SYMM_WAIT_VALUE, timeout, &budget);
     if (status != SYMMCOLL_OK)
         return status;
     awaited.word = word;
@@ -255,8 +262,9 @@ symmcoll_status_t symmcoll_symm_get_remote_tensors(struct symmcoll_symm *handle,
             "%s: expected a tensor and places for the views, found NULL",
             where);
     status = symc_tensor_read(where, tensor, 0, &copy);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, copy.dtype, &elem);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_dtype(where, copy.dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
     at = (int64_t)((uintptr_t)copy.data - (uintptr_t)handle->at[handle->rank]);

@@ -162,6 +162,29 @@ static __attribute__((noinline)) symmcoll_status_t run_on_device(
     return symc_group_call_device(call->handle->group, op, NULL);
 }
 
+symmcoll_status_t symc_symm_check_reduced(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, const void *out,
+    enum symmcoll_dtype dtype)
+{
+    symmcoll_status_t status = symc_symm_check_aligned(
+        handle, where, "the input", handle->at[handle->rank] + offset, dtype);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_aligned(handle, where, "out", out, dtype);
+}
+
+symmcoll_status_t symc_symm_begin(
+    struct symc_symm_call *call, enum symmcoll_dtype dtype)
+{
+    const char *where = symc_kind_name(call->does->kind);
+    symmcoll_status_t status = symc_symm_check(call->handle, where);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_dtype(where, dtype, &call->elem);
+}
+
 symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     enum symmcoll_dtype dtype, symmcoll_op_t op, size_t count, int root,
     const struct symmcoll_call *options)
@@ -180,12 +203,12 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
 
     if (status == SYMMCOLL_OK && symc_kind_has(made.kind, SYMC_REDUCES))
         status = check_reduction(group, where, &made);
-    if (status == SYMMCOLL_OK && (root < 0 || root >= group->size))
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a root of 0 to %d, found %d", where, group->size - 1,
-            root);
     if (status != SYMMCOLL_OK)
         return status;
+    if (root < 0 || root >= group->size)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a root of 0 to %d, found %d", where, group->size - 1,
+            root);
     made.elem = (uint16_t)call->elem;
     if (on_device) {
         made.memory = SYMC_MEMORY_DEVICE;

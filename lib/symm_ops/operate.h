@@ -41,7 +41,8 @@ struct symc_symm_call {
     const struct symc_symm_does *does;
     struct symmcoll_symm *handle;
     uint64_t words[SYMC_SYMM_WORDS]; /* visible to all ranks */
-    size_t elem; /* bytes of an element; set by symc_symm_run() */
+    size_t elem; /* bytes of an element; set by symc_symm_begin() and
+                  * symc_symm_run() */
     void *out;   /* this rank's alone, as is in */
     const void *in;
     const void *more; /* arguments of the operation */
@@ -60,6 +61,15 @@ static inline int symc_symm_next(const struct symc_moving *moving, int i)
 {
     return (moving->rank + i) % moving->size;
 }
+
+/* Checks the handle and the element type of a call. Errors: INVALID. */
+symmcoll_status_t symc_symm_begin(
+    struct symc_symm_call *call, enum symmcoll_dtype dtype);
+
+/* Checks the alignment of a reduction's input and of out. */
+symmcoll_status_t symc_symm_check_reduced(const struct symmcoll_symm *handle,
+    const char *where, size_t offset, const void *out,
+    enum symmcoll_dtype dtype);
 
 /*
  * Checks the arguments that all operations have, and runs the operation.

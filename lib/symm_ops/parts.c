@@ -9,17 +9,25 @@
 
 /* ---- reduce_scatter ---- */
 
-/* Checks the alignment of the input and of out. */
-static symmcoll_status_t check_reduced(const struct symmcoll_symm *handle,
-    const char *where, size_t offset, const void *out,
-    enum symmcoll_dtype dtype)
+/* Checks the input of all ranks' parts, which has that many elements, and the
+ * result, which has as many as one part. */
+static symmcoll_status_t check_reduced(
+    const struct symc_symm_call *made, size_t count, enum symmcoll_dtype dtype)
 {
-    symmcoll_status_t status = symc_symm_check_aligned(
-        handle, where, "the input", handle->at[handle->rank] + offset, dtype);
+    const struct symmcoll_symm *handle = made->handle;
+    const char *where = symc_kind_name(made->does->kind);
+    const size_t offset = made->words[0];
+    size_t nbytes;
+    symmcoll_status_t status = symc_symm_check_elements(
+        handle, where, "the input", offset, count, made->elem, &nbytes);
 
-    return status == SYMMCOLL_OK
-               ? symc_symm_check_aligned(handle, where, "out", out, dtype)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_apart(handle, where, "out", made->out,
+        nbytes / (size_t)handle->size, offset, nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_check_reduced(handle, where, offset, made->out, dtype);
 }
 
 struct matrix {
@@ -74,17 +82,14 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    const char *where = symc_kind_name(reduce_scatter.kind);
     struct symc_symm_call made = {.does = &reduce_scatter,
         .handle = handle,
         .words = {offset, columns, split_columns != 0},
         .out = out};
     struct matrix part = {.rows = rows, .columns = columns, .stride = columns};
-    size_t elem, count, size, nbytes, *split, rank;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    size_t count, size, *split, rank;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
     size = (size_t)handle->size;
@@ -92,7 +97,8 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
     split = split_columns ? &part.columns : &part.rows;
     if (*split % size != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a multiple of %zu %s, found %zu", where, size,
+            "%s: expected a multiple of %zu %s, found %zu",
+            symc_kind_name(reduce_scatter.kind), size,
             split_columns ? "columns" : "rows", *split);
     *split /= size;
     part.first =
@@ -100,16 +106,10 @@ symmcoll_status_t symmcoll_symm_reduce_scatter(struct symmcoll_symm *handle,
     if (!symc_multiply(rows, columns, &count))
         count = SIZE_MAX;
     made.more = &part;
-    status = symc_symm_check_elements(
-        handle, where, "the input", offset, count, elem, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_apart(
-            handle, where, "out", out, nbytes / size, offset, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = check_reduced(handle, where, offset, out, dtype);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, op, count / size, 0, call)
-               : status;
+    status = check_reduced(&made, count, dtype);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, op, count / size, 0, call);
 }
 
 /* Reduces this rank's part in pieces. Each rank begins with another piece, so
@@ -150,30 +150,21 @@ symmcoll_status_t symmcoll_symm_low_contention_reduce_scatter(
     enum symmcoll_dtype dtype, symmcoll_op_t op,
     const struct symmcoll_call *call)
 {
-    const char *where = symc_kind_name(low_contention_reduce_scatter.kind);
     struct symc_symm_call made = {.does = &low_contention_reduce_scatter,
         .handle = handle,
         .words = {offset},
         .out = out};
-    size_t elem, all, nbytes;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    size_t all;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_multiply(count, (size_t)handle->size, &all))
         all = SIZE_MAX;
-    status = symc_symm_check_elements(
-        handle, where, "the input", offset, all, elem, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_apart(
-            handle, where, "out", out, count * elem, offset, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = check_reduced(handle, where, offset, out, dtype);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, op, count, 0, call)
-               : status;
+    status = check_reduced(&made, all, dtype);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, op, count, 0, call);
 }
 
 /* ---- all_gather ---- */
@@ -231,26 +222,25 @@ symmcoll_status_t symmcoll_symm_all_gather(struct symmcoll_symm *handle,
     const char *where = symc_kind_name(all_gather.kind);
     struct symc_symm_call made = {
         .does = &all_gather, .handle = handle, .words = {offset}, .in = in};
-    size_t elem, all, nbytes, slot;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    size_t all, nbytes, mine;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_multiply(count, (size_t)handle->size, &all))
         all = SIZE_MAX;
     status = symc_symm_check_elements(
-        handle, where, "the result", offset, all, elem, &nbytes);
+        handle, where, "the result", offset, all, made.elem, &nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    slot = offset + (size_t)handle->rank * count * elem;
-    if (in != handle->at[handle->rank] + slot)
+    mine = count * made.elem;
+    if (in != handle->at[handle->rank] + offset + (size_t)handle->rank * mine) {
         status = symc_symm_check_apart(
-            handle, where, "in", in, count * elem, offset, nbytes);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
-               : status;
+            handle, where, "in", in, mine, offset, nbytes);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call);
 }
 
 symmcoll_status_t symmcoll_symm_low_contention_all_gather(
@@ -262,14 +252,13 @@ symmcoll_status_t symmcoll_symm_low_contention_all_gather(
         .handle = handle,
         .words = {offset},
         .out = out};
-    size_t elem, all, nbytes;
-    symmcoll_status_t status = symc_symm_check(handle, where);
+    size_t all, nbytes;
+    symmcoll_status_t status = symc_symm_begin(&made, dtype);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_dtype(where, dtype, &elem);
-    if (status == SYMMCOLL_OK)
-        status = symc_symm_check_elements(
-            handle, where, "the input", offset, count, elem, &nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_symm_check_elements(
+        handle, where, "the input", offset, count, made.elem, &nbytes);
     if (status != SYMMCOLL_OK)
         return status;
     if (!symc_multiply(nbytes, (size_t)handle->size, &all) || all > PTRDIFF_MAX)
@@ -278,7 +267,7 @@ symmcoll_status_t symmcoll_symm_low_contention_all_gather(
             where, count, handle->size);
     status =
         symc_symm_check_apart(handle, where, "out", out, all, offset, nbytes);
-    return status == SYMMCOLL_OK
-               ? symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call)
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_symm_run(&made, dtype, SYMMCOLL_SUM, count, 0, call);
 }
