@@ -236,13 +236,15 @@ static symmcoll_status_t prepare(struct gather_matmul *it,
     if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
         status = symc_fused_on_begin(
             it->fused, SYMC_FUSED_GATHER, begun, &it->a, &it->on);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_gather_read(it, begun, bs, a, outs);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_gather_read(it, begun, bs, a, outs);
     if (status != SYMMCOLL_OK || it->a.device != SYMMCOLL_HOST)
         return status;
     status = symc_fused_inspect_tensor(it->fused, it->name, "a_shard", &it->a);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_load(it->fused);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_load(it->fused);
     return status == SYMMCOLL_OK ? take_memory(it) : status;
 }
 

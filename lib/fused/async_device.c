@@ -117,10 +117,10 @@ static symmcoll_status_t make_plan(
     if (status == SYMMCOLL_OK && fused->device->cold[SYMC_FUSED_WHOLE])
         status = symc_fused_name_error(
             call->it->name, symc_fused_device_load(fused, SYMC_FUSED_WHOLE));
-    if (status == SYMMCOLL_OK && workspace > 0)
-        status = symc_site_alloc(
-            call->it->name, call->site, workspace, 1, &call->workspace);
-    return status;
+    if (status != SYMMCOLL_OK || workspace == 0)
+        return status;
+    return symc_site_alloc(
+        call->it->name, call->site, workspace, 1, &call->workspace);
 }
 
 /* ---- chunks ---- */
@@ -159,8 +159,9 @@ static symmcoll_status_t enqueue_chunks(const struct enqueued *call)
         if (status == SYMMCOLL_OK && call->packed_a != NULL)
             status =
                 pack(call, &it->a, chunk.first, chunk.rows, call->packed_a);
-        if (status == SYMMCOLL_OK)
-            status = multiply(call, &chunk);
+        if (status != SYMMCOLL_OK)
+            return status;
+        status = multiply(call, &chunk);
     }
     return status;
 }
@@ -181,12 +182,17 @@ symmcoll_status_t symc_async_enqueue(const struct symc_fused_call *begun,
         .elem = symmcoll_dtype_size(it->a.dtype)};
     symmcoll_status_t status = lay_out_a(&call);
 
-    if (status == SYMMCOLL_OK)
-        status = lay_out_b(&call);
-    if (status == SYMMCOLL_OK)
-        status = make_plan(&call, begun->fused, on->captured);
-    if (status == SYMMCOLL_OK)
-        status = enqueue_chunks(&call);
+    if (status != SYMMCOLL_OK)
+        goto release_memory;
+    status = lay_out_b(&call);
+    if (status != SYMMCOLL_OK)
+        goto release_memory;
+    status = make_plan(&call, begun->fused, on->captured);
+    if (status != SYMMCOLL_OK)
+        goto release_memory;
+    status = enqueue_chunks(&call);
+
+release_memory:
     release(on->site, call.workspace);
     release(on->site, call.packed_b);
     release(on->site, call.packed_a);

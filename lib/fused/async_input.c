@@ -36,14 +36,15 @@ static symmcoll_status_t read_args(const struct symmcoll_symm_info *info,
 {
     symmcoll_status_t status = symc_fused_read_a(name, a, false, &it->a);
 
-    if (status == SYMMCOLL_OK)
-        status = check_place(info, &it->a);
-    if (status == SYMMCOLL_OK && it->a.ndim != 2)
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_place(info, &it->a);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (it->a.ndim != 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a of 2 dimensions, found %d", name, it->a.ndim);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_fused_read_b(name, b, 0, 0, &it->a, it->a.shape[1], &it->b);
+    status = symc_fused_read_b(name, b, 0, 0, &it->a, it->a.shape[1], &it->b);
     if (status != SYMMCOLL_OK)
         return status;
     if (it->chunks == 0 || (size_t)it->a.shape[0] % it->chunks != 0)
@@ -156,13 +157,6 @@ static symmcoll_status_t run(
 
 /* ---- the call ---- */
 
-static symmcoll_status_t begin_on_device(const struct symc_fused_call *begun,
-    struct async_input *it, struct symc_fused_on *on)
-{
-    return it->a.device == SYMMCOLL_CUDA ? symc_async_begin(begun, it, on)
-                                         : SYMMCOLL_OK;
-}
-
 static symmcoll_status_t perform(const struct symc_fused_call *begun,
     const struct async_input *it, const struct symc_fused_on *on)
 {
@@ -174,6 +168,30 @@ static symmcoll_status_t perform(const struct symc_fused_call *begun,
     default: /* shapes alone */
         return SYMMCOLL_OK;
     }
+}
+
+/* Reads the arguments, multiplies, and writes the result's tensor. */
+static symmcoll_status_t multiply(const struct symc_fused_call *begun,
+    const struct symmcoll_symm_info *info, const struct symmcoll_tensor *a,
+    const struct symmcoll_tensor *b, struct async_input *it,
+    struct symc_fused_on *on, struct symmcoll_tensor *out)
+{
+    symmcoll_status_t status = read_args(info, a, b, it);
+
+    if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
+        status = symc_async_begin(begun, it, on);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_memory(it);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = prepare(out, it);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = perform(begun, it, on);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_sized_write(&symc_tensor_kind, name, &it->out.tensor, out);
 }
 
 symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
@@ -191,28 +209,20 @@ symmcoll_status_t symmcoll_async_input_matmul(struct symmcoll_symm *handle,
     struct symc_fused_call begun;
     symmcoll_status_t status = symc_symm_check(handle, name);
 
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_symm_get_info(handle, &info);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_begin(
-            &begun, info.group, SYMC_SYMM_WAIT_VALUE, name, call);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_symm_get_info(handle, &info);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_fused_begin(&begun, info.group, SYMC_SYMM_WAIT_VALUE, name, call);
     if (status != SYMMCOLL_OK)
         return status;
     it.rank = info.rank;
     it.ranks = info.nranks;
     it.timeout = begun.options.timeout;
     it.out.fused = begun.fused;
-    status = read_args(&info, a, b, &it);
-    if (status == SYMMCOLL_OK)
-        status = begin_on_device(&begun, &it, &on);
-    if (status == SYMMCOLL_OK)
-        status = check_memory(&it);
-    if (status == SYMMCOLL_OK)
-        status = prepare(out, &it);
-    if (status == SYMMCOLL_OK)
-        status = perform(&begun, &it, &on);
-    if (status == SYMMCOLL_OK)
-        status = symc_sized_write(&symc_tensor_kind, name, &it.out.tensor, out);
+    status = multiply(&begun, &info, a, b, &it, &on, out);
     if (status != SYMMCOLL_OK)
         symc_fused_result_release(&it.out);
     symc_fused_on_end(&on);

@@ -88,6 +88,24 @@ static symmcoll_status_t use(void *context, int rank, const void *shard)
                      (int)status, rank);
 }
 
+/* Checks the buffers of a gathering. */
+static symmcoll_status_t check_gather(struct symc_fused_call *begun,
+    const void *shard, size_t *nbytes, const void *out)
+{
+    symmcoll_status_t status =
+        check(begun, shard != NULL || *nbytes == 0, nbytes);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_place(begun, shard, *nbytes, out);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_host(begun, shard, *nbytes);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return check_host(begun, out, *nbytes);
+}
+
 symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
     const void *shard, size_t nbytes, symmcoll_consume_fn consume,
     void *context, const struct symmcoll_call *call, void *out)
@@ -107,13 +125,7 @@ symmcoll_status_t symmcoll_all_gather_and_consume(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = check(&begun, shard != NULL || nbytes == 0, &nbytes);
-    if (status == SYMMCOLL_OK)
-        status = check_place(&begun, shard, nbytes, out);
-    if (status == SYMMCOLL_OK)
-        status = check_host(&begun, shard, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = check_host(&begun, out, nbytes);
+    status = check_gather(&begun, shard, &nbytes, out);
     status = status == SYMMCOLL_OK ? symc_fused_all_gather(begun.fused, &gather)
                                    : symc_fused_confirm(begun.fused,
                                          &begun.args, &begun.options, status);

@@ -47,6 +47,7 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
         .memory = SYMC_MEMORY_DEVICE,
         .device = (int16_t)a->device_index,
         .direct = true};
+    const struct symc_fused_named named = {"a", -1, a};
     symmcoll_status_t status;
 
     on->index = a->device_index;
@@ -57,22 +58,25 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     if (on->stream == NULL)
         on->stream = symmcoll_group_stream(fused->group);
     op.stream = on->stream;
-    status = symc_fused_check_memory(
-        name, fused->group, &(struct symc_fused_named){"a", -1, a});
-    if (status == SYMMCOLL_OK)
-        status = check_device(fused, name, on->index);
-    if (status == SYMMCOLL_OK)
-        status =
-            symc_fused_device_open(fused, name, on->index, on->stream, a->data);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_device_site(
-            fused, name, on->index, on->stream, a->data, &on->site);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_check_reach(
-            name, fused, &(struct symc_fused_named){"a", -1, a});
+    status = symc_fused_check_memory(name, fused->group, &named);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_device(fused, name, on->index);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_fused_device_open(fused, name, on->index, on->stream, a->data);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_device_site(
+        fused, name, on->index, on->stream, a->data, &on->site);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_check_reach(name, fused, &named);
+    if (status != SYMMCOLL_OK)
+        return status;
     on->checked = symc_slot_device_state(fused->group) != NULL;
-    if (status == SYMMCOLL_OK)
-        status = symc_slot_check(fused->group, &op);
+    status = symc_slot_check(fused->group, &op);
     return status == SYMMCOLL_OK ? query_captured(fused, name, on) : status;
 }
 

@@ -107,13 +107,16 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     made->index = index;
     status = symc_site_open(
         name, fused->group, index, stream, memory, false, &made->site);
-    if (status == SYMMCOLL_OK)
-        status = symc_registry_open_compute(&world->registry, world->config,
-            name, request, &made->ops, &made->compute);
-    if (status == SYMMCOLL_OK) {
-        fused->device = made;
-        return SYMMCOLL_OK;
-    }
+    if (status != SYMMCOLL_OK)
+        goto close_site;
+    status = symc_registry_open_compute(&world->registry, world->config, name,
+        request, &made->ops, &made->compute);
+    if (status != SYMMCOLL_OK)
+        goto close_site;
+    fused->device = made;
+    return SYMMCOLL_OK;
+
+close_site:
     symc_site_close(made->site);
     free(made);
     return status;

@@ -207,8 +207,10 @@ static bool is_small(const struct symc_fused_gather *what)
     return what->consume == NULL && whole_nbytes(what) < SMALL;
 }
 
-/* Publishes whether this rank is ready, and collects the others' words. */
-static symmcoll_status_t exchange_words(struct gathering *going, bool *plain)
+/* Publishes whether this rank is ready, collects the others' words, and looks
+ * for the memory to read from, unless all ranks gather plainly. */
+static symmcoll_status_t exchange_words(
+    struct gathering *going, bool *plain, bool *found)
 {
     const struct symc_fused_gather *what = going->what;
     bool ready = going->fused->mine.state != SYMC_FUSED_NOT_READY;
@@ -224,42 +226,40 @@ static symmcoll_status_t exchange_words(struct gathering *going, bool *plain)
         return status;
     if (ready)
         consume_own(going);
-    return symc_fused_collect(
-        going->fused, what->args, what->call, work, plain);
+    status =
+        symc_fused_collect(going->fused, what->args, what->call, work, plain);
+    *found = status == SYMMCOLL_OK && !*plain &&
+             symc_fused_find_sources(going->fused, 0, whole_nbytes(what));
+    return status;
 }
 
 symmcoll_status_t symc_fused_all_gather(
     struct symc_fused *fused, const struct symc_fused_gather *gather)
 {
     struct gathering going = {.fused = fused, .what = gather};
-    size_t nbytes = whole_nbytes(gather);
     bool plain = false, found = false;
     symmcoll_status_t status;
 
     make_ready(&going, !is_small(gather));
-    status = exchange_words(&going, &plain);
-    if (status == SYMMCOLL_OK && plain)
-        return gather_plain(&going);
-    if (status == SYMMCOLL_OK)
-        found = symc_fused_find_sources(fused, 0, nbytes);
-    /* no common kind of memory, or no room yet: all copy */
-    if (status == SYMMCOLL_OK && !found) {
-        status = grow(fused, nbytes, gather->args, gather->call);
-        if (status == SYMMCOLL_OK) {
-            make_ready(&going, false);
-            status = exchange_words(&going, &plain);
-        }
-        if (status == SYMMCOLL_OK && plain)
-            return gather_plain(&going);
-        if (status == SYMMCOLL_OK)
-            found = symc_fused_find_sources(fused, 0, nbytes);
-        if (status == SYMMCOLL_OK && !found)
-            status = symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "%s: the ranks' chunks are not where their words say",
-                gather->args->name);
-    }
+    status = exchange_words(&going, &plain, &found);
     if (status != SYMMCOLL_OK)
         return status;
+    /* no common kind of memory, or no room yet: all copy */
+    if (!plain && !found) {
+        status = grow(fused, whole_nbytes(gather), gather->args, gather->call);
+        if (status != SYMMCOLL_OK)
+            return status;
+        make_ready(&going, false);
+        status = exchange_words(&going, &plain, &found);
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    if (plain)
+        return gather_plain(&going);
+    if (!found)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "%s: the ranks' chunks are not where their words say",
+            gather->args->name);
     consume_all(&going, fused->sources);
     /* The other ranks may still read the caller's memory. */
     if (fused->mine.state == SYMC_FUSED_IN_PLACE)
@@ -299,14 +299,16 @@ struct scattering {
     symmcoll_status_t made; /* result of the caller's function */
 };
 
-/* Makes the chunks for other ranks, publishes that, makes the own chunk, and
- * collects the words. chunks NULL: there is no memory for them yet. */
+/* Makes the chunks for other ranks, publishes that, makes the own chunk,
+ * collects the words, and looks for the memory to read from, unless all ranks
+ * exchange plainly. chunks NULL: there is no memory for them yet. */
 static symmcoll_status_t make_chunks(
-    struct scattering *going, char *chunks, bool *plain)
+    struct scattering *going, char *chunks, bool *plain, bool *found)
 {
     struct symc_fused *fused = going->fused;
     const struct symc_fused_scatter *what = going->what;
     size_t nbytes = (size_t)fused->group->size * what->nbytes;
+    size_t shift = (size_t)fused->group->rank * what->nbytes;
     struct symmcoll_work *work;
     symmcoll_status_t status;
 
@@ -324,7 +326,10 @@ static symmcoll_status_t make_chunks(
         return status;
     if (chunks != NULL && going->made == SYMMCOLL_OK)
         going->made = produce(fused, what, chunks, true);
-    return symc_fused_collect(fused, what->args, what->call, work, plain);
+    status = symc_fused_collect(fused, what->args, what->call, work, plain);
+    *found = status == SYMMCOLL_OK && !*plain &&
+             symc_fused_find_sources(fused, shift, what->nbytes);
+    return status;
 }
 
 /* Exchanges with all_to_all. Makes the chunks that have not been made; each is
@@ -364,30 +369,27 @@ symmcoll_status_t symc_fused_all_to_all(
 {
     struct scattering going = {.fused = fused, .what = scatter};
     size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
-    size_t shift = (size_t)fused->group->rank * scatter->nbytes;
     bool alone = symc_fused_is_alone(fused) || fused->in_plain;
     char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
     bool plain = false, found = false;
-    symmcoll_status_t status = make_chunks(&going, half, &plain);
+    symmcoll_status_t status = make_chunks(&going, half, &plain, &found);
 
-    if (status == SYMMCOLL_OK && !plain)
-        found = symc_fused_find_sources(fused, shift, scatter->nbytes);
     if (status == SYMMCOLL_OK && !plain && !found) {
         status = grow(fused, nbytes, scatter->args, scatter->call);
         if (status == SYMMCOLL_OK)
             status = make_chunks(
-                &going, symc_fused_next_half(fused, nbytes), &plain);
-        if (status == SYMMCOLL_OK)
-            found = symc_fused_find_sources(fused, shift, scatter->nbytes);
-        if (status == SYMMCOLL_OK && !plain && !found)
-            return symc_fail(SYMMCOLL_ERR_INTERNAL,
-                "%s: the ranks' chunks are not where their words say",
-                scatter->args->name);
+                &going, symc_fused_next_half(fused, nbytes), &plain, &found);
     }
-    if (status == SYMMCOLL_OK && plain)
+    if (status != SYMMCOLL_OK)
+        return going.made != SYMMCOLL_OK ? going.made : status;
+    if (plain)
         return scatter->plain != NULL ? scatter->plain(scatter->context)
                                       : exchange_plain(&going);
-    if (going.made != SYMMCOLL_OK || status != SYMMCOLL_OK)
-        return going.made != SYMMCOLL_OK ? going.made : status;
+    if (!found)
+        return symc_fail(SYMMCOLL_ERR_INTERNAL,
+            "%s: the ranks' chunks are not where their words say",
+            scatter->args->name);
+    if (going.made != SYMMCOLL_OK)
+        return going.made;
     return scatter->finish(scatter->context, fused->sources);
 }

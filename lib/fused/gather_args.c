@@ -33,30 +33,32 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
     it->gathered.fused = it->fused;
     it->gathered.site = it->on.site;
     it->wanted = a_place != NULL;
-    if (it->wanted)
+    if (it->wanted) {
         status = symc_tensor_read(it->name, a_place, 0, &place);
-    if (it->wanted && status == SYMMCOLL_OK)
+        if (status != SYMMCOLL_OK)
+            return status;
         status = symc_fused_result_make(it->name, "a", &place, &it->gathered);
+    }
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
-        struct symmcoll_tensor *out = &it->products[i].out.tensor;
+        struct symc_fused_result *result = &it->products[i].out;
+        struct symmcoll_tensor *out = &result->tensor;
         char name[16] = "out";
 
         if (it->n > 1)
             (void)snprintf(name, sizeof(name), "out %d", i);
-        status = symc_tensor_read(it->name, places, (size_t)i, &place);
         *out = whole;
         out->shape[out->ndim - 1] = it->products[i].b.shape[1];
         if (it->scaled)
             out->dtype = it->products[i].scaled.out_dtype;
+        status = symc_tensor_read(it->name, places, (size_t)i, &place);
         if (status == SYMMCOLL_OK)
             status = symc_fused_check_lengths(it->name, "a @ b", out);
-        if (status == SYMMCOLL_OK)
-            symc_fused_stride_first(out, it->last ? 0 : it->dim);
-        it->products[i].out.fused = it->fused;
-        it->products[i].out.site = it->on.site;
-        if (status == SYMMCOLL_OK)
-            status = symc_fused_result_make(
-                it->name, name, &place, &it->products[i].out);
+        if (status != SYMMCOLL_OK)
+            return status;
+        symc_fused_stride_first(out, it->last ? 0 : it->dim);
+        result->fused = it->fused;
+        result->site = it->on.site;
+        status = symc_fused_result_make(it->name, name, &place, result);
     }
     return status;
 }

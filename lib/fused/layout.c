@@ -302,10 +302,12 @@ static symmcoll_status_t restride(const char *where,
             "%s: expected a tensor and a place for the result, found NULL",
             where);
     status = symc_f_tensor_read(where, in, 0, &read, &count);
-    if (status == SYMMCOLL_OK)
-        status = symc_tensor_read(where, out, 0, &place);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_check_dim(where, &read, dim);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_tensor_read(where, out, 0, &place);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_check_dim(where, &read, dim);
     if (status != SYMMCOLL_OK)
         return status;
     if (read.device == SYMMCOLL_HOST && read.data == NULL && count > 0)

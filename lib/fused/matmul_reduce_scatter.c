@@ -226,9 +226,10 @@ static symmcoll_status_t multiply_and_scatter(void *context)
         status = produce(it, (int)r, chunks + r * it->count * elem);
     status =
         symc_fused_confirm(it->fused, &begun->args, &begun->options, status);
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_reduce_scatter(it->fused->group, sums, chunks,
-            it->count, it->sum, it->op, &begun->options, NULL);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symmcoll_reduce_scatter(it->fused->group, sums, chunks, it->count,
+        it->sum, it->op, &begun->options, NULL);
     if (status == SYMMCOLL_OK && sums != it->out.tensor.data)
         symc_panel_round(
             it->out.tensor.dtype, sums, it->out.tensor.data, it->count);
@@ -298,8 +299,9 @@ static symmcoll_status_t prepare(struct matmul_scatter *it,
     if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_CUDA)
         status = symc_fused_on_begin(
             it->fused, SYMC_FUSED_SCATTER, &it->begun, &it->a, &it->on);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_scatter_read(it, b, scaled_b, out);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_scatter_read(it, b, scaled_b, out);
     if (status != SYMMCOLL_OK || it->a.device != SYMMCOLL_HOST)
         return status;
     status = symc_fused_load(it->fused);

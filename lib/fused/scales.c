@@ -261,8 +261,9 @@ symmcoll_status_t symc_fused_read_scaled(const char *where,
             SYMMCOLL_ERR_INVALID, "%s: expected b, found NULL", where);
     status = symc_sized_read_at(
         &scaled_matrix_kind, where, bs, (size_t)index, &matrix);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_read_b(where, matrix.b, 0, index, a, depth, b);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_read_b(where, matrix.b, 0, index, a, depth, b);
     if (status != SYMMCOLL_OK)
         return status;
     columns = b->shape[1];
@@ -270,10 +271,12 @@ symmcoll_status_t symc_fused_read_scaled(const char *where,
     status = blocks ? read_blocks(where, "b_scale", matrix.b_scale, a, columns,
                           &scaled->cols)
                     : read_b_scale(where, matrix.b_scale, a, columns, scaled);
-    if (status == SYMMCOLL_OK)
-        status = read_bias(where, matrix.bias, a, columns, scaled);
-    if (status == SYMMCOLL_OK)
-        status = read_result_scale(where, matrix.result_scale, a, scaled);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = read_bias(where, matrix.bias, a, columns, scaled);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = read_result_scale(where, matrix.result_scale, a, scaled);
     if (status != SYMMCOLL_OK)
         return status;
     scaled->out_dtype = to = matrix.out_dtype;

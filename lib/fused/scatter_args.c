@@ -93,23 +93,28 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK && it->a.device == SYMMCOLL_HOST)
         status = symc_fused_check_memory(
             name, group, &(struct symc_fused_named){"a", -1, &it->a});
-    if (status == SYMMCOLL_OK)
-        status = check_op(it->name, it->op);
-    if (status == SYMMCOLL_OK)
-        status = read_matrix(it, b, scaled_b);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_check_tensor(
-            name, it->fused, &(struct symc_fused_named){"b", -1, &it->b});
-    if (status == SYMMCOLL_OK && place == NULL)
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_op(name, it->op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = read_matrix(it, b, scaled_b);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_fused_check_tensor(
+        name, it->fused, &(struct symc_fused_named){"b", -1, &it->b});
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (place == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the result, found NULL", name);
-    if (status == SYMMCOLL_OK)
-        status = symc_tensor_read(name, place, 0, &out);
-    if (status == SYMMCOLL_OK)
-        status = shape_result(group, it);
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_result_make(name, "out", &out, &it->out);
-    return status;
+    status = symc_tensor_read(name, place, 0, &out);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = shape_result(group, it);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_fused_result_make(name, "out", &out, &it->out);
 }
 
 static symmcoll_status_t check_apart(const struct matmul_scatter *it)

@@ -254,11 +254,11 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
 
     *begun = (struct symc_fused_call){.args = {.name = name}};
     status = read_call(name, call, &begun->options);
-    if (status == SYMMCOLL_OK && group == NULL)
-        status = symc_fail(
-            SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
     if (status != SYMMCOLL_OK)
         return status;
+    if (group == NULL)
+        return symc_fail(
+            SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
     if (*group->alive != 1)
         return symc_group_refuse(group, kind);
     symc_group_enter(group);
