@@ -246,13 +246,30 @@ static void list_buffers(
     op->in = first->in;
 }
 
+/* Checks one buffer, and joins it to those before. */
+static symmcoll_status_t check_one(struct symmcoll_group *group,
+    struct symc_op *op, struct symc_op *one, const struct symc_op *first)
+{
+    const struct symc_kind_info *info = &symc_kinds[op->kind];
+    symmcoll_status_t status = check_size(group, one);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_buffers(group, info, one);
+    if (status == SYMMCOLL_OK &&
+        symc_registry_is_other_present(&group->world->registry))
+        status = find_memory(group, info, one);
+    if (status != SYMMCOLL_OK || one->count == 0)
+        return status;
+    return join(op, one, first);
+}
+
 /* Checks each buffer by itself, and then the number of elements of all. */
 static symmcoll_status_t check_each(struct symmcoll_group *group,
     struct symc_op *op, bool apart, struct symc_lists *lists)
 {
-    const struct symc_kind_info *info = &symc_kinds[op->kind];
     struct symc_op first = {.count = 0}; /* the first buffer with a byte */
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     op->count = 0;
     op->memory = SYMC_MEMORY_HOST;
@@ -260,14 +277,7 @@ static symmcoll_status_t check_each(struct symmcoll_group *group,
     for (int i = 0; i < op->buffers; i++) {
         struct symc_op one = symc_op_of(op, i);
 
-        status = check_size(group, &one);
-        if (status == SYMMCOLL_OK)
-            status = check_buffers(group, info, &one);
-        if (status == SYMMCOLL_OK &&
-            symc_registry_is_other_present(&group->world->registry))
-            status = find_memory(group, info, &one);
-        if (status == SYMMCOLL_OK && one.count > 0)
-            status = join(op, &one, &first);
+        status = check_one(group, op, &one, &first);
         if (status != SYMMCOLL_OK)
             return fail_buffer(op, i, status);
         if (first.count == 0)

@@ -26,13 +26,35 @@ symmcoll_status_t symmcoll_coalesce_begin(struct symmcoll_group *group)
     return status == SYMMCOLL_OK ? symc_region_open(group) : status;
 }
 
+/* Issues the kept calls of a region as one operation. */
+static symmcoll_status_t run(struct symmcoll_group *group,
+    const struct symc_region *region, const struct symmcoll_call *call,
+    struct symmcoll_work **work)
+{
+    struct symc_op op = region->first;
+    struct symc_lists lists;
+    symmcoll_status_t status;
+
+    op.kind = symc_coll_coalesced_kind(op.kind);
+    op.buffers = (int)region->n;
+    op.out = region->outs;
+    op.in = region->ins;
+    op.counts = region->counts;
+    op.kept = true;
+    status = symc_coll_check_kept(group, &op, &lists);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_coll_apply(group, &op, call);
+    if (status != SYMMCOLL_OK)
+        return status;
+    return symc_coll_run(group, &op, call, work);
+}
+
 symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
     symmcoll_status_t status = check_group(group, "coalesce_end");
     struct symc_region *region;
-    struct symc_lists lists;
-    struct symc_op op;
 
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
@@ -41,20 +63,8 @@ symmcoll_status_t symmcoll_coalesce_end(struct symmcoll_group *group,
         return SYMMCOLL_ERR_INVALID;
     if (work != NULL)
         *work = NULL;
-    if (region->n > 0) {
-        op = region->first;
-        op.kind = symc_coll_coalesced_kind(op.kind);
-        op.buffers = (int)region->n;
-        op.out = region->outs;
-        op.in = region->ins;
-        op.counts = region->counts;
-        op.kept = true;
-        status = symc_coll_check_kept(group, &op, &lists);
-        if (status == SYMMCOLL_OK)
-            status = symc_coll_apply(group, &op, call);
-        if (status == SYMMCOLL_OK)
-            status = symc_coll_run(group, &op, call, work);
-    }
+    if (region->n > 0)
+        status = run(group, region, call, work);
     symc_region_leave(
         group, region, status == SYMMCOLL_OK && work != NULL ? *work : NULL);
     return status;

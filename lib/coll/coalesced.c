@@ -21,12 +21,12 @@ static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
     op->out = (void *)(uintptr_t)outs;
     op->in = ins;
     status = symc_coll_check_coalesced(group, op, &lists);
-    if (status == SYMMCOLL_OK &&
-        atomic_load_explicit(&group->region, memory_order_relaxed) != NULL &&
+    if (status != SYMMCOLL_OK)
+        return symc_coll_refuse(status, work);
+    if (atomic_load_explicit(&group->region, memory_order_relaxed) != NULL &&
         symc_coll_keep(group, op, call, work, &status))
         return status;
-    if (status == SYMMCOLL_OK)
-        status = symc_coll_apply(group, op, call);
+    status = symc_coll_apply(group, op, call);
     return status == SYMMCOLL_OK ? symc_coll_run(group, op, call, work)
                                  : symc_coll_refuse(status, work);
 }

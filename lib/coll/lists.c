@@ -290,6 +290,21 @@ static void take_sides(
         .total = lists->in_total};
 }
 
+/* Checks the lists, counts and buffers of both sides. */
+static symmcoll_status_t check_sides(
+    const struct symc_op *op, struct side *sides, int size)
+{
+    symmcoll_status_t status = check_counts(op);
+
+    for (int s = 0; s < 2 && status == SYMMCOLL_OK; s++)
+        status = check_list(op, &sides[s], size);
+    for (int s = 0; s < 2 && status == SYMMCOLL_OK; s++)
+        status = add_up(op, &sides[s], size);
+    for (int s = 0; s < 2 && status == SYMMCOLL_OK; s++)
+        status = check_present(op, &sides[s], size);
+    return status;
+}
+
 symmcoll_status_t symc_coll_check_lists(
     struct symmcoll_group *group, struct symc_op *op)
 {
@@ -304,19 +319,7 @@ symmcoll_status_t symc_coll_check_lists(
             "rank %d",
             symc_kind_name(op->kind), op->root, group->rank);
     take_sides(op, out, in);
-    status = check_counts(op);
-    if (status == SYMMCOLL_OK)
-        status = check_list(op, out, group->size);
-    if (status == SYMMCOLL_OK)
-        status = check_list(op, in, group->size);
-    if (status == SYMMCOLL_OK)
-        status = add_up(op, out, group->size);
-    if (status == SYMMCOLL_OK)
-        status = add_up(op, in, group->size);
-    if (status == SYMMCOLL_OK)
-        status = check_present(op, out, group->size);
-    if (status == SYMMCOLL_OK)
-        status = check_present(op, in, group->size);
+    status = check_sides(op, sides, group->size);
     if (status != SYMMCOLL_OK)
         return status;
     lists->out_count = out->count;
@@ -334,12 +337,13 @@ symmcoll_status_t symc_coll_check_lists(
             symc_kind_name(op->kind), symc_op_out_count(op, group->rank),
             symc_op_in_count(op, group->rank));
     status = check_result(op, out, group->size);
-    if (status == SYMMCOLL_OK)
-        status = check_apart(op, out, in, group->rank, group->size);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_apart(op, out, in, group->rank, group->size);
     if (status == SYMMCOLL_OK &&
         symc_registry_is_other_present(&group->world->registry))
         status = find_memory(group, op, sides);
-    return status == SYMMCOLL_OK && group->world->inspects
-               ? symc_coll_inspect(group, op)
-               : status;
+    if (status != SYMMCOLL_OK || !group->world->inspects)
+        return status;
+    return symc_coll_inspect(group, op);
 }
