@@ -179,11 +179,13 @@ static symmcoll_status_t prepare(const struct symc_f_spec *spec,
     symmcoll_status_t status = symc_f_tensor_read_any(
         spec->name, in, step->index, &step->in, &step->in_count);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_f_tensor_read_any(
-            spec->name, out, step->index, &place, &count);
-    if (status == SYMMCOLL_OK)
-        status = check_input(spec, step);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status =
+        symc_f_tensor_read_any(spec->name, out, step->index, &place, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_input(spec, step);
     if (status != SYMMCOLL_OK)
         return status;
     if (spec->group == NULL &&
@@ -241,11 +243,13 @@ static symmcoll_status_t make_ready(
 
     if (status == SYMMCOLL_OK && !step->taken)
         status = make_result(spec, step);
-    if (status == SYMMCOLL_OK)
-        status = symc_f_result_await(world, step->in.data, stream);
-    if (status == SYMMCOLL_OK && step->taken && step->out.data != step->in.data)
-        status = symc_f_result_await(world, step->out.data, stream);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_f_result_await(world, step->in.data, stream);
+    if (status != SYMMCOLL_OK || !step->taken ||
+        step->out.data == step->in.data)
+        return status;
+    return symc_f_result_await(world, step->out.data, stream);
 }
 
 /* Returns whether two tensors of a call belong to one operation. */
@@ -318,40 +322,6 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
     return symc_error_return(&error);
 }
 
-/* Prepares all steps, and then starts their operations. */
-static symmcoll_status_t run_steps(
-    const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
-{
-    symmcoll_status_t status = SYMMCOLL_OK;
-
-    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
-        if (steps[i].in.device != SYMMCOLL_META)
-            status = make_ready(spec, &steps[i]);
-    }
-    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
-        if (steps[i].in.device != SYMMCOLL_META)
-            status = spec->ready(spec, &steps[i]);
-    }
-    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
-        if (steps[i].in.device != SYMMCOLL_META && !steps[i].pending)
-            status = start(spec, &steps[i], n - i);
-    }
-    return status;
-}
-
-static symmcoll_status_t check_lists(const struct symc_f_spec *spec,
-    const struct symmcoll_tensor *in, int n, const struct symmcoll_tensor *out)
-{
-    if (n < 1)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected one tensor or more, found %d", spec->name, n);
-    if (in == NULL || out == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a tensor and a place for the result, found NULL",
-            spec->name);
-    return SYMMCOLL_OK;
-}
-
 static symmcoll_status_t write_results(const struct symc_f_spec *spec,
     const struct symc_f_step *steps, int n, struct symmcoll_tensor *out)
 {
@@ -368,6 +338,40 @@ static symmcoll_status_t write_results(const struct symc_f_spec *spec,
     return SYMMCOLL_OK;
 }
 
+/* Prepares all steps, starts their operations, and writes the results. */
+static symmcoll_status_t run_steps(const struct symc_f_spec *spec,
+    struct symc_f_step *steps, int n, struct symmcoll_tensor *out)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META)
+            status = make_ready(spec, &steps[i]);
+    }
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META)
+            status = spec->ready(spec, &steps[i]);
+    }
+    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+        if (steps[i].in.device != SYMMCOLL_META && !steps[i].pending)
+            status = start(spec, &steps[i], n - i);
+    }
+    return status == SYMMCOLL_OK ? write_results(spec, steps, n, out) : status;
+}
+
+static symmcoll_status_t check_lists(const struct symc_f_spec *spec,
+    const struct symmcoll_tensor *in, int n, const struct symmcoll_tensor *out)
+{
+    if (n < 1)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected one tensor or more, found %d", spec->name, n);
+    if (in == NULL || out == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a tensor and a place for the result, found NULL",
+            spec->name);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     const struct symmcoll_tensor *in, int n, struct symmcoll_tensor *out,
     struct symmcoll_adjoint **adjoint)
@@ -380,29 +384,26 @@ symmcoll_status_t symc_f_perform(const struct symc_f_spec *spec,
     steps = symc_alloc((size_t)n, sizeof(*steps));
     if (steps == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int i = 0; i < n && status == SYMMCOLL_OK; i++) {
+    for (int i = 0; i < n; i++) {
         steps[i].index = i;
         status = prepare(spec, in, out, &steps[i]);
-        /* The result is not allocated yet: its address is the caller's, or
-         * NULL. */
         if (status != SYMMCOLL_OK)
-            steps[i].out.data = NULL;
+            goto free_steps;
     }
-    if (status == SYMMCOLL_OK && adjoint != NULL)
+    if (adjoint != NULL) {
         status = symc_f_adjoint_create(spec, steps, n, adjoint);
-    if (status != SYMMCOLL_OK)
-        goto free_steps;
-    status = run_steps(spec, steps, n);
-    if (status == SYMMCOLL_OK)
-        status = write_results(spec, steps, n, out);
-    if (status == SYMMCOLL_OK)
+        if (status != SYMMCOLL_OK)
+            goto free_steps;
+    }
+    status = run_steps(spec, steps, n, out);
+    if (status == SYMMCOLL_OK) {
         symc_f_record_calls(spec, steps, n);
-    if (status != SYMMCOLL_OK) {
-        status = undo(spec, steps, n, status);
-        if (adjoint != NULL) {
-            symmcoll_adjoint_free(*adjoint);
-            *adjoint = NULL;
-        }
+        goto free_steps;
+    }
+    status = undo(spec, steps, n, status);
+    if (adjoint != NULL) {
+        symmcoll_adjoint_free(*adjoint);
+        *adjoint = NULL;
     }
 free_steps:
     for (int i = 0; i < n; i++)

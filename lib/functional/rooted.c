@@ -27,8 +27,9 @@ static symmcoll_status_t gather_shape(
 {
     symmcoll_status_t status = symc_f_check_root(spec, step);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_f_join_shape(spec, step);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_f_join_shape(spec, step);
     if (status == SYMMCOLL_OK && !is_root(spec))
         step->out.shape[symc_f_dim(spec, step)] = 0;
     return status;
