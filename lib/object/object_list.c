@@ -43,11 +43,10 @@ symmcoll_status_t symmcoll_broadcast_object_list(struct symmcoll_group *group,
         .call = call,
         .where = "broadcast_object_list",
         .most = most};
-    symmcoll_status_t status = symc_object_begin(&it, root);
+    symmcoll_status_t status = symc_objects_begin(
+        &it, objects, n, root, group != NULL && group->rank == root);
     int64_t *lengths;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_objects_check(&it, objects, n, group->rank == root);
     if (status != SYMMCOLL_OK)
         return status;
     lengths = symc_object_alloc(&it, n, sizeof(*lengths));
@@ -119,22 +118,27 @@ static symmcoll_status_t scatter_padded(struct symc_object_call *it,
         symc_object_end(it, symmcoll_scatter(it->group, own, parts->packed,
                                 it->problem.status == SYMMCOLL_OK ? padded : 0,
                                 SYMMCOLL_UINT8, root, it->call, NULL));
-    if (status == SYMMCOLL_OK)
-        status = symmcoll_scatter(it->group, &length, parts->lengths, 1,
-            SYMMCOLL_INT64, root, it->call, NULL);
-    if (status == SYMMCOLL_OK && (length < 0 || (size_t)length > longest))
+    if (status != SYMMCOLL_OK)
+        goto free_own;
+    status = symmcoll_scatter(it->group, &length, parts->lengths, 1,
+        SYMMCOLL_INT64, root, it->call, NULL);
+    if (status != SYMMCOLL_OK)
+        goto free_own;
+    if (length < 0 || (size_t)length > longest) {
         status = symc_fail(SYMMCOLL_ERR_INVALID,
             "scatter_object_list: expected at most %zu bytes of rank %d, found "
             "%lld",
             longest, root, (long long)length);
-    if (status == SYMMCOLL_OK) {
-        out->nbytes = (size_t)length;
-        symc_object_unpack(out, own);
+        goto free_own;
     }
-    if (status == SYMMCOLL_OK && length == 0) {
+    out->nbytes = (size_t)length;
+    symc_object_unpack(out, own);
+    if (length == 0) {
         free(out->data);
         out->data = NULL;
     }
+
+free_own:
     free(own);
     return status;
 }

@@ -6,11 +6,13 @@
 
 #include <string.h>
 
-symmcoll_status_t symc_objects_check(const struct symc_object_call *it,
-    const struct symmcoll_object *objects, size_t n, bool sent)
+symmcoll_status_t symc_objects_begin(struct symc_object_call *it,
+    const struct symmcoll_object *objects, size_t n, int rank, bool sent)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status = symc_object_begin(it, rank);
 
+    if (status != SYMMCOLL_OK)
+        return status;
     if (objects == NULL || n == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected one object or more, found %s", it->where,

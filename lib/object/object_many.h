@@ -7,9 +7,10 @@
 
 #include "object/object.h"
 
-/* Checks the list of a call; sent: and the objects in it. */
-symmcoll_status_t symc_objects_check(const struct symc_object_call *it,
-    const struct symmcoll_object *objects, size_t n, bool sent);
+/* Begins a call like symc_object_begin(), and checks its list; sent: and the
+ * objects in it. */
+symmcoll_status_t symc_objects_begin(struct symc_object_call *it,
+    const struct symmcoll_object *objects, size_t n, int rank, bool sent);
 
 void symc_objects_lengths(
     int64_t *lengths, const struct symmcoll_object *objects, size_t n);

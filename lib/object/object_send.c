@@ -21,13 +21,12 @@ symmcoll_status_t symmcoll_send_object_list(struct symmcoll_group *group,
         .call = call,
         .where = "send_object_list",
         .most = (size_t)INT64_MAX};
-    symmcoll_status_t status = symc_object_begin(&it, peer), last;
+    symmcoll_status_t status = symc_objects_begin(&it, objects, n, peer, true);
+    symmcoll_status_t last;
     int64_t *lengths;
     size_t total;
     char *packed;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_objects_check(&it, objects, n, true);
     if (status != SYMMCOLL_OK)
         return status;
     lengths = symc_object_alloc(&it, n, sizeof(*lengths));
@@ -107,13 +106,11 @@ symmcoll_status_t symmcoll_recv_object_list(struct symmcoll_group *group,
         .call = call,
         .where = "recv_object_list",
         .most = most};
-    symmcoll_status_t status =
-        symc_object_begin(&it, peer == SYMMCOLL_ANY_SOURCE ? 0 : peer);
+    symmcoll_status_t status = symc_objects_begin(
+        &it, objects, n, peer == SYMMCOLL_ANY_SOURCE ? 0 : peer, false);
     int64_t *lengths;
     int from;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_objects_check(&it, objects, n, false);
     if (status != SYMMCOLL_OK)
         return status;
     lengths = symc_object_alloc(&it, n, sizeof(*lengths));
