@@ -231,12 +231,17 @@ static symmcoll_status_t copy_on_device(struct symmcoll_group *group,
     symmcoll_status_t status = symc_site_open(
         "permute", group, op->device, op->stream, op->out, false, &site);
 
-    if (status == SYMMCOLL_OK)
-        status = await_stream(group, op, site);
-    if (status == SYMMCOLL_OK)
-        status = symc_site_move(site, op->out, in, nbytes);
-    if (status == SYMMCOLL_OK)
-        status = await_stream(group, op, site);
+    if (status != SYMMCOLL_OK)
+        goto close_site;
+    status = await_stream(group, op, site);
+    if (status != SYMMCOLL_OK)
+        goto close_site;
+    status = symc_site_move(site, op->out, in, nbytes);
+    if (status != SYMMCOLL_OK)
+        goto close_site;
+    status = await_stream(group, op, site);
+
+close_site:
     symc_site_close(site);
     symc_cancel_restore(cancel);
     return status;

@@ -419,21 +419,23 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
     struct symmcoll_work *made = NULL;
     struct symc_op started = {.seq = 0}; /* only seq is used */
 
-    if (status == SYMMCOLL_OK && work != NULL)
+    if (status != SYMMCOLL_OK)
+        goto free_batch;
+    if (work != NULL) {
         status = symc_pairs_attend(pairs);
-    if (status == SYMMCOLL_OK && work != NULL) {
+        if (status != SYMMCOLL_OK)
+            goto free_batch;
+        status = SYMMCOLL_ERR_NO_MEMORY;
         made = make_work(group, first);
-        status = made == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK;
+        if (made == NULL)
+            goto free_batch;
         batch->work = made;
     }
-    for (size_t i = 0; i < batch->count && status == SYMMCOLL_OK; i++)
+    for (size_t i = 0; i < batch->count; i++) {
         status = symc_group_begin_copying(
             group, &batch->parts[i].op, &batch->parts[i].pair.copying);
-    if (status != SYMMCOLL_OK) {
-        symc_batch_free(batch);
-        if (made != NULL)
-            drop_work(group, made);
-        return status;
+        if (status != SYMMCOLL_OK)
+            goto free_batch;
     }
     if (made != NULL)
         made->pair.op = &made->op; /* a batch has no source */
@@ -441,12 +443,8 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
     status = start_parts(batch, &started.seq);
     symc_pairs_leave(pairs);
     symc_group_put_sequence(call, &started, NULL);
-    if (status != SYMMCOLL_OK) {
-        symc_batch_free(batch);
-        if (made != NULL)
-            drop_work(group, made);
-        return status;
-    }
+    if (status != SYMMCOLL_OK)
+        goto free_batch;
     if (made != NULL) {
         *work = made;
         end_some(batch, SYMMCOLL_OK);
@@ -458,5 +456,11 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
     if (status < 0)
         (void)symc_error_return(&batch->error);
     free(batch);
+    return status;
+
+free_batch:
+    symc_batch_free(batch);
+    if (made != NULL)
+        drop_work(group, made);
     return status;
 }

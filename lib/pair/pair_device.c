@@ -82,9 +82,10 @@ symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     if (op->memory == SYMC_MEMORY_HOST || op->count == 0)
         return SYMMCOLL_OK;
     status = check_whole(group, op, request.buffer);
-    if (status == SYMMCOLL_OK)
-        status = symc_slot_reach(group, symc_kind_name(op->kind),
-            op->kind == SYMC_SEND ? "in" : "out", request.buffer);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_slot_reach(group, symc_kind_name(op->kind),
+        op->kind == SYMC_SEND ? "in" : "out", request.buffer);
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_pairs_open_copier(group->world->pairs, &copier);
