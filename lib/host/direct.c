@@ -335,11 +335,12 @@ static symmcoll_status_t synchronise(struct symc_host *host,
 
     if (uneven)
         status = symc_host_put_counts(host, op);
-    if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op, &names->line, names->nbytes);
-    if (status == SYMMCOLL_OK && uneven)
-        status = symc_host_compare_counts(host, op);
-    return status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_host_synchronise(host, op, &names->line, names->nbytes);
+    if (status != SYMMCOLL_OK || !uneven)
+        return status;
+    return symc_host_compare_counts(host, op);
 }
 
 /* Does this rank's work, and waits until all ranks have done theirs. */
@@ -362,33 +363,34 @@ symmcoll_status_t symc_host_large(struct symc_host *host,
     struct direct direct = {.host = host, .op = op};
     struct symc_exposure exposure;
     struct symc_names names;
-    symmcoll_status_t status;
+    symmcoll_status_t status = SYMMCOLL_OK;
     move_fn move;
 
     symc_host_find_parts(host, op);
-    status = symc_host_names_beside(host, op)
-                 ? symc_host_await_room(host, op, SYMC_AREAS)
-                 : SYMMCOLL_OK;
-    if (status == SYMMCOLL_OK) {
-        names = symc_host_name(host, op);
-        status = synchronise(host, op, &names);
+    if (symc_host_names_beside(host, op))
+        status = symc_host_await_room(host, op, SYMC_AREAS);
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    names = symc_host_name(host, op);
+    status = synchronise(host, op, &names);
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    if (symc_kind_has(op->kind, SYMC_UNEVEN) &&
+        symc_host_all_beside(host, op)) {
+        symc_host_take_beside(host, op);
+        return SYMMCOLL_OK;
     }
-    if (status == SYMMCOLL_OK) {
-        if (symc_kind_has(op->kind, SYMC_UNEVEN) &&
-            symc_host_all_beside(host, op)) {
-            symc_host_take_beside(host, op);
-            return SYMMCOLL_OK;
-        }
-        status = symc_host_find_exposed(host, op, &names, &exposure);
+    status = symc_host_find_exposed(host, op, &names, &exposure);
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    move = choose(host, op, &exposure);
+    if (move == NULL) {
+        status = symc_host_reserve(host, op);
+        return status == SYMMCOLL_OK ? staged(host, op) : status;
     }
-    if (status == SYMMCOLL_OK) {
-        move = choose(host, op, &exposure);
-        if (move == NULL) {
-            status = symc_host_reserve(host, op);
-            return status == SYMMCOLL_OK ? staged(host, op) : status;
-        }
-        status = run(&direct, move);
-    }
+    status = run(&direct, move);
+
+revoke:
     /* After a MISMATCH or CONFIG no rank accesses the buffers: all ranks ended alike. */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
         status != SYMMCOLL_ERR_CONFIG)

@@ -242,11 +242,13 @@ static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
     size_t nbytes = contribution(host, op);
     symmcoll_status_t status = symc_host_collect(host, op);
 
-    if (status == SYMMCOLL_OK && nbytes > 0)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (nbytes > 0)
         finish(host, op, nbytes);
-    else if (status == SYMMCOLL_OK)
+    else
         symc_host_keep_told(host, op);
-    return status;
+    return SYMMCOLL_OK;
 }
 
 const struct symc_resumable symc_host_one_shot_parts = {
@@ -257,22 +259,24 @@ symmcoll_status_t symc_host_one_shot(
 {
     size_t nbytes = contribution(host, op);
     struct given given = given_by(host, op, nbytes);
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
     char line[SYMC_PAYLOAD];
 
     if (given.beside > 0) {
         status = symc_host_await_room(host, op, SYMC_AREAS);
-        if (status == SYMMCOLL_OK)
-            put_beside(host, op, given.beside);
+        if (status != SYMMCOLL_OK)
+            return status;
+        put_beside(host, op, given.beside);
     }
-    if (status == SYMMCOLL_OK)
-        status = synchronise(host, op,
-            put_together(host, op, given.in_line, line), given.in_line);
+    status = synchronise(
+        host, op, put_together(host, op, given.in_line, line), given.in_line);
+    if (status != SYMMCOLL_OK)
+        return status;
     if (given.beside > 0)
         claim_beside(host, op, given.beside);
-    if (status == SYMMCOLL_OK && nbytes > 0)
+    if (nbytes > 0)
         finish(host, op, nbytes);
-    else if (status == SYMMCOLL_OK)
+    else
         symc_host_keep_told(host, op);
-    return status;
+    return SYMMCOLL_OK;
 }

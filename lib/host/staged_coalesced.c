@@ -230,15 +230,20 @@ symmcoll_status_t symc_host_staged_coalesced(
     struct symc_listed listed = symc_host_listed(op);
     symmcoll_status_t status = symc_host_name_coalesced(host, op);
 
-    if (status == SYMMCOLL_OK)
-        status = symc_host_synchronise(host, op, &listed, sizeof(listed));
-    if (status == SYMMCOLL_OK)
-        status = symc_host_compare_listed(host, op);
-    if (status == SYMMCOLL_OK &&
-        !symc_host_direct_coalesced(host, op, &status)) {
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    status = symc_host_synchronise(host, op, &listed, sizeof(listed));
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    status = symc_host_compare_listed(host, op);
+    if (status != SYMMCOLL_OK)
+        goto revoke;
+    if (!symc_host_direct_coalesced(host, op, &status)) {
         status = symc_host_reserve(host, op);
         return status == SYMMCOLL_OK ? run(host, op) : status;
     }
+
+revoke:
     /* As in symc_host_large(). */
     if (status != SYMMCOLL_OK && status != SYMMCOLL_ERR_MISMATCH &&
         status != SYMMCOLL_ERR_CONFIG)
