@@ -118,14 +118,18 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
     symmcoll_status_t status = check_call(kind, parent);
     int64_t timeout;
 
-    if (status == SYMMCOLL_OK)
-        status = symc_sized_read(&args_kind, where, args, copy);
-    if (status == SYMMCOLL_OK)
-        status = check_name(where, copy->name);
-    if (status == SYMMCOLL_OK)
-        status = check_tag(where, copy->tag);
-    if (status == SYMMCOLL_OK)
-        status = check_flags(kind, copy);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_sized_read(&args_kind, where, args, copy);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_name(where, copy->name);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_tag(where, copy->tag);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check_flags(kind, copy);
     if (status != SYMMCOLL_OK)
         return status;
     if (copy->description != NULL &&

@@ -211,10 +211,14 @@ symmcoll_status_t symc_group_create_local(struct symmcoll_world *world,
     agreement.base = digest.a;
     if (status == SYMMCOLL_OK)
         status = options->refused;
-    if (status == SYMMCOLL_OK)
-        status = symc_agreement_begin(&agreement);
-    if (status == SYMMCOLL_OK)
-        status = make(&agreement, options, wait_ns, group);
+    if (status != SYMMCOLL_OK)
+        goto end_agreement;
+    status = symc_agreement_begin(&agreement);
+    if (status != SYMMCOLL_OK)
+        goto end_agreement;
+    status = make(&agreement, options, wait_ns, group);
+
+end_agreement:
     symc_agreement_end(&agreement, status);
     return status;
 }

@@ -355,17 +355,19 @@ static symmcoll_status_t check(struct symmcoll_group *old,
     if (symc_callbacks_inside_queue(&old->world->origin->callbacks, old->queue))
         return symc_callbacks_refuse("group_shrink");
     status = symc_sized_read(&args_kind, "group_shrink", given, args);
-    if (status == SYMMCOLL_OK)
-        status = symc_timeout_read("group_shrink", args->timeout,
-            old->world->config->timeouts_init, wait_ns);
-    if (status == SYMMCOLL_OK &&
-        (args->nexclude < 0 || args->nexclude > old->size ||
-            (args->nexclude > 0 && args->exclude == NULL)))
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_timeout_read("group_shrink", args->timeout,
+        old->world->config->timeouts_init, wait_ns);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (args->nexclude < 0 || args->nexclude > old->size ||
+        (args->nexclude > 0 && args->exclude == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_shrink: expected a list of 0 to %d ranks to exclude, found "
             "%d%s",
             old->size, args->nexclude, args->exclude == NULL ? " of NULL" : "");
-    for (int i = 0; status == SYMMCOLL_OK && i < args->nexclude; i++) {
+    for (int i = 0; i < args->nexclude; i++) {
         if (args->exclude[i] < 0 || args->exclude[i] >= old->size ||
             args->exclude[i] == old->rank)
             return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -374,7 +376,7 @@ static symmcoll_status_t check(struct symmcoll_group *old,
                 old->size - 1, args->exclude[i],
                 args->exclude[i] == old->rank ? ", this rank" : "");
     }
-    return status;
+    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t run(

@@ -214,13 +214,14 @@ static symmcoll_status_t split_lists(enum symc_kind kind,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a place for the group, found NULL", where);
     status = symc_group_args_read(kind, parent, args, &copy, &options);
-    if (status == SYMMCOLL_OK && copy.ranks != NULL)
-        status = symc_fail(SYMMCOLL_ERR_INVALID,
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (copy.ranks != NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no ranks in args: the lists have them", where);
-    if (status == SYMMCOLL_OK && (copy.flags & SYMMCOLL_GROUP_LOCAL) != 0)
+    if ((copy.flags & SYMMCOLL_GROUP_LOCAL) != 0)
         return split_by_members(parent, lists, &copy, &options, places);
-    if (status == SYMMCOLL_OK)
-        status = read_lists(where, parent, lists, options.unsorted, &partition);
+    status = read_lists(where, parent, lists, options.unsorted, &partition);
     if (status == SYMMCOLL_ERR_NO_MEMORY)
         return symc_groups_refuse(parent, &options, status);
     if (status != SYMMCOLL_OK)
