@@ -109,7 +109,7 @@ static symmcoll_status_t check_id(const struct symc_allocation *found,
 {
     const struct symmcoll_symm_args *args = &request->args;
     const char *where = request->where;
-    char expected[SYMC_SYMM_PLACE], asked[SYMC_SYMM_PLACE];
+    char expected[SYMC_SYMM_PLACE], wanted[SYMC_SYMM_PLACE];
 
     if (found->active)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -129,7 +129,7 @@ static symmcoll_status_t check_id(const struct symc_allocation *found,
             symc_symm_format_place(
                 found->device, found->device_index, expected),
             (long long)args->id,
-            symc_symm_format_place(args->device, args->device_index, asked));
+            symc_symm_format_place(args->device, args->device_index, wanted));
     if (found->stuck)
         return symc_fail(SYMMCOLL_ERR_DEVICE,
             "%s: expected the memory of id %lld to be out of use, found that a "

@@ -120,7 +120,7 @@ static symmcoll_status_t take_memfd(struct symmcoll_world *world, size_t nbytes,
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
+symmcoll_status_t symc_backing_map(const char *where, const char *peer, int fd,
     uint64_t offset, size_t nbytes, void **at)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -130,19 +130,19 @@ symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %sexpected a memfd that is sealed against shrinking "
             "(F_SEAL_SHRINK), found %s",
-            where, who, seals < 0 ? "no memfd" : "one that is not");
+            where, peer, seals < 0 ? "no memfd" : "one that is not");
     if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %sexpected a memfd that can be written, found one that is "
             "sealed against it (F_SEAL_WRITE)",
-            where, who);
+            where, peer);
     if (fstat(fd, &found) != 0 || found.st_size < 0 ||
         offset > (uint64_t)found.st_size ||
         nbytes > (uint64_t)found.st_size - offset)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %sexpected a memfd of %zu bytes from byte %llu on, found one "
             "of %lld bytes",
-            where, who, nbytes, (unsigned long long)offset,
+            where, peer, nbytes, (unsigned long long)offset,
             (long long)found.st_size);
     return symc_memory_map_part(fd, offset, nbytes, what, at);
 }

@@ -50,9 +50,9 @@ static inline bool symc_backing_round(
 }
 
 /* Checks that a descriptor from a peer is a memfd sealed against shrinking,
- * with nbytes from an offset on, and maps them. who names the peer in messages.
+ * with nbytes from an offset on, and maps them. peer: its name in messages.
  * Errors: INVALID, NO_MEMORY. */
-symmcoll_status_t symc_backing_map(const char *where, const char *who, int fd,
+symmcoll_status_t symc_backing_map(const char *where, const char *peer, int fd,
     uint64_t offset, size_t nbytes, void **at);
 
 #endif

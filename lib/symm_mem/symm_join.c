@@ -30,7 +30,7 @@ symmcoll_status_t symc_symm_check_device(
 
 static bool are_on_same_device(const void *told, int a, int b)
 {
-    const struct symc_symm_told *all = told;
+    const struct symc_symm_published *all = told;
 
     return all[a].device == all[b].device;
 }
@@ -39,7 +39,7 @@ symmcoll_status_t symc_symm_compare_places(
     const struct symc_symm_rendezvous *rendezvous)
 {
     const struct symmcoll_group *group = rendezvous->group;
-    const struct symc_symm_told *all = rendezvous->all;
+    const struct symc_symm_published *all = rendezvous->all;
     char who[2][SYMC_RANK_TEXT], place[2][SYMC_SYMM_PLACE];
     int other = 0;
 

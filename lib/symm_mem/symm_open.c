@@ -41,36 +41,37 @@ static symmcoll_status_t find_member(
     struct symc_symm_rendezvous *rendezvous, int member, int fd)
 {
     const struct symmcoll_group *group = rendezvous->group;
-    const struct symc_symm_told *told = &rendezvous->all[member];
+    const struct symc_symm_published *theirs = &rendezvous->all[member];
     struct symc_share *share = rendezvous->share;
     char *arena = (char *)group->world->peers[group->global[member]].view.block;
     char who[SYMC_RANK_TEXT + 8];
     void *at = NULL;
     symmcoll_status_t status =
-        check_place(rendezvous, member, told->pad_at, told->pad_nbytes);
+        check_place(rendezvous, member, theirs->pad_at, theirs->pad_nbytes);
 
     if (status != SYMMCOLL_OK)
         return status;
-    share->pads[member] = (uint32_t *)(void *)(arena + told->pad_at);
+    share->pads[member] = (uint32_t *)(void *)(arena + theirs->pad_at);
     if (member == group->rank) {
         share->at[member] = rendezvous->offer->allocation->data;
         return SYMMCOLL_OK;
     }
-    if (told->memfd == 0) {
-        share->at[member] = arena + told->data_at;
-        return check_place(rendezvous, member, told->data_at, told->nbytes);
+    if (theirs->memfd == 0) {
+        share->at[member] = arena + theirs->data_at;
+        return check_place(rendezvous, member, theirs->data_at, theirs->nbytes);
     }
     symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who);
     strcat(who, ": ");
-    if (told->mapped < told->nbytes)
+    if (theirs->mapped < theirs->nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%sexpected %llu bytes or more, found %llu", who,
-            (unsigned long long)told->nbytes, (unsigned long long)told->mapped);
+            (unsigned long long)theirs->nbytes,
+            (unsigned long long)theirs->mapped);
     status = symc_backing_map(symc_kind_name(rendezvous->offer->kind), who, fd,
-        told->data_at, told->mapped, &at);
+        theirs->data_at, theirs->mapped, &at);
     share->at[member] = at;
     share->maps[member] = at;
-    share->mapped[member] = told->mapped;
+    share->mapped[member] = theirs->mapped;
     return status;
 }
 

@@ -36,13 +36,13 @@ static symmcoll_status_t compare_all(
     const struct symc_symm_rendezvous *rendezvous)
 {
     struct symc_symm_values compared[] = {
-        {.member = offsetof(struct symc_symm_told, nbytes),
+        {.member = offsetof(struct symc_symm_published, nbytes),
             .name = "sizes differ",
             .unit = " bytes"},
-        {.member = offsetof(struct symc_symm_told, pad_nbytes),
+        {.member = offsetof(struct symc_symm_published, pad_nbytes),
             .name = "signal pads differ",
             .unit = " bytes"},
-        {.member = offsetof(struct symc_symm_told, offset),
+        {.member = offsetof(struct symc_symm_published, offset),
             .name = "addresses differ",
             .unit = " bytes from the start of the allocation"}};
     symmcoll_status_t status = symc_symm_compare_places(rendezvous);
@@ -50,7 +50,7 @@ static symmcoll_status_t compare_all(
     for (int i = 0; i < 3 && status == SYMMCOLL_OK; i++) {
         compared[i].where = where_of(rendezvous);
         compared[i].all = rendezvous->all;
-        compared[i].nbytes = sizeof(struct symc_symm_told);
+        compared[i].nbytes = sizeof(struct symc_symm_published);
         status = symc_symm_compare(rendezvous->group, &compared[i]);
     }
     return status;
@@ -324,7 +324,8 @@ static symmcoll_status_t open_everywhere(
 }
 
 /* Runs the first round. */
-static symmcoll_status_t tell(struct symc_symm_rendezvous *rendezvous)
+static symmcoll_status_t run_first_round(
+    struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     symmcoll_status_t status;
@@ -356,7 +357,7 @@ static symmcoll_status_t join(
     bool same;
 
     symc_error_keep(&rendezvous->own, prepare(rendezvous, false));
-    status = tell(rendezvous);
+    status = run_first_round(rendezvous);
     if (status == SYMMCOLL_OK && have_former(rendezvous, &same)) {
         if (same) {
             *handle = renew_former(rendezvous);
@@ -366,7 +367,7 @@ static symmcoll_status_t join(
         retire_former(rendezvous);
         discard(rendezvous);
         symc_error_keep(&rendezvous->own, prepare(rendezvous, true));
-        status = tell(rendezvous);
+        status = run_first_round(rendezvous);
     }
     if (status != SYMMCOLL_OK)
         return status;
@@ -400,8 +401,8 @@ symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
 
     if (symc_members_failed(&group->members))
         return symc_members_status(&group->members, &call);
-    record = symc_symm_record(
-        group, offer->kind, sizeof(struct symc_symm_told), offer->deadline_ns);
+    record = symc_symm_record(group, offer->kind,
+        sizeof(struct symc_symm_published), offer->deadline_ns);
     status = join(&made, handle);
     if (status != SYMMCOLL_OK) {
         symc_error_keep(&error, status);

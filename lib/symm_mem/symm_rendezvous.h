@@ -8,7 +8,7 @@
 #include "symm_mem/symm_mem.h"
 
 /* The data that a member publishes in the first round. */
-struct symc_symm_told {
+struct symc_symm_published {
     int32_t status;
     uint32_t memfd; /* 1: data_at is an offset in a memfd, not in the arena */
     int32_t device; /* enum symmcoll_device */
@@ -23,17 +23,18 @@ struct symc_symm_told {
     uint64_t former;
     struct symc_offer words;
 };
-_Static_assert(sizeof(struct symc_symm_told) <= sizeof(struct symc_verdict),
-    "what all tell fits the group's verdicts");
+_Static_assert(
+    sizeof(struct symc_symm_published) <= sizeof(struct symc_verdict),
+    "what a member publishes fits the group's verdicts");
 
 /* A rendezvous in progress. */
 struct symc_symm_rendezvous {
     struct symmcoll_group *group;
     const struct symc_symm_offer *offer;
     struct symc_symm *symm;
-    struct symc_symm_told mine;
+    struct symc_symm_published mine;
     /* in the verdicts of the group, until the next round */
-    const struct symc_symm_told *all;
+    const struct symc_symm_published *all;
     /* the segment is offered; the buffer has one more reference */
     bool offered;
     struct symc_share *share;

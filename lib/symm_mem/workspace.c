@@ -18,22 +18,22 @@
 static const char where[] = "symm_workspace";
 
 /* The data that a member publishes. */
-struct asked {
+struct request {
     int32_t status; /* NO_MEMORY: no symmetric memory of the group */
     uint32_t unused;
     uint64_t nbytes;
 };
-_Static_assert(sizeof(struct asked) <= sizeof(struct symc_verdict),
-    "what all tell fits the group's verdicts");
+_Static_assert(sizeof(struct request) <= sizeof(struct symc_verdict),
+    "what a member publishes fits the group's verdicts");
 
 /* Checks that all members request the same size, and have no error. */
 static symmcoll_status_t compare(struct symmcoll_group *group)
 {
-    const struct asked *all = (const void *)group->verdicts;
+    const struct request *all = (const void *)group->verdicts;
     const struct symc_symm_values values = {.where = where,
         .all = all,
         .nbytes = sizeof(*all),
-        .member = offsetof(struct asked, nbytes),
+        .member = offsetof(struct request, nbytes),
         .name = "sizes differ",
         .unit = " bytes"};
     symmcoll_status_t status = symc_symm_compare(group, &values);
@@ -50,10 +50,10 @@ static symmcoll_status_t compare(struct symmcoll_group *group)
 }
 
 /* Publishes this rank's request, and compares those of all members. */
-static symmcoll_status_t tell(struct symmcoll_group *group,
+static symmcoll_status_t compare_requests(struct symmcoll_group *group,
     const struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
-    const struct asked mine = {
+    const struct request mine = {
         .status = of == NULL ? SYMMCOLL_ERR_NO_MEMORY : SYMMCOLL_OK,
         .nbytes = nbytes};
     const struct symc_op op = {.kind = SYMC_SYMM_WORKSPACE};
@@ -153,7 +153,7 @@ static symmcoll_status_t find_or_grow(struct symmcoll_group *group,
     size_t nbytes, int64_t deadline_ns, struct symmcoll_symm **handle)
 {
     struct symc_symm_group *of = symc_symm_group_of(group);
-    symmcoll_status_t status = tell(group, of, nbytes, deadline_ns);
+    symmcoll_status_t status = compare_requests(group, of, nbytes, deadline_ns);
 
     if (status == SYMMCOLL_OK && !serves(group, of->workspace, nbytes))
         status = grow(group, of, nbytes, deadline_ns);
