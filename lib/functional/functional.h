@@ -202,7 +202,7 @@ struct symc_f_operation {
     const void **ins;
     size_t *counts;
     size_t holders; /* results that have not been freed */
-    bool told;      /* a wait has returned its error */
+    bool reported;  /* a wait has returned its error */
     struct symc_f_result results[];
 };
 

@@ -62,7 +62,7 @@ static void end_results(
             uint64_t own = symmcoll_work_sequence(result->operation->work);
 
             results->buckets[i] = result->next;
-            if (!result->operation->told) {
+            if (!result->operation->reported) {
                 if (own < seq || name == NULL) {
                     seq = own;
                     name = result->operation->name;
@@ -340,8 +340,8 @@ static symmcoll_status_t wait_for(struct results *results, const void *data,
         }
         if (status != SYMMCOLL_OK && first == SYMMCOLL_OK)
             first = status;
-        result->operation->told =
-            result->operation->told || status != SYMMCOLL_OK;
+        result->operation->reported =
+            result->operation->reported || status != SYMMCOLL_OK;
         release(result, remove_result(results, result) ? 2 : 1);
         count++;
     }
