@@ -7,12 +7,13 @@
 symmcoll_status_t symmcoll_monitored_barrier(struct symmcoll_group *group,
     uint32_t flags, const struct symmcoll_call *call, int *missing, int *count)
 {
-    struct symc_monitored asked = {
+    struct symc_monitored monitored = {
         .wait_all = (flags & SYMMCOLL_MONITORED_WAIT_ALL) != 0,
         .missing = missing,
         .count = count};
-    struct symc_op made = {
-        .kind = SYMC_MONITORED_BARRIER, .dtype = SYMMCOLL_UINT8, .out = &asked};
+    struct symc_op made = {.kind = SYMC_MONITORED_BARRIER,
+        .dtype = SYMMCOLL_UINT8,
+        .out = &monitored};
     int none = 0;
 
     if ((flags & ~(uint32_t)SYMMCOLL_MONITORED_WAIT_ALL) != 0)
@@ -21,7 +22,7 @@ symmcoll_status_t symmcoll_monitored_barrier(struct symmcoll_group *group,
             "0x%x",
             symc_kind_name(made.kind), flags);
     if (count == NULL)
-        asked.count = &none;
-    *asked.count = 0;
+        monitored.count = &none;
+    *monitored.count = 0;
     return symc_coll_issue(group, &made, call, NULL);
 }
