@@ -153,7 +153,7 @@ static symmcoll_status_t finish(
     if (status != SYMMCOLL_OK)
         return status;
     if (op->memory != SYMC_MEMORY_HOST)
-        symc_host_keep_told(host, op);
+        symc_host_keep_agreed(host, op);
     else if (symc_kind_has(op->kind, SYMC_REDUCES))
         reduce(host, op);
     else

@@ -430,7 +430,7 @@ static void keep_placement(struct symc_host *host, const struct symc_op *op)
                            sizeof(host->placement)) == 0;
 }
 
-void symc_host_keep_told(struct symc_host *host, const struct symc_op *op)
+void symc_host_keep_agreed(struct symc_host *host, const struct symc_op *op)
 {
     host->placed = 0;
     if (op->memory == SYMC_MEMORY_HOST && op->op != SYMMCOLL_PREMUL_SUM)

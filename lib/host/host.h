@@ -162,7 +162,7 @@ struct symc_reduction symc_host_reduction(
 
 /* Keeps what another backend needs of the lines of an operation on non-host memory: the
  * factors, the placement, and whether a member captures it.  All lines must be there. */
-void symc_host_keep_told(struct symc_host *host, const struct symc_op *op);
+void symc_host_keep_agreed(struct symc_host *host, const struct symc_op *op);
 
 /* ---- differ.c ---- */
 

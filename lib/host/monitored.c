@@ -26,7 +26,7 @@
 struct monitor {
     struct symc_host *host;
     const struct symc_op *op;
-    const struct symc_monitored *asked;
+    const struct symc_monitored *request;
     uint64_t number; /* of this rank's monitored barriers */
     int64_t deadline_ns;
 };
@@ -70,19 +70,19 @@ static int answer(const struct monitor *monitor)
     for (int r = 0; r < host->size; r++) {
         if (!host->missing[r])
             continue;
-        if (monitor->asked->missing != NULL)
-            monitor->asked->missing[count] = r;
+        if (monitor->request->missing != NULL)
+            monitor->request->missing[count] = r;
         count++;
     }
-    if (monitor->asked->count != NULL)
-        *monitor->asked->count = count;
+    if (monitor->request->count != NULL)
+        *monitor->request->count = count;
     return count;
 }
 
 /* Publishes the missing ranks to the others, and returns them to the caller.  A late rank
  * may read the list while this rank writes that of a later barrier: it is made of whole
  * words, each stored once. */
-static symmcoll_status_t tell(const struct monitor *monitor)
+static symmcoll_status_t publish_missing(const struct monitor *monitor)
 {
     struct symc_host *host = monitor->host;
     struct symc_channel *mine = host->channels[host->rank];
@@ -107,7 +107,7 @@ static symmcoll_status_t give_up(const struct monitor *monitor)
 
     for (int r = 0; r < host->size; r++)
         host->missing[r] = r != host->rank && !has_line(monitor, r);
-    return tell(monitor);
+    return publish_missing(monitor);
 }
 
 /* Returns the lowest rank that has given up, or -1. */
@@ -133,7 +133,7 @@ static symmcoll_status_t follow(const struct monitor *monitor, int peer)
         host->missing[r] =
             r < SYMC_ABSENT_MAX &&
             (atomic_load(&theirs->absent[r / 64]) >> r % 64 & 1) != 0;
-    return tell(monitor);
+    return publish_missing(monitor);
 }
 
 /* After the death of a member, waits on for those that live, to name all missing
@@ -174,7 +174,7 @@ static symmcoll_status_t end_failed(const struct monitor *monitor, int peer)
                            core->gone(core->group, r);
         any = any || host->missing[r];
     }
-    if (any && monitor->asked->wait_all)
+    if (any && monitor->request->wait_all)
         return call_roll(monitor);
     answer(monitor);
     return core->failure(core->group, monitor->op, peer);
@@ -231,7 +231,7 @@ symmcoll_status_t symc_host_monitored(
     int64_t now = core->now();
     struct monitor monitor = {.host = host,
         .op = op,
-        .asked = op->out,
+        .request = op->out,
         .number = host->monitored + 1,
         .deadline_ns = op->timeout_ns > SYMC_NEVER - now
                            ? SYMC_NEVER

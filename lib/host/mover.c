@@ -62,7 +62,7 @@ static symmcoll_status_t check(struct symc_host *host, const struct symc_op *op)
         .group = host->core->name,
         .ranks = host->core->ranks};
 
-    symc_host_keep_told(host, op);
+    symc_host_keep_agreed(host, op);
     for (int r = 0; r < host->size; r++)
         host->sources[r] = symc_host_header(host, r, op)->payload;
     return mover->check(mover, &moving, host->sources);

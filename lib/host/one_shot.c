@@ -247,7 +247,7 @@ static symmcoll_status_t end(struct symc_host *host, const struct symc_op *op)
     if (nbytes > 0)
         finish(host, op, nbytes);
     else
-        symc_host_keep_told(host, op);
+        symc_host_keep_agreed(host, op);
     return SYMMCOLL_OK;
 }
 
@@ -277,6 +277,6 @@ symmcoll_status_t symc_host_one_shot(
     if (nbytes > 0)
         finish(host, op, nbytes);
     else
-        symc_host_keep_told(host, op);
+        symc_host_keep_agreed(host, op);
     return SYMMCOLL_OK;
 }

@@ -18,7 +18,7 @@
 #include <sched.h>
 
 #define REVOKE_NS (INT64_C(100) * SYMC_NS_PER_S / 1000)
-#define NOBODY (-1)
+#define NO_RANK (-1)
 
 static bool is_direct(const struct symc_host *host)
 {
@@ -85,7 +85,7 @@ void symc_host_leave(struct symc_chunks *chunks)
     if (chunks->streamed)
         symc_stream_fence();
     symc_host_leave_all(chunks->host);
-    chunks->inside = NOBODY;
+    chunks->inside = NO_RANK;
 }
 
 /* Enters the buffers of the next chunk; small chunks of the same buffers follow each
@@ -112,7 +112,7 @@ void symc_host_begin_chunks(struct symc_host *host, const struct symc_op *op,
 {
     *chunks = (struct symc_chunks){.reduction = symc_host_reduction(host, op),
         .host = host,
-        .inside = NOBODY,
+        .inside = NO_RANK,
         .moving = {.op = op,
             .rank = host->rank,
             .size = host->size,

@@ -102,7 +102,7 @@ symmcoll_status_t symc_host_uneven(
         status = symc_host_synchronise(host, op, NULL, 0);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_host_keep_told(host, op);
+    symc_host_keep_agreed(host, op);
     host->largest = symc_host_most(host, op);
     return symc_host_compare_counts(host, op);
 }
