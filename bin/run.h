@@ -174,7 +174,6 @@ struct run_rank {
     bool running;
     int status;   /* from waitpid(), after its end */
     int order;    /* ranks that ended before it */
-    bool told;    /* its end is recorded in its blocks */
     bool ours;    /* the launcher ended it: it did not end after the others */
     bool failed;  /* its groups or its rendezvous failed before it ended */
     bool left;    /* it ended within a world, without finalize */

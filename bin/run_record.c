@@ -148,7 +148,7 @@ void run_record_forget(struct run_job *job)
 /* ---- the end of a rank ---- */
 
 /* Returns whether a rank's exit status is in its block. */
-static bool is_told(const struct run_seat *seat)
+static bool is_recorded(const struct run_seat *seat)
 {
     int status;
 
@@ -156,9 +156,9 @@ static bool is_told(const struct run_seat *seat)
 }
 
 /* Stores a status of waitpid() in a rank's block for its peers. */
-static void tell_peers(struct run_seat *seat, int status)
+static void record_for_peers(struct run_seat *seat, int status)
 {
-    if (!is_told(seat))
+    if (!is_recorded(seat))
         symc_liveness_put_exit(&seat->view.block->exit, status);
 }
 
@@ -187,9 +187,9 @@ void run_record_look(struct run_job *job)
             int status;
 
             if (seat->view.block != NULL && seat->rank->running &&
-                (LIVENESS(seat) & SYMC_LIVENESS_DIED) != 0 && !is_told(seat) &&
-                read_early_status(seat->pid, &status))
-                tell_peers(seat, status);
+                (LIVENESS(seat) & SYMC_LIVENESS_DIED) != 0 &&
+                !is_recorded(seat) && read_early_status(seat->pid, &status))
+                record_for_peers(seat, status);
         }
     }
 }
@@ -202,9 +202,9 @@ static void write_dump(struct run_job *job, const struct run_world *world,
     struct symc_trace_format format = symc_trace_format_get(job->config);
     /* A rank that wrote its record itself has logged that, unless it was killed
      * during the write. */
-    bool told = atomic_load_explicit(
-                    &seat->view.block->dumped, memory_order_relaxed) != 0 &&
-                !WIFSIGNALED(seat->rank->status);
+    bool logged = atomic_load_explicit(
+                      &seat->view.block->dumped, memory_order_relaxed) != 0 &&
+                  !WIFSIGNALED(seat->rank->status);
     char path[PATH_MAX], attempt[sizeof(job->id) + 16];
     symmcoll_status_t status;
 
@@ -218,7 +218,7 @@ static void write_dump(struct run_job *job, const struct run_world *world,
             seat->view.layout.trace_nbytes, path, &format);
     if (status != SYMMCOLL_OK)
         run_say(job->err, "%s", symmcoll_last_error());
-    else if (!told)
+    else if (!logged)
         run_say(job->err, "flight recorder of rank %d: %s", number, path);
 }
 
@@ -291,7 +291,7 @@ void run_record_end(struct run_job *job, struct run_rank *rank)
         for (int i = 0; i < world->size; i++)
             if (world->seats[i].rank == rank &&
                 world->seats[i].view.block != NULL)
-                tell_peers(&world->seats[i], rank->status);
+                record_for_peers(&world->seats[i], rank->status);
     for (struct run_world *world = job->worlds; world != NULL;
          world = world->next)
         for (int i = 0; i < world->size; i++)
