@@ -12,13 +12,13 @@
 
 /* time for kernels to notice their cancellation */
 #define LET_GO_NS (SYMC_NS_PER_S / 50)
-#define WHO_NS \
+#define CAUSE_NS \
     (SYMC_NS_PER_S / 2) /* time for the monitor to find the dead rank */
 
 /* ---- operations ---- */
 
 /* Returns whether a call has reported the reason of the group's failure. */
-static bool has_told(struct symmcoll_group *group)
+static bool has_reported(struct symmcoll_group *group)
 {
     return atomic_load(&group->members.reported) != 0;
 }
@@ -26,7 +26,7 @@ static bool has_told(struct symmcoll_group *group)
 /* Returns whether the monitor may still find the dead member: a backend may
  * lose a connection before the monitor notices the death, and does not know
  * which member it was. */
-static bool may_know_who(struct symmcoll_group *group, struct symc_slot *slot)
+static bool may_find_cause(struct symmcoll_group *group, struct symc_slot *slot)
 {
     const int64_t now = symc_now_ns();
     int64_t never = 0;
@@ -34,36 +34,36 @@ static bool may_know_who(struct symmcoll_group *group, struct symc_slot *slot)
     if (atomic_compare_exchange_strong(&slot->lost_ns, &never, now))
         symc_world_alarm(group->world);
     return !symc_members_failed(&group->members) &&
-           now < atomic_load(&slot->lost_ns) + WHO_NS;
+           now < atomic_load(&slot->lost_ns) + CAUSE_NS;
 }
 
-static void await_who(struct symmcoll_group *group, struct symc_slot *slot)
+static void await_cause(struct symmcoll_group *group, struct symc_slot *slot)
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
-    while (may_know_who(group, slot))
+    while (may_find_cause(group, slot))
         nanosleep(&nap, NULL);
 }
 
-/* Fails the group for an error that other members may not have.  told:
- * has_told() before the backend was called; if the backend has reported a
+/* Fails the group for an error that other members may not have.  reported:
+ * has_reported() before the backend was called; if the backend has reported a
  * failure since, by core->expire() or core->failure(), the status is returned
  * as it is. */
 static symmcoll_status_t fail_group(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
-    bool told)
+    bool reported)
 {
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
     bool listed[SYMC_RANKS_MAX];
     const bool *ranks;
     struct symc_error error;
 
-    if (!told && has_told(group))
+    if (!reported && has_reported(group))
         return status;
     symc_error_keep(&error, status);
     ranks = symc_members_concerned(&group->members, status, listed);
     if (status == SYMMCOLL_ERR_PEER)
-        await_who(group, slot);
+        await_cause(group, slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     symc_members_raise(&group->members, status, op, ranks,
         "%s of group %s: backend %s of %s: %.*s", text, group->name,
@@ -181,7 +181,7 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
  * get alike is only the call's; any other fails the group. */
 static symmcoll_status_t judge(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
-    bool told, void **token)
+    bool reported, void **token)
 {
     void *enqueued = *token;
 
@@ -191,7 +191,7 @@ static symmcoll_status_t judge(struct symmcoll_group *group,
     if (enqueued == NULL &&
         (status == SYMMCOLL_ERR_UNSUPPORTED || status == SYMMCOLL_ERR_INVALID))
         return status;
-    status = fail_group(group, slot, op, status, told);
+    status = fail_group(group, slot, op, status, reported);
     return enqueued == NULL ? status : abandon(group, op, enqueued, status);
 }
 
@@ -199,7 +199,7 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     const struct symc_op *op, void *mark, void **token)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    bool told = has_told(group);
+    bool reported = has_reported(group);
     symmcoll_status_t status;
 
     if (!symc_slot_serves(slot, op->kind)) {
@@ -218,7 +218,7 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
     }
     status = slot->backend->coll->start(slot->state, op, mark, token);
     symc_slot_enqueued(slot);
-    return judge(group, slot, op, status, told, token);
+    return judge(group, slot, op, status, reported, token);
 }
 
 symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
@@ -226,7 +226,7 @@ symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
 {
     const struct symc_op *op = access->op;
     struct symc_slot *slot = &group->slots[op->memory];
-    bool told = has_told(group);
+    bool reported = has_reported(group);
     symmcoll_status_t status;
 
     *token = NULL;
@@ -235,7 +235,7 @@ symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
         return status;
     status = slot->backend->mem->access(slot->state, access, token);
     symc_slot_enqueued(slot);
-    return judge(group, slot, op, status, told, token);
+    return judge(group, slot, op, status, reported, token);
 }
 
 /* Returns IN_PROGRESS, or why the operation will fail. */
@@ -252,7 +252,7 @@ static symmcoll_status_t watch(struct symc_slot *slot, void *token)
 
 /* Tests an operation.  Returns whether the backend could be entered for
  * that. */
-static bool ask(struct symc_slot *slot, void *token, struct symc_slot_end *end,
+static bool test(struct symc_slot *slot, void *token, struct symc_slot_end *end,
     symmcoll_status_t *status)
 {
     const struct symc_coll_ops *coll = slot->backend->coll;
@@ -273,21 +273,21 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
 {
     struct symc_slot *slot = &group->slots[op->memory];
     const struct symc_coll_ops *coll = slot->backend->coll;
-    bool told = has_told(group), asked;
+    bool reported = has_reported(group), tested;
     symmcoll_status_t status;
 
     end->took_ns = 0;
-    asked = ask(slot, token, end, &status);
+    tested = test(slot, token, end, &status);
     end->ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
-        return fail_group(group, slot, op, status, told);
+        return fail_group(group, slot, op, status, reported);
     if (end->ended)
         return status;
     if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
             0 ||
         (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
         return symc_members_status(&group->members, op);
-    if (!asked) /* the operation may have ended */
+    if (!tested) /* the operation may have ended */
         return how != SYMC_ADVANCE_PEEK &&
                        symc_slot_expire_inside(group, slot, op->timeout_ns)
                    ? symc_members_status(&group->members, op)
@@ -295,10 +295,10 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     if (how != SYMC_ADVANCE_PEEK && coll->watch != NULL)
         status = watch(slot, token);
     /* The backend returns the error again in the next test. */
-    if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
+    if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
         return SYMMCOLL_IN_PROGRESS;
     if (status < 0)
-        return fail_group(group, slot, op, status, told);
+        return fail_group(group, slot, op, status, reported);
     return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op, token)
                                        : status;
 }
@@ -308,7 +308,7 @@ symmcoll_status_t symc_slot_follow(
 {
     struct symc_slot *slot = &group->slots[op->memory];
     symmcoll_status_t status;
-    bool told = has_told(group);
+    bool reported = has_reported(group);
 
     /* In a failed group the operation has an error to wait for. */
     if (slot->backend->coll->follow == NULL ||
@@ -318,7 +318,7 @@ symmcoll_status_t symc_slot_follow(
     status = slot->backend->coll->follow(slot->state, token, op->stream);
     symc_slot_enqueued(slot);
     return status < 0 && status != SYMMCOLL_ERR_INVALID
-               ? fail_group(group, slot, op, status, told)
+               ? fail_group(group, slot, op, status, reported)
                : status;
 }
 
@@ -351,7 +351,7 @@ void symc_slot_await(struct symmcoll_group *group, int64_t until_ns)
 bool symc_slot_watch(struct symmcoll_group *group)
 {
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
-    bool told = has_told(group);
+    bool reported = has_reported(group);
     symmcoll_status_t status;
     struct symc_op op;
 
@@ -362,10 +362,10 @@ bool symc_slot_watch(struct symmcoll_group *group)
         return true; /* a call is enqueuing, perhaps for long */
     status = slot->backend->coll->look(slot->state, &op);
     pthread_mutex_unlock(&slot->lock);
-    if (status == SYMMCOLL_ERR_PEER && may_know_who(group, slot))
+    if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
         return true;
     if (status < 0)
-        (void)fail_group(group, slot, &op, status, told);
+        (void)fail_group(group, slot, &op, status, reported);
     return status == SYMMCOLL_IN_PROGRESS;
 }
 

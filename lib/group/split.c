@@ -313,7 +313,7 @@ symmcoll_status_t symmcoll_group_split_runs(struct symmcoll_group *parent,
 
 /* A member and its choice. */
 struct colored {
-    struct symc_color told;
+    struct symc_color choice;
     int rank; /* rank in the parent */
 };
 
@@ -321,10 +321,10 @@ static int compare_colored(const void *a, const void *b)
 {
     const struct colored *first = a, *second = b;
 
-    if (first->told.color != second->told.color)
-        return first->told.color < second->told.color ? -1 : 1;
-    if (first->told.key != second->told.key)
-        return first->told.key < second->told.key ? -1 : 1;
+    if (first->choice.color != second->choice.color)
+        return first->choice.color < second->choice.color ? -1 : 1;
+    if (first->choice.key != second->choice.key)
+        return first->choice.key < second->choice.key ? -1 : 1;
     return first->rank - second->rank;
 }
 
@@ -338,9 +338,9 @@ static void group_colors(const struct symmcoll_group *parent,
 
     qsort(all, (size_t)parent->size, sizeof(*all), compare_colored);
     for (int i = 0; i < parent->size; i++) {
-        if (all[i].told.color < 0)
+        if (all[i].choice.color < 0)
             continue;
-        if (nranks == 0 || all[i].told.color != all[i - 1].told.color)
+        if (nranks == 0 || all[i].choice.color != all[i - 1].choice.color)
             sizes[count++] = 0;
         sizes[count - 1]++;
         ranks[nranks++] = parent->global[all[i].rank];
@@ -351,7 +351,7 @@ static void group_colors(const struct symmcoll_group *parent,
 /* Memory for a split by colors, allocated in advance because nothing may fail
  * on one rank alone between its rounds. */
 struct split {
-    struct symc_color *told;
+    struct symc_color *choices;
     struct colored *all;
     int *ranks;
     int *sizes;
@@ -365,12 +365,12 @@ static symmcoll_status_t split_colors(struct symmcoll_group *parent,
     const struct places places = {group, NULL};
     struct symc_partition partition;
     symmcoll_status_t status =
-        symc_groups_gather(parent, options, mine, split->told);
+        symc_groups_gather(parent, options, mine, split->choices);
 
     if (status != SYMMCOLL_OK)
         return status;
     for (int r = 0; r < parent->size; r++)
-        split->all[r] = (struct colored){split->told[r], r};
+        split->all[r] = (struct colored){split->choices[r], r};
     group_colors(parent, split->all, split->ranks, split->sizes, &partition);
     if (partition.count == 0) {
         *group = NULL;
@@ -401,17 +401,17 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
     if (status != SYMMCOLL_OK)
         return status;
     size = (size_t)parent->size;
-    split = (struct split){.told = symc_alloc(size, sizeof(*split.told)),
+    split = (struct split){.choices = symc_alloc(size, sizeof(*split.choices)),
         .all = symc_alloc(size, sizeof(*split.all)),
         .ranks = symc_alloc(size, sizeof(*split.ranks)),
         .sizes = symc_alloc(size, sizeof(*split.sizes)),
         .groups = symc_alloc(size, sizeof(*split.groups))};
-    if (split.told != NULL && split.all != NULL && split.ranks != NULL &&
+    if (split.choices != NULL && split.all != NULL && split.ranks != NULL &&
         split.sizes != NULL && split.groups != NULL)
         status = split_colors(parent, mine, &options, &split, group);
     else
         status = symc_groups_refuse(parent, &options, SYMMCOLL_ERR_NO_MEMORY);
-    free(split.told);
+    free(split.choices);
     free(split.all);
     free(split.ranks);
     free(split.sizes);
