@@ -137,16 +137,6 @@ void symc_topology_close(struct symc_topology *topology)
     topology->processors = NULL;
 }
 
-const struct symc_processor *symc_topology_find(
-    const struct symc_topology *topology, int number)
-{
-    for (int i = 0; i < topology->count; i++) {
-        if (topology->processors[i].number == number)
-            return &topology->processors[i];
-    }
-    return NULL;
-}
-
 int symc_topology_cache(
     const struct symc_processor *a, const struct symc_processor *b)
 {

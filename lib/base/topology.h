@@ -33,10 +33,6 @@ struct symc_topology {
 symmcoll_status_t symc_topology_open(struct symc_topology *topology);
 void symc_topology_close(struct symc_topology *topology);
 
-/* Finds a processor by number.  Returns NULL if there is none. */
-const struct symc_processor *symc_topology_find(
-    const struct symc_topology *topology, int number);
-
 /* Returns the level of the nearest cache that both processors share; 0:
  * none. */
 int symc_topology_cache(
