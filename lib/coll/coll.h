@@ -89,11 +89,6 @@ symmcoll_status_t symc_coll_issue(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work);
 
-/* Checks that the peer of a send or receive is another member, or for a
- * receive, any source. where names the call. */
-symmcoll_status_t symc_coll_check_peer(const struct symmcoll_group *group,
-    const char *where, bool sends, int peer);
-
 /* Checks the peer and the size of a prepared send or receive, and places one of
  * device memory. */
 symmcoll_status_t symc_coll_check_pair(

@@ -154,10 +154,6 @@ symmcoll_status_t symc_f_join_shape(
 symmcoll_status_t symc_f_cut_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step);
 
-/* Checks that the tensor has the dimension of the call. */
-symmcoll_status_t symc_f_check_dim(
-    const struct symc_f_spec *spec, const struct symc_f_step *step);
-
 /* ---- reducing.c, moving.c, rooted.c, exchanging.c: kinds of calls ---- */
 
 struct symc_f_spec symc_f_all_reduce_spec(void);

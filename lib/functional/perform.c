@@ -18,7 +18,8 @@ int symc_f_dim(const struct symc_f_spec *spec, const struct symc_f_step *step)
     return spec->dims[step->index];
 }
 
-symmcoll_status_t symc_f_check_dim(
+/* Checks that the tensor has the dimension of the call. */
+static symmcoll_status_t check_dim(
     const struct symc_f_spec *spec, const struct symc_f_step *step)
 {
     int dim = symc_f_dim(spec, step);
@@ -46,7 +47,7 @@ symmcoll_status_t symc_f_check_root(
 symmcoll_status_t symc_f_cut_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    symmcoll_status_t status = check_dim(spec, step);
     int size = spec->group->size, dim;
 
     if (status != SYMMCOLL_OK)
@@ -63,7 +64,7 @@ symmcoll_status_t symc_f_cut_shape(
 symmcoll_status_t symc_f_join_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    symmcoll_status_t status = symc_f_check_dim(spec, step);
+    symmcoll_status_t status = check_dim(spec, step);
     int64_t *length =
         &step->out.shape[status == SYMMCOLL_OK ? symc_f_dim(spec, step) : 0];
 

@@ -87,8 +87,6 @@ symmcoll_status_t symc_fused_device_site(struct symc_fused *fused,
 void symc_fused_device_replace(
     struct symc_fused_device *device, struct symc_fused_memory memory);
 
-/* Releases the memory of the device. */
-void symc_fused_device_shrink(struct symc_fused *fused);
 /* Releases everything, after waiting until a time for aborted operations to
  * end. If some have not ended by then, the resources that they use stay
  * allocated. */

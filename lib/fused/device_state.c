@@ -75,6 +75,22 @@ static void free_device(struct symc_fused *fused, bool idle)
     fused->device = NULL;
 }
 
+/* Releases the memory of the device. */
+static void release_memory(struct symc_fused *fused)
+{
+    struct symc_fused_device *device = fused->device;
+
+    if (device == NULL)
+        return;
+    symc_symm_drop(device->memory.handle);
+    device->memory = (struct symc_fused_memory){.data = NULL};
+    for (size_t i = 0; i < device->nkept; i++)
+        symc_symm_drop(device->kept[i]);
+    free(device->kept);
+    device->kept = NULL;
+    device->nkept = 0;
+}
+
 symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     const char *name, int index, void *stream, const void *memory)
 {
@@ -91,7 +107,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
      * the group had no device. */
     if (old != NULL && !symc_members_failed(&fused->group->members) &&
         (old->index != index || !old->ops->serves(old->compute, &request))) {
-        symc_fused_device_shrink(fused);
+        release_memory(fused);
         free_device(fused, true);
     }
     if (fused->device != NULL) {
@@ -163,21 +179,6 @@ void symc_fused_device_replace(
     device->captured = false;
 }
 
-void symc_fused_device_shrink(struct symc_fused *fused)
-{
-    struct symc_fused_device *device = fused->device;
-
-    if (device == NULL)
-        return;
-    symc_symm_drop(device->memory.handle);
-    device->memory = (struct symc_fused_memory){.data = NULL};
-    for (size_t i = 0; i < device->nkept; i++)
-        symc_symm_drop(device->kept[i]);
-    free(device->kept);
-    device->kept = NULL;
-    device->nkept = 0;
-}
-
 void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns)
 {
     bool idle;
@@ -185,7 +186,7 @@ void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns)
     if (fused->device == NULL)
         return;
     idle = symc_slots_reclaim(fused->group, until_ns) == SYMMCOLL_OK;
-    symc_fused_device_shrink(fused);
+    release_memory(fused);
     free_device(fused, idle);
 }
 

@@ -142,9 +142,6 @@ void symc_panel_round(
 /* rows of a tile of scales; it has 4 blocks per row */
 #define SYMC_BLOCK_ROWS 128
 
-/* Returns the number of blocks of a row or column of scales, with the padding
- * of the last tile. */
-int64_t symc_panel_blocks(int64_t depth);
 /* Returns the bytes of the scales of a number of rows. */
 int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth);
 

@@ -112,7 +112,9 @@ void symc_panel_scale(const struct symc_scaling *scaling, int64_t row,
 
 /* ---- scales of blocks ---- */
 
-int64_t symc_panel_blocks(int64_t depth)
+/* Returns the number of blocks of a row or column of scales, with the padding
+ * of the last tile. */
+static int64_t count_blocks(int64_t depth)
 {
     int64_t blocks = depth / SYMC_BLOCK + (depth % SYMC_BLOCK != 0);
 
@@ -123,7 +125,7 @@ int64_t symc_panel_blocks_nbytes(int64_t rows, int64_t depth)
 {
     int64_t tiles = rows / SYMC_BLOCK_ROWS + (rows % SYMC_BLOCK_ROWS != 0);
 
-    return tiles * SYMC_BLOCK_ROWS * symc_panel_blocks(depth);
+    return tiles * SYMC_BLOCK_ROWS * count_blocks(depth);
 }
 
 /* Returns the place of a row's scale for a block, where rows have `blocks`
@@ -149,7 +151,7 @@ static float scale_at(
 void symc_panel_scale_rows(const uint8_t *scales, int64_t row, int64_t rows,
     int64_t depth, float *panel)
 {
-    int64_t blocks = symc_panel_blocks(depth);
+    int64_t blocks = count_blocks(depth);
 
     for (int64_t i = 0; i < rows; i++, panel += depth) {
         for (int64_t first = 0; first < depth; first += SYMC_BLOCK) {
@@ -166,7 +168,7 @@ void symc_panel_scale_rows(const uint8_t *scales, int64_t row, int64_t rows,
 void symc_panel_scale_columns(const uint8_t *scales, int64_t col, int64_t cols,
     int64_t depth, float *panel)
 {
-    int64_t blocks = symc_panel_blocks(depth);
+    int64_t blocks = count_blocks(depth);
 
     for (int64_t first = 0; first < depth; first += SYMC_BLOCK) {
         int64_t end = depth - first < SYMC_BLOCK ? depth : first + SYMC_BLOCK;

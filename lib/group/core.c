@@ -114,7 +114,9 @@ static bool has_finalized(const struct symmcoll_group *group, int member)
            SYMC_LIVENESS_LEFT;
 }
 
-bool symc_group_has_left(const struct symmcoll_group *group, int member)
+/* Returns whether a member takes part in nothing more: it has released the
+ * group, as finalize does with all groups. */
+static bool has_left(const struct symmcoll_group *group, int member)
 {
     return member >= 0 && (has_finalized(group, member) ||
                               symc_segment_is_left(group->segment, member));
@@ -124,8 +126,8 @@ static bool failed(void *context, int member)
 {
     struct symmcoll_group *group = context;
     int cancel = symc_cancel_disable();
-    bool found = symc_members_failed(&group->members) ||
-                 symc_group_has_left(group, member);
+    bool found =
+        symc_members_failed(&group->members) || has_left(group, member);
 
     symc_cancel_restore(cancel);
     return found;
@@ -144,7 +146,7 @@ static symmcoll_status_t find_failure(
     if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
         symc_members_find_note(members, op->seq, &note))
         return symc_members_fail_as(members, &note);
-    if (!symc_members_failed(members) && symc_group_has_left(group, member)) {
+    if (!symc_members_failed(members) && has_left(group, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
         /* Only finalize leaves the group of all ranks, before the liveness
          * word shows it. */

@@ -483,10 +483,6 @@ symmcoll_status_t symc_group_exchange_until(
 /* Fills in the functions that the backend may call. */
 void symc_group_make_core(struct symmcoll_group *group);
 
-/* Returns whether a member takes part in nothing more: it has released the
- * group, as finalize does with all groups. */
-bool symc_group_has_left(const struct symmcoll_group *group, int member);
-
 /* Waits until ready(arg) is true, for anything that a member writes.  See
  * wait() in struct symc_core. */
 enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,

@@ -327,7 +327,8 @@ static symmcoll_status_t refuse_open(struct symmcoll_group *group,
         status != SYMMCOLL_ERR_INVALID ? &slot->refusal : &passing);
 }
 
-symmcoll_status_t symc_slot_tell_refusal(const struct symmcoll_group *group,
+/* Returns an earlier refusal for a call that does not try again. */
+static symmcoll_status_t return_refusal(const struct symmcoll_group *group,
     const struct symc_op *op, const struct symc_refusal *refusal,
     const char *what)
 {
@@ -350,7 +351,7 @@ symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
     if (slot->backend != NULL)
         return SYMMCOLL_OK;
     if (slot->refusal.status != SYMMCOLL_OK)
-        return symc_slot_tell_refusal(
+        return return_refusal(
             group, op, &slot->refusal, symc_memory_name(op->memory));
     own = take_device(group, op, &first);
     status = open_everywhere(group, op, joins, own,

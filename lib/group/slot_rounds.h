@@ -29,9 +29,4 @@ symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
     const struct symc_op *op, symmcoll_status_t status,
     struct symc_refusal *refusal);
 
-/* Returns an earlier refusal for a call that does not try again. */
-symmcoll_status_t symc_slot_tell_refusal(const struct symmcoll_group *group,
-    const struct symc_op *op, const struct symc_refusal *refusal,
-    const char *what);
-
 #endif

@@ -8,7 +8,9 @@
 
 #include <symmcoll/pair.h>
 
-symmcoll_status_t symc_coll_check_peer(
+/* Checks that the peer of a send or receive is another member, or for a
+ * receive, any source. where names the call. */
+static symmcoll_status_t check_peer(
     const struct symmcoll_group *group, const char *where, bool sends, int peer)
 {
     bool any = peer == SYMMCOLL_ANY_SOURCE;
@@ -35,7 +37,7 @@ symmcoll_status_t symc_coll_check_pair(
     const char *where = symc_kind_name(op->kind);
     size_t largest;
     symmcoll_status_t status =
-        symc_coll_check_peer(group, where, op->kind == SYMC_SEND, op->peer);
+        check_peer(group, where, op->kind == SYMC_SEND, op->peer);
 
     if (status != SYMMCOLL_OK)
         return status;
