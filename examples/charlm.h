@@ -55,6 +55,9 @@ struct charlm_options {
     int threads;
     uint64_t seed;
     double learning_rate;
+    bool uneven;   /* later ranks have fewer steps */
+    int kill_rank; /* this rank is killed before step at_step; 0: none */
+    int at_step;
     bool blas;            /* only print which BLAS is used */
     const char *use_blas; /* chosen by the user, or NULL */
 };
@@ -220,11 +223,14 @@ struct charlm_cost {
  * Trains for options->steps steps, together with the other ranks of the group.
  * Step s of seed x learns from the micro-batches 0 to size * accumulate - 1,
  * whose rows follow from (x, s, number); rank r takes those from r * accumulate
- * on.  Rank 0 prints the progress.
+ * on.  Rank 0 prints the progress.  After the death of options->kill_rank the
+ * others repeat its step, and go on in a group of their own.
  *
+ * group  in: the ranks that train; out: those that are left, to be released by
+ *        the caller if it is another group
  * curve  out: release losses with free(), after a failure too
  */
-int charlm_train(struct symmcoll_group *group,
+int charlm_train(struct symmcoll_group **group,
     const struct charlm_options *options, const struct charlm_text *text,
     struct charlm_model *model, struct charlm_curve *curve,
     struct charlm_cost *cost, char *error);

@@ -28,6 +28,9 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, 'n'},
     {"seed", required_argument, NULL, 'x'},
     {"learning-rate", required_argument, NULL, 'l'},
+    {"uneven", no_argument, NULL, 'e'},
+    {"kill-rank", required_argument, NULL, 'k'},
+    {"at-step", required_argument, NULL, 'K'},
     {"plot", required_argument, NULL, 'p'},
     {"save", required_argument, NULL, 'w'},
     {"blas", no_argument, NULL, 'B'},
@@ -51,6 +54,12 @@ void charlm_print_help(void)
           "  --threads N          run N ranks as threads of this process\n"
           "  --seed N             of weights and batches (1)\n"
           "  --learning-rate X    the largest (0.002)\n"
+          "  --uneven             give later ranks fewer steps\n"
+          "  --kill-rank N        kill this process, from 1, and go on without "
+          "it\n"
+          "                       (symmcoll-run --grace SECONDS waits for the "
+          "rest)\n"
+          "  --at-step N          before this step, from 0 (0)\n"
           "  --plot FILE.svg      draw the loss\n"
           "  --save FILE          write the parameters\n"
           "  --blas               print which BLAS multiplies matrices, and "
@@ -77,12 +86,12 @@ static int parse_number(const char *name, const char *text, long long least,
     return 0;
 }
 
-static int parse_int(
-    const char *name, const char *text, int most, int *value, char *error)
+static int parse_int(const char *name, const char *text, int least, int most,
+    int *value, char *error)
 {
     long long number;
 
-    if (parse_number(name, text, 1, most, &number, error) != 0)
+    if (parse_number(name, text, least, most, &number, error) != 0)
         return -1;
     *value = (int)number;
     return 0;
@@ -144,9 +153,9 @@ static int refuse_option(char **argv, char *error)
     if (optopt == 0)
         return charlm_fail(
             error, "no option %s (try --help)", argv[optind - 1]);
-    if (optopt == 'h' || optopt == 'B')
-        return charlm_fail(
-            error, "--%s takes no argument", optopt == 'h' ? "help" : "blas");
+    if (optopt == 'h' || optopt == 'B' || optopt == 'e')
+        return charlm_fail(error, "--%s takes no argument",
+            optopt == 'h' ? "help" : (optopt == 'B' ? "blas" : "uneven"));
     return charlm_fail(error, "no option -%c (try --help)", optopt);
 }
 
@@ -168,19 +177,28 @@ int charlm_parse_options(
             status = take_texts(argc, argv, options, error);
         else if (c == 's')
             status =
-                parse_int("steps", optarg, 1000000, &options->steps, error);
+                parse_int("steps", optarg, 1, 1000000, &options->steps, error);
         else if (c == 'b')
-            status = parse_int("batch", optarg, 65536, &options->batch, error);
+            status =
+                parse_int("batch", optarg, 1, 65536, &options->batch, error);
         else if (c == 'a')
             status = parse_int(
-                "accumulate", optarg, 65536, &options->accumulate, error);
+                "accumulate", optarg, 1, 65536, &options->accumulate, error);
         else if (c == 'n')
             status =
-                parse_int("threads", optarg, 256, &options->threads, error);
+                parse_int("threads", optarg, 1, 256, &options->threads, error);
         else if (c == 'x')
             status = parse_seed(optarg, &options->seed, error);
         else if (c == 'l')
             status = parse_rate(optarg, &options->learning_rate, error);
+        else if (c == 'e')
+            options->uneven = true;
+        else if (c == 'k')
+            status = parse_int(
+                "kill-rank", optarg, 1, 1023, &options->kill_rank, error);
+        else if (c == 'K')
+            status = parse_int(
+                "at-step", optarg, 0, 999999, &options->at_step, error);
         else if (c == 'p')
             status = parse_path("plot", optarg, &options->plot, error);
         else if (c == 'w')
@@ -200,5 +218,8 @@ int charlm_parse_options(
     if (status == 0 && optind < argc)
         status =
             charlm_fail(error, "no argument \"%s\" (try --help)", argv[optind]);
+    if (status == 0 && options->uneven && options->kill_rank > 0)
+        status = charlm_fail(
+            error, "expected --uneven or --kill-rank, found both (try --help)");
     return status;
 }

@@ -16,12 +16,14 @@
 #include <symmcoll.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define POINTS 200      /* points of the curve, for up to 2000 steps */
 #define INTERVAL_MAX 10 /* most steps per point */
 
-/* The state of the loop. */
+/* The state of the loop.  Group, rank and size change if a rank dies. */
 struct trainer {
     const struct charlm_options *options;
     const struct charlm_text *text;
@@ -31,6 +33,7 @@ struct trainer {
     struct charlm_adam adam;
     int rank;
     int size;
+    bool has_lost;      /* a rank has died */
     double *own_losses; /* per micro-batch since the last exchange */
     double *all_losses;
     symmcoll_status_t status; /* status of the latest library call */
@@ -69,6 +72,26 @@ static int create_reducer(struct trainer *trainer, char *error)
             &trainer->reducer) != SYMMCOLL_OK)
         return library_fail(error);
     return 0;
+}
+
+/* Returns the number of steps for which a rank has inputs. */
+static int count_steps(const struct trainer *trainer, int rank)
+{
+    int steps = trainer->options->steps;
+
+    return trainer->options->uneven ? steps - steps * rank / (2 * trainer->size)
+                                    : steps;
+}
+
+/* Returns the number of characters that all ranks read in a step. */
+static double count_characters(const struct trainer *trainer, int step)
+{
+    int active = 0;
+
+    for (int r = 0; r < trainer->size; r++)
+        active += step < count_steps(trainer, r);
+    return (double)active * trainer->options->batch *
+           trainer->options->accumulate;
 }
 
 /* Draws the rows of one micro-batch, the same on any rank. */
@@ -170,27 +193,79 @@ static int add_times(struct trainer *trainer, struct charlm_cost *cost)
     return 0;
 }
 
+/* ---- death of a rank ---- */
+
+/* Kills a rank before its step.  The others have ended the step before. */
+static int lose_rank(struct trainer *trainer, int step)
+{
+    const struct charlm_options *options = trainer->options;
+
+    if (options->kill_rank == 0 || trainer->has_lost ||
+        options->at_step != step)
+        return 0;
+    trainer->status = symmcoll_barrier(trainer->group, NULL, NULL);
+    if (trainer->status == SYMMCOLL_OK && trainer->rank == options->kill_rank)
+        raise(SIGKILL);
+    return trainer->status == SYMMCOLL_OK ? 0 : -1;
+}
+
 /*
- * Computes the mean loss of the latest steps over all ranks.  The losses are
- * gathered by micro-batch and added in a fixed order, so the mean is bitwise
- * the same however the micro-batches are divided among ranks.
+ * Goes on after a death, in a group of the other ranks.  The reducer drops the
+ * gradients of the step, which is repeated; all ranks must have stopped in the
+ * same one, because a step of the optimizer cannot be taken back.
+ */
+static int recover(struct trainer *trainer, int step)
+{
+    int steps[2] = {step, -step};
+    struct symmcoll_group *left;
+
+    if (trainer->options->kill_rank == 0 || trainer->has_lost ||
+        symmcoll_group_error(trainer->group) != SYMMCOLL_ERR_PEER)
+        return -1;
+    trainer->status = symmcoll_group_shrink(trainer->group, NULL, &left, NULL);
+    if (trainer->status != SYMMCOLL_OK)
+        return -1;
+    trainer->has_lost = true;
+    trainer->group = left;
+    trainer->rank = symmcoll_group_rank(left);
+    trainer->size = symmcoll_group_size(left);
+    trainer->status = symmcoll_reducer_move(trainer->reducer, left, 0);
+    if (trainer->status == SYMMCOLL_OK)
+        trainer->status = symmcoll_all_reduce(
+            left, steps, steps, 2, SYMMCOLL_INT32, SYMMCOLL_MAX, NULL, NULL);
+    return trainer->status == SYMMCOLL_OK && steps[0] == -steps[1] ? 0 : -1;
+}
+
+/* ---- the loop ---- */
+
+/*
+ * Computes the mean loss of the latest steps over all ranks; with uneven inputs
+ * that of rank 0, on rank 0.  The losses are gathered by micro-batch and added in
+ * a fixed order, so the mean is bitwise the same however the micro-batches are
+ * divided among ranks.
  */
 static int exchange_losses(struct trainer *trainer, int nsteps, double *mean)
 {
     int accumulate = trainer->options->accumulate;
     size_t count = (size_t)nsteps * (size_t)accumulate;
+    int size = trainer->options->uneven ? 1 : trainer->size;
     double sum = 0.0;
 
-    trainer->status = symmcoll_all_gather(trainer->group, trainer->all_losses,
-        trainer->own_losses, count, SYMMCOLL_FLOAT64, NULL, NULL);
+    if (trainer->options->uneven)
+        memcpy(
+            trainer->all_losses, trainer->own_losses, count * sizeof(double));
+    else
+        trainer->status =
+            symmcoll_all_gather(trainer->group, trainer->all_losses,
+                trainer->own_losses, count, SYMMCOLL_FLOAT64, NULL, NULL);
     if (trainer->status != SYMMCOLL_OK)
         return -1;
     for (int step = 0; step < nsteps; step++)
-        for (int r = 0; r < trainer->size; r++)
+        for (int r = 0; r < size; r++)
             for (int a = 0; a < accumulate; a++)
                 sum += trainer->all_losses[(size_t)r * count +
                                            (size_t)(step * accumulate + a)];
-    *mean = sum / ((double)count * trainer->size);
+    *mean = sum / ((double)count * size);
     return 0;
 }
 
@@ -199,22 +274,29 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
 {
     const struct charlm_options *options = trainer->options;
     struct charlm_progress progress;
-    int status = 0, pending = 0;
+    int status = 0, pending = 0, steps = count_steps(trainer, trainer->rank);
 
     charlm_begin_progress(&progress);
-    for (int step = 0; status == 0 && step < options->steps; step++) {
+    for (int step = 0; status == 0 && step < steps; step++) {
         double mean;
 
-        status = run_micro_batches(trainer, step,
-            trainer->own_losses +
-                (size_t)pending * (size_t)options->accumulate);
+        status = lose_rank(trainer, step);
+        if (status == 0)
+            status = run_micro_batches(trainer, step,
+                trainer->own_losses +
+                    (size_t)pending * (size_t)options->accumulate);
+        if (status != 0 && recover(trainer, step) == 0) {
+            status = 0;
+            step--;
+            continue;
+        }
+        cost->characters += count_characters(trainer, step);
         if (status == 0)
             status = take_step(trainer, step);
         if (status == 0)
             status = add_times(trainer, cost);
         pending++;
-        if (status != 0 ||
-            (pending < curve->interval && step + 1 < options->steps))
+        if (status != 0 || (pending < curve->interval && step + 1 < steps))
             continue;
         status = exchange_losses(trainer, pending, &mean);
         pending = 0;
@@ -228,9 +310,23 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
     if (trainer->rank == 0)
         charlm_end_progress(&progress);
     cost->seconds = charlm_now() - progress.begun;
-    cost->characters = (double)options->steps * options->batch *
-                       options->accumulate * trainer->size;
     return status;
+}
+
+/* Trains with fewer inputs on later ranks: one that has no more takes part in the
+ * passes of the others in symmcoll_join_end(). */
+static int run_uneven_steps(struct trainer *trainer, struct charlm_curve *curve,
+    struct charlm_cost *cost)
+{
+    struct symmcoll_join *join;
+    int status;
+
+    trainer->status = symmcoll_join_begin(&trainer->reducer, 1, NULL, &join);
+    if (trainer->status != SYMMCOLL_OK)
+        return -1;
+    status = run_steps(trainer, curve, cost);
+    trainer->status = symmcoll_join_end(join);
+    return trainer->status == SYMMCOLL_OK ? status : -1;
 }
 
 /* Allocates memory for the losses, of this rank and of all ranks. */
@@ -252,7 +348,7 @@ static int allocate(struct trainer *trainer, struct charlm_curve *curve)
                : -1;
 }
 
-int charlm_train(struct symmcoll_group *group,
+int charlm_train(struct symmcoll_group **group,
     const struct charlm_options *options, const struct charlm_text *text,
     struct charlm_model *model, struct charlm_curve *curve,
     struct charlm_cost *cost, char *error)
@@ -260,9 +356,9 @@ int charlm_train(struct symmcoll_group *group,
     struct trainer trainer = {.options = options,
         .text = text,
         .model = model,
-        .group = group,
-        .rank = symmcoll_group_rank(group),
-        .size = symmcoll_group_size(group)};
+        .group = *group,
+        .rank = symmcoll_group_rank(*group),
+        .size = symmcoll_group_size(*group)};
     int status;
 
     *curve = (struct charlm_curve){0};
@@ -271,9 +367,13 @@ int charlm_train(struct symmcoll_group *group,
         status = charlm_fail(error, "no memory to train in");
     } else {
         status = create_reducer(&trainer, error);
-        if (status == 0 && run_steps(&trainer, curve, cost) != 0)
+        if (status == 0)
+            status = options->uneven ? run_uneven_steps(&trainer, curve, cost)
+                                     : run_steps(&trainer, curve, cost);
+        if (trainer.status != SYMMCOLL_OK)
             status = library_fail(error);
     }
+    *group = trainer.group;
     symmcoll_reducer_free(trainer.reducer);
     charlm_free_adam(&trainer.adam);
     free(trainer.own_losses);

@@ -109,6 +109,10 @@ static int prepare(struct rank *rank)
             "wants %zu to learn from, found %zu",
             rank->size, options->accumulate, options->batch, wanted,
             rank->text.train.count);
+    if (options->kill_rank >= rank->size)
+        return charlm_fail(rank->error,
+            "--kill-rank: expected a rank from 1 to %d, found %d",
+            rank->size - 1, options->kill_rank);
     shape.vocab = rank->text.vocab;
     shape.batch = options->batch;
     rank->model = charlm_create_model(&shape, options->seed);
@@ -206,8 +210,10 @@ static int run_parts(struct rank *rank)
         return status;
     if (rank->number == 0)
         charlm_warn_blas(&rank->blas);
-    failed = charlm_train(rank->group, rank->options, &rank->text, rank->model,
+    failed = charlm_train(&rank->group, rank->options, &rank->text, rank->model,
         &curve, &cost, rank->error);
+    rank->number = symmcoll_group_rank(rank->group);
+    rank->size = symmcoll_group_size(rank->group);
     /* The ranks of a failed group cannot agree any more. */
     if (failed != 0 && symmcoll_group_error(rank->group) != SYMMCOLL_OK)
         status = fail_alone(rank, rank->error);
@@ -241,6 +247,8 @@ static void run_rank(struct rank *rank)
     charlm_close_output(&rank->save);
     charlm_free_model(rank->model);
     charlm_free_text(&rank->text);
+    if (rank->group != symmcoll_world_group(world))
+        symmcoll_group_free(rank->group);
     if (symmcoll_finalize(world) != SYMMCOLL_OK && rank->status == 0)
         rank->status = fail_alone(rank, symmcoll_last_error());
 }
@@ -376,6 +384,9 @@ int main(int argc, char **argv)
             "--threads: expected to be started alone, found a launcher's "
             "variables (rank %s)",
             launched);
+    if (parsed == 0 && options.kill_rank > 0 && launched == NULL)
+        parsed = charlm_fail(error,
+            "--kill-rank: expected ranks that are processes, found none");
     if (parsed < 0 && first)
         fprintf(stderr, "%s: %s\n", NAME, error);
     if (parsed > 0 && first)

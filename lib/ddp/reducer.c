@@ -7,7 +7,6 @@
 #include "base/tensor.h"
 
 #include "config/config.h"
-#include "group/device.h"
 #include "group/group.h"
 
 #include <symmcoll/group.h>

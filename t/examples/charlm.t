@@ -38,6 +38,13 @@ trained alone2 "$train" --accumulate 2
 trained n2a2 "$run" -n 2 "$train" --accumulate 2
 trained t2a2 "$train" --threads 2 --accumulate 2
 trained seed "$run" -n 2 "$train" --seed 2
+trained uneven "$run" -n 3 "$train" --uneven
+trained even "$run" -n 3 "$train"
+for at in 0 5; do
+    trained "lost1_$at" "$run" -n 3 --grace 600 "$train" --kill-rank 1 \
+        --at-step $at
+done
+trained lost2_5 "$run" -n 3 --grace 600 "$train" --kill-rank 2 --at-step 5
 
 # ---- the same bits ----
 
@@ -51,6 +58,17 @@ try 'accumulating threads give the same bits as accumulating processes' \
 ok $? 'other micro-batches give other parameters'
 ! cmp -s n2 seed
 ok $? 'another seed gives other parameters'
+grep -q 'parameters identical on all ranks: yes' uneven.out
+ok $? 'ranks with uneven inputs end with the same parameters'
+! cmp -s uneven even
+ok $? 'and with others than those with even inputs'
+try 'a run that loses a rank before its first step has the bits of one without it' \
+    cmp lost1_0 n2
+try 'the bits are the same whichever rank is lost' cmp lost1_5 lost2_5
+! cmp -s lost1_5 n2 && ! cmp -s lost1_5 even
+ok $? 'steps before the loss are those of all ranks'
+grep -q '^.*rank 1 .*killed by SIGKILL' lost1_5.out
+ok $? 'the rank was killed'
 sum=$(sha256sum n4 | cut -d ' ' -f 1)
 grep -q "parameters identical on all ranks: yes (sha256 $sum)" n4.out
 ok $? 'the ranks compare the parameters, by the sum of the saved file'
@@ -133,6 +151,9 @@ refused '--steps: expected a number from 1' --steps 0
 refused '--learning-rate: expected' --learning-rate 0
 refused '--seed wants an argument' --text text --seed
 refused 'no option --nonsense' --nonsense
+refused '--kill-rank: expected a rank from 1 to 2, found 3' --text text \
+    --batch 8 --kill-rank 3
+refused '--uneven or --kill-rank, found both' --uneven --kill-rank 1
 refused '--use-blas: expected a path, found ""' --use-blas ''
 refused 'no option -x' -xh
 refused '--text: expected a path, found "--batch"' --text --batch 2
