@@ -38,6 +38,7 @@ struct choice {
     int hook; /* 0: none; 1: all_reduce; 2: in 16 bits; 3: with an end */
     bool find_unused, static_graph, wide, tied;
     bool buffers, ignores, joins; /* each combination has one choice of these */
+    bool moves, keeps;            /* to the same ranks, half-way */
 };
 
 struct trained {
@@ -76,7 +77,9 @@ static struct choice decode(int number)
         .tied = flags & 8,
         .buffers = (number + flags / 2) & 1,
         .ignores = (number / 2 + flags / 4) & 1,
-        .joins = number % 3 == 0};
+        .joins = number % 3 == 0,
+        .moves = number % 3 == 1,
+        .keeps = (number / 3) & 1};
 }
 
 static uint64_t draw(struct trained *trained, uint64_t below)
@@ -424,6 +427,21 @@ static bool join(struct trained *trained)
     return status == (refused ? SYMMCOLL_ERR_INVALID : SYMMCOLL_OK);
 }
 
+/* Moves the reducer to its own group, with or without its gradients. */
+static bool move(struct trained *trained)
+{
+    if (!trained->choice.keeps) {
+        memset(trained->grads, 0, sizeof(trained->grads));
+        memset(trained->sums, 0, sizeof(trained->sums));
+        memset(trained->came, 0, sizeof(trained->came));
+    }
+    if (trained->choice.buffers)
+        trained->expected = trained->zero;
+    trained->last_sync = 1;
+    return symmcoll_reducer_move(trained->reducer, trained->group,
+               trained->choice.keeps ? SYMMCOLL_MOVE_KEEP : 0) == SYMMCOLL_OK;
+}
+
 /* Trains; within a join the last rank has no inputs for the last three steps. */
 static bool run_steps(struct trained *trained, int nsteps)
 {
@@ -435,7 +453,8 @@ static bool run_steps(struct trained *trained, int nsteps)
         trained->alone = joins && step >= nsteps - 3;
         if (trained->alone && trained->rank == size - 1)
             break;
-        right = run_step(trained, step);
+        right = run_step(trained, step) &&
+                (!trained->choice.moves || step != nsteps / 2 || move(trained));
     }
     return joins ? symmcoll_join_end(trained->join) == SYMMCOLL_OK && right
                  : right;
@@ -455,11 +474,11 @@ static bool train(
     right = right && agree(group, &trained) && have_moved(&trained);
     if (!right)
         diag("combination %d (mode %d, hook %d, unused %d, static %d, wide %d, "
-             "tied %d, buffers %d, ignores %d, joins %d): %s",
+             "tied %d, buffers %d, ignores %d, joins %d, moves %d): %s",
             number, trained.choice.mode, trained.choice.hook,
             trained.choice.find_unused, trained.choice.static_graph,
             trained.choice.wide, trained.choice.tied, trained.choice.buffers,
-            trained.choice.ignores, trained.choice.joins,
+            trained.choice.ignores, trained.choice.joins, trained.choice.moves,
             symmcoll_last_error());
     symmcoll_reducer_free(trained.reducer);
     return right;
