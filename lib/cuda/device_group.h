@@ -219,7 +219,7 @@ bool symc_cuda_request_serves(const struct symc_memory_request *request,
  */
 symmcoll_status_t symc_cuda_members_agree(struct symc_cuda_group *group);
 
-/* ---- device_limits.c ---- */
+/* ---- device_choice.c ---- */
 
 /* Returns this rank's limits, from the settings. */
 struct symc_cuda_limits symc_cuda_limits_get(
