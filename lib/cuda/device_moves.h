@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The state of an operation whose caller moves the data, while it is enqueued: the first
  * argument of the functions of struct symc_enqueue.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Joining memory.  A rank's own part is mapped twice: at the address where it was
  * allocated, which the rank uses, and in the row with the others, which kernels use.

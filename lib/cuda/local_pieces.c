@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies pieces to or from a buffer, with one kernel for as many pieces as its arguments
  * hold.  A driver call per piece takes longer than most of these copies.  A single piece

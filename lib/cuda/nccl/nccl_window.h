@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Windows: symmetric memory registered with NCCL, which then moves data in place, by
  * copy engines or multicast.
