@@ -28,9 +28,9 @@ symmcoll_status_t symc_symm_check_device(
         found, (void *)allocation->data, allocation->device_index);
 }
 
-static bool are_on_same_device(const void *told, int a, int b)
+static bool are_on_same_device(const void *published, int a, int b)
 {
-    const struct symc_symm_published *all = told;
+    const struct symc_symm_published *all = published;
 
     return all[a].device == all[b].device;
 }
