@@ -72,7 +72,8 @@ static struct symc_param draw_param(unsigned char *arena, unsigned char *marks)
         }
         if (!mark_bytes(&tensor, arena, marks))
             continue;
-        if (symc_param_init(&param, &tensor, 0, "parameter 0") == SYMMCOLL_OK)
+        if (symc_param_init(&param, &tensor, 0, true, "parameter 0") ==
+            SYMMCOLL_OK)
             return param;
     }
 }
