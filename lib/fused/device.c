@@ -245,7 +245,9 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
     }
     on->checked = on->checked && large;
     status = large ? SYMMCOLL_OK : grow(fused, args, on, most);
-    if (status == SYMMCOLL_OK && cold)
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (cold)
         status = load(fused, args, on, form);
     if (status == SYMMCOLL_OK && on->captured)
         device->captured = true;

@@ -214,7 +214,7 @@ symmcoll_status_t symc_fused_scatter_on_device(
             fused, &begun->args, &it->on, &room, status, &op.in_parts);
     made.dtype = it->sent;
     made.elem = (uint16_t)op.sum;
-    if (status == SYMMCOLL_OK)
-        status = symc_fused_device_run(fused, begun, &it->on, &made, &op.mover);
-    return status;
+    return status == SYMMCOLL_OK
+               ? symc_fused_device_run(fused, begun, &it->on, &made, &op.mover)
+               : status;
 }
