@@ -80,6 +80,51 @@ static int stand_still(struct faults_rank *self)
     return end(self, &alone);
 }
 
+/* The same with a bucket for each of two parameters: both fail. */
+static int stand_still_in_two(struct faults_rank *self)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_tensor params[2];
+    struct symmcoll_reducer *reducer;
+    struct alone alone;
+    uint32_t *grad;
+
+    args.bucket_cap = args.first_bucket_cap = sizeof(float);
+    if (!begin(self, &alone))
+        return 1;
+    params[0] = params[1] = alone.param;
+    params[1].data = device_alloc(ALONE_COUNT * sizeof(float));
+    grad = device_alloc(ALONE_COUNT * sizeof(float));
+    if (symmcoll_reducer_create(self->group, params, 2, &args, &reducer) !=
+        SYMMCOLL_OK)
+        return 1;
+    /* The first pass, with one bucket, finds the order of the gradients. */
+    for (int pass = 0; pass < 2; pass++) {
+        device_wait(alone.stream);
+        if (symmcoll_reducer_begin(reducer, 1) != SYMMCOLL_OK)
+            return 1;
+        if (pass == 1 && self->rank == VICTIM)
+            fake_stall(alone.stream);
+        if (symmcoll_reducer_ready(reducer, 1, grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(reducer, 0, alone.grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK)
+            continue;
+        faults_reach(self, 1);
+        faults_reach(self, 2);
+        return 1;
+    }
+    faults_reach(self, 1);
+    if (self->rank == VICTIM) {
+        faults_pass(self, 1);
+        fake_resume(alone.stream);
+    }
+    device_wait(alone.stream);
+    faults_note(self, symmcoll_reducer_begin(reducer, 1));
+    faults_reach(self, 2);
+    symmcoll_reducer_free(reducer);
+    return end(self, &alone);
+}
+
 /* The victim's device fails before its gradient is passed. */
 static int break_a_device(struct faults_rank *self)
 {
@@ -100,24 +145,29 @@ static int break_a_device(struct faults_rank *self)
 
 /* ---- the tests ---- */
 
+/* Ranks that stand still, and the beginning of the error of the others. */
+struct standing {
+    faults_fn body;
+    const char *error;
+};
+
 static bool deadline_names_peer(double seconds, void *arg)
 {
+    const struct standing *standing = arg;
     struct faults_job job;
     char text[32];
     bool told;
 
-    (void)arg;
     snprintf(text, sizeof(text), "%dms", (int)(seconds * 1000));
     setenv("SYMMCOLL_TIMEOUTS_COLLECTIVE", text, 1);
-    faults_start(&job, SIZE, stand_still, NULL);
+    faults_start(&job, SIZE, standing->body, NULL);
     unsetenv("SYMMCOLL_TIMEOUTS_COLLECTIVE");
     told = others_await(&job, VICTIM, 2);
     faults_open(&job, 1);
     told = faults_await(&job, VICTIM, 2) && told;
     for (int r = 0; r < SIZE; r += 2)
         told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
-                   "reducer_begin: bucket 0 of 1 of the backward before: ",
-                   "rank 1 did not come", NULL) &&
+                   standing->error, "rank 1 did not come", NULL) &&
                told;
     told = faults_told(&job, VICTIM, 0)->status < 0 && told;
     return faults_finish(&job, 0) && told;
@@ -145,14 +195,21 @@ static bool broken_device_is_told(double seconds, void *arg)
 
 int main(void)
 {
+    struct standing one = {
+        stand_still, "reducer_begin: bucket 0 of 1 of the backward before: "};
+    struct standing two = {stand_still_in_two,
+        "reducer_begin: bucket 0 of 2 of the backward before: "};
+
     device_begin();
     faults_begin();
     ok(others_survive(SIZE, VICTIM, die_before_ready, NULL),
         "a peer that dies in its backward: finish names it on the others");
     ok(others_survive(SIZE, VICTIM, stand_still, NULL),
         "one that dies after finish: streams end, and begin names it");
-    ok(attempts_hold(deadline_names_peer, 0.5, NULL),
+    ok(attempts_hold(deadline_names_peer, 0.5, &one),
         "a deadline that passes on the device is told by begin, with the peer");
+    ok(attempts_hold(deadline_names_peer, 0.5, &two),
+        "of two buckets that fail, begin returns the error of the first");
     ok(attempts_hold(broken_device_is_told, 1, NULL),
         "a device that breaks ends the backward of its rank, with the driver's "
         "error, and that of all others");
