@@ -90,6 +90,36 @@ static int more_ranks(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* The next forward after a move broadcasts, as that of a new rank does, although the
+ * one before it did not synchronise. */
+static int buffers_are_sent_after_a_move(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_group *first = NULL;
+    struct symmcoll_reducer *reducer = NULL;
+    int64_t count = rank;
+    struct symmcoll_tensor buffer = model_vector(&count, SYMMCOLL_INT64, 1);
+    struct model model;
+    int size = symmcoll_group_size(group);
+    bool right = make_group(group, size - 1, &first);
+
+    args.buffers = &buffer;
+    args.nbuffers = 1;
+    model_make(&model, rank);
+    right = right &&
+            symmcoll_reducer_create(first != NULL ? first : group, model.params,
+                MODEL_PARAMS, &args, &reducer) == SYMMCOLL_OK;
+    if (first != NULL)
+        right = right && symmcoll_reducer_forward(reducer, 0) == SYMMCOLL_OK &&
+                symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK;
+    count = 10 + rank;
+    right = right && symmcoll_reducer_forward(reducer, 1) == SYMMCOLL_OK &&
+            count == 10 && run(reducer, group, &model, 0, 0);
+    symmcoll_reducer_free(reducer);
+    symmcoll_group_free(first);
+    return right;
+}
+
 /* Gradients that have accumulated are kept, or dropped; on a group of as many
  * ranks, so that averages are exact. */
 static bool accumulate(struct symmcoll_group *group, int rank,
@@ -277,6 +307,8 @@ static int a_move_may_be_alone(struct symmcoll_group *group, int rank)
 static const struct model_point points[] = {
     {fewer_ranks, 3, "D47: a reducer moves to a group of fewer ranks"},
     {more_ranks, 3, "D47: a reducer moves to a group with a new rank"},
+    {buffers_are_sent_after_a_move, 3,
+        "D47 D55: the next forward after a move sends buffers"},
     {gradients_are_kept_or_dropped, 2,
         "D47: gradients that have accumulated are kept or dropped"},
     {written_back_ones_are_kept, 2,
