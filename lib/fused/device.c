@@ -347,10 +347,11 @@ static symmcoll_status_t check_payloads(struct symc_mover *mover,
         if (other.status == SYMMCOLL_OK)
             continue;
         symc_format_rank(moving->ranks, r, SYMC_NO_PID, who);
-        return symc_fail((symmcoll_status_t)other.status,
+        (void)symc_fail((symmcoll_status_t)other.status,
             "%s: %s cannot go on: %s (group %s, seq %llu)", name, who,
             symmcoll_status_name((symmcoll_status_t)other.status),
             moving->group, seq);
+        return symc_error_add_rank(moving->ranks, r);
     }
     return SYMMCOLL_OK;
 }

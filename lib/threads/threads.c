@@ -267,9 +267,12 @@ static symmcoll_status_t fail_run(const struct rank *ranks, int size)
         used += describe_failed(&ranks[i], listed, size,
             next_room((int)used, kinds--), text + used, sizeof(text) - used);
     }
-    return symc_fail(
+    (void)symc_fail(
         is_error(ranks[first].status) ? ranks[first].status : SYMMCOLL_ERR_PEER,
         "threads_run: %d of %d ranks failed: %s", failed, size, text);
+    for (int i = 0; i < size; i++)
+        listed[i] = has_failed(&ranks[i]);
+    return symc_error_add_ranks(&(struct symc_ranks){.size = size}, listed);
 }
 
 /* Stores the statuses of all ranks, and returns the one of the run. */

@@ -387,6 +387,22 @@ static int unknown_is_empty(void)
            info->operation[0] == '\0' && info->group[0] == '\0';
 }
 
+static symmcoll_status_t fail_odd(struct symmcoll_world *world, void *arg)
+{
+    (void)arg;
+    return symmcoll_world_rank(world) % 2 != 0 ? SYMMCOLL_ERR_INVALID
+                                               : SYMMCOLL_OK;
+}
+
+static int run_names_ranks(void)
+{
+    symmcoll_status_t status = symmcoll_threads_run(4, fail_odd, NULL, NULL);
+    struct found found;
+
+    return status < 0 && look(&found)->status == status &&
+           set_of(found.world_ranks, found.info.nranks) == (1u << 1 | 1u << 3);
+}
+
 /* An error without known ranks follows one with ranks. */
 static int nothing_is_left(struct symmcoll_group *all, int rank)
 {
@@ -427,7 +443,7 @@ static int refuses(void)
 
 int main(void)
 {
-    plan(24);
+    plan(25);
     ok(process_run(unknown_is_empty), "what is unknown is empty");
     ok(process_run(refuses), "an info without its size is refused");
     death(false);
@@ -444,5 +460,7 @@ int main(void)
     ok(threads_run(4, nothing_is_left), "a later error has nothing of it");
     ok(threads_run(4, room_is_kept),
         "no more ranks are written than have room");
+    ok(process_run(run_names_ranks),
+        "a run of threads names those that failed");
     return done_testing();
 }
