@@ -391,10 +391,12 @@ stopped()
     [ $stopped_left -gt 0 ]
 }
 
+# A shell that waits for a child to start cannot be stopped: no rank starts one then.
 # shellcheck disable=SC2016
-start "$run" -n 2 sh -c 'trap "exit 5" USR1
+start "$run" -n 2 sh -c 'trap "kill $!; exit 5" USR1
     trap "echo >got.$RANK" CONT
-    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do sleep 0.1; done'
+    sleep 1000 &
+    echo $$ >tmp.$RANK; mv tmp.$RANK rank.$RANK; while :; do wait; done'
 await rank.0 && await rank.1 && kill -TSTP $launcher
 # shellcheck disable=SC2046
 stopped $launcher $(cat rank.0 rank.1)
