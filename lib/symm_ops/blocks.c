@@ -357,11 +357,12 @@ static symmcoll_status_t check_results(
 
     for (size_t i = 0; i < blocks->count; i++) {
         struct block block = find_block(made, blocks, i);
-        void *out = blocks->outs != NULL ? blocks->outs[mine] : NULL;
         symmcoll_status_t status;
+        void *out;
 
         if (root_of(blocks, i, handle->size) != handle->rank)
             continue;
+        out = blocks->outs != NULL ? blocks->outs[mine] : NULL;
         status = symc_symm_check_apart(handle, where, "a result", out,
             block.rows * block.columns * made->elem, made->words[0], nbytes);
         if (status == SYMMCOLL_OK && blocks->outs != NULL)
