@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define SYMC_BLOCK_MAGIC UINT64_C(0x3530304c4c4f4353) /* "SCOLL005" */
+#define SYMC_BLOCK_MAGIC UINT64_C(0x3630304c4c4f4353) /* "SCOLL006" */
 #define SYMC_LINE 64           /* bytes of a cache line */
 #define SYMC_FALSE_SHARING 128 /* alignment; lines are fetched in pairs */
 

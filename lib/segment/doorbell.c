@@ -176,6 +176,8 @@ static bool mark_asleep(struct symc_doorbell *doorbell, uint32_t mark)
                      : fenced | SYMC_DOORBELL_ANY;
     } while (
         !atomic_compare_exchange_weak(&doorbell->sleeping, &found, wanted));
+    if (fenced != 0)
+        atomic_thread_fence(memory_order_seq_cst);
     return fenced != 0;
 }
 

@@ -31,6 +31,8 @@ struct symc_doorbell {
  * The mark of a doorbell: 0, or that a thread may sleep until any writer
  * notifies it, or, above that, until one member of the group does.  The writer
  * that removes the mark wakes all sleepers; no other needs to.
+ * If that writer is stopped before it wakes them, they sleep until their nap
+ * ends.
  */
 #define SYMC_DOORBELL_ANY UINT32_C(1)
 /* Beside the mark: writers execute a memory barrier before they read it. */
