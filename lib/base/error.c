@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 static _Thread_local struct symc_error last;
+static _Thread_local uint64_t errors; /* had so far */
 
 /* Keeps a detail on one line, even if it quotes a user's text. */
 static void keep_one_line(char *text)
@@ -57,6 +58,7 @@ static void format_detail(const char *format, va_list args, const char *reason)
 /* Sets the status of a new error, of which nothing else is known. */
 static symmcoll_status_t set_new(symmcoll_status_t status)
 {
+    errors++;
     last.status = status;
     last.cause = SYMMCOLL_OK;
     last.kind = 0;
@@ -108,6 +110,11 @@ symmcoll_status_t symc_error_status(void)
     return last.status;
 }
 
+uint64_t symc_error_count(void)
+{
+    return errors;
+}
+
 void symc_error_keep(struct symc_error *error, symmcoll_status_t status)
 {
     if (status != SYMMCOLL_OK)
@@ -117,8 +124,10 @@ void symc_error_keep(struct symc_error *error, symmcoll_status_t status)
 
 symmcoll_status_t symc_error_return(const struct symc_error *error)
 {
-    if (error->status != SYMMCOLL_OK)
+    if (error->status != SYMMCOLL_OK) {
         last = *error;
+        errors++;
+    }
     return error->status;
 }
 
@@ -183,6 +192,14 @@ symmcoll_status_t symc_error_add_rank(const struct symc_ranks *ranks, int rank)
     add_to(last.ranks, rank);
     add_to(last.world, world);
     return symc_error_set_call(ranks->group, 0, 0);
+}
+
+symmcoll_status_t symc_error_add_reporter(
+    const struct symc_ranks *ranks, int rank)
+{
+    return symc_error_is_of_others(last.status)
+               ? symc_error_set_call(ranks->group, 0, 0)
+               : symc_error_add_rank(ranks, rank);
 }
 
 symmcoll_status_t symc_error_add_ranks(

@@ -57,6 +57,18 @@ symmcoll_status_t symc_fail_descriptor(int error, const char *where);
 /* Returns the status of the thread's current error, OK before the first. */
 symmcoll_status_t symc_error_status(void);
 
+/* Returns whether an error with this status is about ranks that the rank that
+ * reports it waits for or compares itself with. */
+static inline bool symc_error_is_of_others(symmcoll_status_t status)
+{
+    return status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_TIMEOUT ||
+           status == SYMMCOLL_ERR_MISMATCH;
+}
+
+/* Returns how many errors the thread has had: whether a program's function that
+ * returns an error has one from the library. */
+uint64_t symc_error_count(void);
+
 /* Copies the thread's current error, which is that of `status`.  OK, which is
  * no error, is valid. */
 void symc_error_keep(struct symc_error *error, symmcoll_status_t status);
@@ -93,6 +105,11 @@ symmcoll_status_t symc_error_set_cause(symmcoll_status_t cause);
 symmcoll_status_t symc_error_add_rank(const struct symc_ranks *ranks, int rank);
 symmcoll_status_t symc_error_add_ranks(
     const struct symc_ranks *ranks, const bool *listed);
+
+/* Adds the member that has reported the error, unless the status is about other
+ * ranks, which are then unknown; also sets the group. */
+symmcoll_status_t symc_error_add_reporter(
+    const struct symc_ranks *ranks, int rank);
 
 /* Adds the members with another value than more than half of them have; without
  * such a majority, all.  alike() returns whether two members have the same. */

@@ -24,14 +24,14 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
     struct symc_ddp_bucket *bucket, const struct symmcoll_bucket *seen)
 {
     int cancel = symc_cancel_disable();
+    uint64_t errors = symc_error_count();
     symmcoll_status_t status;
 
     bucket->packing = SYMC_PACKING_NONE;
     status =
         reducer->hook(reducer->group, seen, reducer->hook_arg, &bucket->work);
-
     symc_cancel_restore(cancel);
-    return status;
+    return symc_hook_status(status, errors, "hook");
 }
 
 /* Starts the sum of a bucket, without a hook.  If it is captured there is no

@@ -19,6 +19,7 @@ static symmcoll_status_t call_end(
     struct symc_ddp_bucket *bucket = &reducer->layout.buckets[index];
     struct symmcoll_bucket seen = symc_describe_bucket(reducer, index);
     struct symmcoll_work *work = NULL;
+    uint64_t errors = symc_error_count();
     symmcoll_status_t status;
     int cancel;
 
@@ -34,7 +35,7 @@ static symmcoll_status_t call_end(
         bucket->awaited = false;
     }
     bucket->goes_on = work != NULL;
-    return status;
+    return symc_hook_status(status, errors, "hook_end");
 }
 
 /* Runs one round of calls.  goes_on (out): whether a call has started another

@@ -9,6 +9,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+symmcoll_status_t symc_hook_status(
+    symmcoll_status_t status, uint64_t errors, const char *name)
+{
+    return status == SYMMCOLL_OK || symc_error_count() != errors
+               ? status
+               : symc_fail(status, "the program's %s returned %s", name,
+                     symmcoll_status_name(status));
+}
+
 symmcoll_status_t symc_keep_failure(
     struct symmcoll_reducer *reducer, int bucket, symmcoll_status_t status)
 {

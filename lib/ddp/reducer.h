@@ -368,6 +368,12 @@ symmcoll_status_t symc_share_failure(
 
 /* ---- outcome.c ---- */
 
+/* Returns the status of a function of the program, and makes an error of it
+ * unless the function has caused one: errors is symc_error_count() before the
+ * call. */
+symmcoll_status_t symc_hook_status(
+    symmcoll_status_t status, uint64_t errors, const char *name);
+
 /* Records the thread's error as the failure of a bucket, or of -1 for none, if
  * it is the first of this backward.  Returns the status. */
 symmcoll_status_t symc_keep_failure(

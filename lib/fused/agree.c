@@ -157,7 +157,7 @@ static symmcoll_status_t fail_of(const struct symc_fused *fused,
             "%llu)",
             args->name, who, (int)found, group->name,
             (unsigned long long)symmcoll_group_sequence(group));
-    return symc_error_add_rank(&group->members.ranks, rank);
+    return symc_error_add_reporter(&group->members.ranks, rank);
 }
 
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,

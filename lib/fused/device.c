@@ -351,7 +351,7 @@ static symmcoll_status_t check_payloads(struct symc_mover *mover,
             "%s: %s cannot go on: %s (group %s, seq %llu)", name, who,
             symmcoll_status_name((symmcoll_status_t)other.status),
             moving->group, seq);
-        return symc_error_add_rank(moving->ranks, r);
+        return symc_error_add_reporter(moving->ranks, r);
     }
     return SYMMCOLL_OK;
 }

@@ -295,8 +295,8 @@ static symmcoll_status_t produce(const struct symc_fused *fused,
 struct scattering {
     struct symc_fused *fused;
     const struct symc_fused_scatter *what;
-    char *chunks;           /* the chunks; NULL: not made yet */
-    symmcoll_status_t made; /* result of the caller's function */
+    char *chunks;          /* the chunks; NULL: not made yet */
+    struct symc_error own; /* of the caller's function */
 };
 
 /* Makes the chunks for other ranks, publishes that, makes the own chunk,
@@ -313,19 +313,19 @@ static symmcoll_status_t make_chunks(
     symmcoll_status_t status;
 
     going->chunks = chunks;
-    going->made = SYMMCOLL_OK;
+    going->own.status = SYMMCOLL_OK;
     fused->mine = (struct symc_fused_word){.state = SYMC_FUSED_NOT_READY};
     if (chunks != NULL) {
-        going->made = produce(fused, what, chunks, false);
-        fused->mine.status = (int32_t)going->made;
+        symc_error_keep(&going->own, produce(fused, what, chunks, false));
+        fused->mine.status = (int32_t)going->own.status;
         if (symc_fused_locate(fused, chunks, nbytes))
             fused->mine.state = SYMC_FUSED_READY;
     }
     status = symc_fused_publish(fused, what->args, what->call, &work);
     if (status != SYMMCOLL_OK)
         return status;
-    if (chunks != NULL && going->made == SYMMCOLL_OK)
-        going->made = produce(fused, what, chunks, true);
+    if (chunks != NULL && going->own.status == SYMMCOLL_OK)
+        symc_error_keep(&going->own, produce(fused, what, chunks, true));
     status = symc_fused_collect(fused, what->args, what->call, work, plain);
     *found = status == SYMMCOLL_OK && !*plain &&
              symc_fused_find_sources(fused, shift, what->nbytes);
@@ -342,7 +342,7 @@ static symmcoll_status_t exchange_plain(struct scattering *going)
     char *received =
         symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
     char *chunks = going->chunks;
-    symmcoll_status_t status = going->made;
+    symmcoll_status_t status = symc_error_return(&going->own);
 
     if (chunks == NULL) {
         chunks = symc_fused_take(fused, SYMC_FUSED_CHUNKS, size * what->nbytes);
@@ -381,7 +381,8 @@ symmcoll_status_t symc_fused_all_to_all(
                 &going, symc_fused_next_half(fused, nbytes), &plain, &found);
     }
     if (status != SYMMCOLL_OK)
-        return going.made != SYMMCOLL_OK ? going.made : status;
+        return going.own.status != SYMMCOLL_OK ? symc_error_return(&going.own)
+                                               : status;
     if (plain)
         return scatter->plain != NULL ? scatter->plain(scatter->context)
                                       : exchange_plain(&going);
@@ -389,7 +390,7 @@ symmcoll_status_t symc_fused_all_to_all(
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
             "%s: the ranks' chunks are not where their words say",
             scatter->args->name);
-    if (going.made != SYMMCOLL_OK)
-        return going.made;
+    if (going.own.status != SYMMCOLL_OK)
+        return symc_error_return(&going.own);
     return scatter->finish(scatter->context, fused->sources);
 }

@@ -106,7 +106,10 @@ static symmcoll_status_t fail_given_up(
     symc_make_printable(text);
     (void)symc_fail(other->status, "%s: %s: %s", agreement->where,
         format_member(agreement, member, who), text);
-    return add_member(agreement, member);
+    /* The ranks that another one has waited for are not known here. */
+    return symc_error_is_of_others(other->status)
+               ? other->status
+               : add_member(agreement, member);
 }
 
 /* Reports the missing members, and which group each of them is creating. */

@@ -180,7 +180,7 @@ symmcoll_status_t symc_making_explain(
             making->options->where,
             symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
             (int)sizeof(all[r].text), all[r].text);
-        return symc_error_add_rank(&parent->members.ranks, r);
+        return symc_error_add_reporter(&parent->members.ranks, r);
     }
     return fail_mismatch(parent, making->options->where);
 }

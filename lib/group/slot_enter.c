@@ -95,14 +95,16 @@ static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
     const struct symc_op *op, int64_t took, int64_t limit_ns)
 {
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT], where[WHERE_TEXT];
+    bool own[SYMC_RANKS_MAX] = {false};
     const char *library;
 
     if (took == 0 || (took < op->timeout_ns && took < limit_ns))
         return false;
     library = find_library(slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise_one(&group->members, SYMMCOLL_ERR_TIMEOUT, op,
-        group->rank,
+    /* A library may wait for other ranks. */
+    own[group->rank] = library == NULL;
+    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, own,
         "%s of group %s timed out after %.3g s: %s has not returned to backend "
         "%s of %s, which enqueues it on stream %p: %s",
         text, group->name, (double)took / (double)SYMC_NS_PER_S,

@@ -64,7 +64,7 @@ static symmcoll_status_t judge(const struct symmcoll_group *group)
         (void)symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
             symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
             (int)sizeof(other->text), other->text);
-        return symc_error_add_rank(&group->members.ranks, r);
+        return symc_error_add_reporter(&group->members.ranks, r);
     }
     for (int r = 1; r < group->size; r++) {
         const struct symc_verdict *other = &group->verdicts[r];

@@ -60,11 +60,9 @@ bool symc_rendezvous_handler_find(const char *scheme, size_t length,
 
 /* ---- calling a handler ---- */
 
-static symmcoll_status_t check_result(symmcoll_status_t status,
-    const char *before, const struct symmcoll_store *store)
+static symmcoll_status_t check_result(symmcoll_status_t status, uint64_t before,
+    const struct symmcoll_store *store)
 {
-    const char *detail = symmcoll_last_error();
-
     if (status > 0 || status < SYMMCOLL_ERR_INTERNAL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "init: the program's rendezvous handler: expected 0 or an error, "
@@ -76,12 +74,14 @@ static symmcoll_status_t check_result(symmcoll_status_t status,
             "NULL");
     if (status == SYMMCOLL_OK)
         return status;
-    /* Append the detail of a library call that failed in the handler. */
-    if (strcmp(detail, before) == 0)
-        detail = "";
+    if (symc_error_count() == before)
+        return symc_fail(status,
+            "init: the program's rendezvous handler returned %s",
+            symmcoll_status_name(status));
+    /* A call of the library has failed in the handler. */
     return symc_error_amend(status,
-        "init: the program's rendezvous handler returned %s%s%s",
-        symmcoll_status_name(status), detail[0] != '\0' ? ": " : "", detail);
+        "init: the program's rendezvous handler returned %s: %s",
+        symmcoll_status_name(status), symmcoll_last_error());
 }
 
 symmcoll_status_t symc_rendezvous_handler_open(
@@ -92,14 +92,12 @@ symmcoll_status_t symc_rendezvous_handler_open(
     double seconds = deadline_ns == SYMC_NEVER ? (double)INFINITY
                      : left > 0 ? (double)left / (double)SYMC_NS_PER_S
                                 : 0;
-    struct symc_error before;
+    uint64_t before = symc_error_count();
     symmcoll_status_t status;
 
     *store = NULL;
-    symc_error_keep(&before, symc_error_status());
     status = functions->open(functions->user, url, seconds, rank, size, store);
-    status = check_result(
-        status, before.status != SYMMCOLL_OK ? before.detail : "", *store);
+    status = check_result(status, before, *store);
     if (status == SYMMCOLL_OK && *rank >= -1 && *size >= -1)
         return SYMMCOLL_OK;
     if (status == SYMMCOLL_OK) {

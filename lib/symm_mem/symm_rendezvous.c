@@ -79,7 +79,7 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
             "%s: %s: %.*s (group %s)", where_of(rendezvous),
             symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
             (int)sizeof(all[r].text), all[r].text, group->name);
-        return symc_error_add_rank(&group->members.ranks, r);
+        return symc_error_add_reporter(&group->members.ranks, r);
     }
     return status == SYMMCOLL_OK
                ? symc_fail(SYMMCOLL_ERR_INTERNAL,

@@ -70,12 +70,14 @@ struct symmcoll_error_info {
  * The ranks are, each array in ascending order:
  *
  *   PEER      those that have died, or that have finalized or released the
- *             group before they took part
+ *             group before they took part; of symmcoll_monitored_barrier()
+ *             also those that did not come in time
  *   TIMEOUT   those that the operation has waited for in vain
  *   MISMATCH  those that have passed something else than more than half of the
  *             ranks; without such a majority, all that differ
- *   CANCELED  the one that has aborted the group
- *   ABORTED   those of the group's first failure, see cause
+ *   CANCELED  the one that has aborted or shrunk the group
+ *   ABORTED   those of the group's first failure, see cause; of
+ *             symmcoll_group_shrink() the calling rank, which others exclude
  *   others    the one on which the operation has failed, if it is known
  *
  * What is not known is empty or 0, and never guessed.  After PEER and TIMEOUT,

@@ -310,10 +310,7 @@ const bool *symc_members_concerned(const struct symc_members *members,
     if (symc_error_list_ranks(ranks, members->size))
         return ranks;
     ranks[members->rank] = true;
-    return status == SYMMCOLL_ERR_PEER || status == SYMMCOLL_ERR_TIMEOUT ||
-                   status == SYMMCOLL_ERR_MISMATCH
-               ? NULL
-               : ranks;
+    return symc_error_is_of_others(status) ? NULL : ranks;
 }
 
 /* Adds what a record says of a failure to the thread's current error. */

@@ -197,6 +197,40 @@ static int a_failing_hook_ends_the_backward(
     return right;
 }
 
+/* Returns an error of its own. */
+static symmcoll_status_t fail_by_itself(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    (void)group, (void)bucket, (void)arg, (void)work;
+    return SYMMCOLL_ERR_UNSUPPORTED;
+}
+
+static int the_error_of_a_hook_is_its_own(
+    struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+    struct symmcoll_error_info info = SYMMCOLL_ERROR_INFO_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right;
+
+    model_make(&model, rank);
+    args.hook = fail_by_itself;
+    right =
+        symmcoll_reducer_create(group, model.params, MODEL_PARAMS, &args,
+            &reducer) == SYMMCOLL_OK &&
+        symmcoll_broadcast(group, &model, sizeof(model), SYMMCOLL_UINT8, -1,
+            NULL, NULL) == SYMMCOLL_ERR_INVALID &&
+        model_run_backward(reducer, &model, 1) == SYMMCOLL_ERR_UNSUPPORTED &&
+        model_error_says("bucket 0 of 1: the program's hook returned "
+                         "UNSUPPORTED") &&
+        symmcoll_error_info(&info) == SYMMCOLL_OK &&
+        info.status == SYMMCOLL_ERR_UNSUPPORTED && info.kind == 0;
+    symmcoll_reducer_free(reducer);
+    return right;
+}
+
 /* ---- recorded labels ---- */
 
 #define MOST 32
@@ -272,6 +306,8 @@ static const struct model_point points[] = {
         "a hook may change the sum before it is the gradient"},
     {the_first_of_failed_buckets_is_named, 2,
         "of several buckets that have failed the first is named"},
+    {the_error_of_a_hook_is_its_own, 2,
+        "an error that a hook returns has nothing of an earlier one"},
     {a_failing_hook_ends_the_backward, 2,
         "a hook's failure is the backward's, and another may begin"},
     {buckets_have_labels, 2, "each bucket's operation has its own label"},
