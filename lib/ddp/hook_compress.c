@@ -118,6 +118,23 @@ symmcoll_status_t symmcoll_hook_bf16_wrapper(struct symmcoll_group *group,
     return wrap(&form, group, bucket, arg, work);
 }
 
+symmcoll_status_t symmcoll_hook_wrapper_end(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work)
+{
+    struct symmcoll_hook_wrapped wrapped;
+    symmcoll_status_t status =
+        symc_sized_read(&wrapped_kind, "hook_wrapper_end", arg, &wrapped);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (wrapped.hook_end == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "hook_wrapper_end: expected a struct symmcoll_hook_wrapped with a "
+            "hook_end, found NULL");
+    return wrapped.hook_end(group, bucket, wrapped.arg, work);
+}
+
 bool symc_hook_packs(symmcoll_bucket_fn hook)
 {
     return hook == symmcoll_hook_fp16_compress ||

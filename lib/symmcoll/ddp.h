@@ -486,11 +486,12 @@ symmcoll_status_t symmcoll_hook_bf16_compress(struct symmcoll_group *group,
 struct symmcoll_hook_wrapped {
     size_t size; /* sizeof(struct symmcoll_hook_wrapped) */
     symmcoll_bucket_fn hook;
-    void *arg; /* borrowed */
+    void *arg;                   /* borrowed; for both hooks */
+    symmcoll_bucket_fn hook_end; /* called by symmcoll_hook_wrapper_end() */
 };
-#define SYMMCOLL_HOOK_WRAPPED_INIT                       \
-    {                                                    \
-        sizeof(struct symmcoll_hook_wrapped), NULL, NULL \
+#define SYMMCOLL_HOOK_WRAPPED_INIT                             \
+    {                                                          \
+        sizeof(struct symmcoll_hook_wrapped), NULL, NULL, NULL \
     }
 
 /*
@@ -512,6 +513,115 @@ symmcoll_status_t symmcoll_hook_fp16_wrapper(struct symmcoll_group *group,
     struct symmcoll_work **work);
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_hook_bf16_wrapper(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+
+/*
+ * The hook_end of a reducer with a wrapper: calls the hook_end of the struct
+ * symmcoll_hook_wrapped with the float32 bucket.
+ * Errors: INVALID (a NULL; no hook_end), and those of the other hook.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_wrapper_end(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+
+struct symmcoll_powersgd;
+
+/* Options of symmcoll_powersgd_create(); the same on all ranks.  Flags are off if
+ * 0. */
+struct symmcoll_powersgd_args {
+    size_t size; /* sizeof(struct symmcoll_powersgd_args) */
+    int rank;  /* columns of a factor, at most as many as the matrix has rows or
+                    columns; 0: 1 */
+    int start; /* synchronising passes that average without compression, at least
+                    1, or 2 with error feedback or warm start; 0: 1000 */
+    double
+        min_rate; /* a matrix is compressed if this many times fewer elements are
+                        sent; 0: 2 */
+    double
+        epsilon;   /* added to the norm of a column before the division by it */
+    uint64_t seed; /* of the first factors */
+    int no_error_feedback; /* what an approximation lacks is not added to the next
+                              gradients */
+    int no_warm_start;     /* draw new factors in each pass */
+    int batched; /* compress each bucket as one square matrix, whatever min_rate */
+};
+#define SYMMCOLL_POWERSGD_ARGS_INIT                                   \
+    {                                                                 \
+        sizeof(struct symmcoll_powersgd_args), 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/*
+ * Create the state of symmcoll_hook_powersgd() for one reducer.  Collective: compares
+ * the options of all ranks.  The state does not refer to the group afterwards.
+ *
+ * args   NULL for the defaults
+ * state  out: release with symmcoll_powersgd_free(), after the reducer
+ *
+ * Errors: INVALID (a NULL; a value out of range), MISMATCH, NO_MEMORY, and those of
+ * collectives.  An error on one rank is returned on every rank.
+ * Source: powerSGD_hook.PowerSGDState.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_powersgd_create(struct symmcoll_group *group,
+    const struct symmcoll_powersgd_args *args,
+    struct symmcoll_powersgd **state);
+
+/* Free a state.  Accepts NULL.  Not collective. */
+SYMMCOLL_API
+void symmcoll_powersgd_free(struct symmcoll_powersgd *state);
+
+/*
+ * Return (out) a copy of a state as bytes, for symmcoll_powersgd_load() on a machine
+ * with the same order of bytes; release with free().  Errors and factors of this rank:
+ * each rank saves its own.  Must not be called during a pass.  Not collective.
+ * Errors: INVALID (a NULL; a pass has not ended, or has failed), NO_MEMORY.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_powersgd_save(
+    const struct symmcoll_powersgd *state, void **data, size_t *nbytes);
+
+/*
+ * Replace a state by a saved one with the same options.  Collective: compares the
+ * number of passes and the factors of all ranks, so that a rank that had no part in the
+ * training loads what another rank has saved.  An error leaves the state unchanged.
+ * Errors: INVALID (a NULL; bytes that symmcoll_powersgd_save() has not made; other
+ * options), MISMATCH, NO_MEMORY, and those of collectives.  An error on one rank is
+ * returned on every rank.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_powersgd_load(struct symmcoll_powersgd *state,
+    struct symmcoll_group *group, const void *data, size_t nbytes);
+
+/*
+ * Hooks that send two thin factors of each gradient matrix instead of the matrix
+ * (PowerSGD), as hook and hook_end of one reducer.  The average is approximated; what
+ * an approximation lacks is added to the gradients of the next pass.  All ranks have
+ * the same bits.
+ *
+ * arg  a struct symmcoll_powersgd of this reducer alone
+ *
+ * A matrix has the outermost dimension of a gradient as rows and the others as columns.
+ * Gradients that would not become smaller, such as vectors, are averaged exactly.
+ * Gradients are float32, float16 or bfloat16 in host memory, and the factors are sent in
+ * the same type.  Finite gradients have finite results: sums are limited to the type's
+ * range, and a column of zeros remains zero.
+ *
+ * After a failed pass all ranks must load a saved state.
+ *
+ * Errors: INVALID (a NULL; not the bucket of a hook call; a reducer without hook_end; a
+ * state after a failed pass), UNSUPPORTED (another element type; a device), NO_MEMORY, and
+ * those of symmcoll_all_reduce().
+ * Source: powerSGD_hook.powerSGD_hook, batched_powerSGD_hook.
+ * Manual: symmcoll_hook_powersgd(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_powersgd(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_powersgd_end(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 

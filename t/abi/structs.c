@@ -213,6 +213,16 @@ static symmcoll_status_t use_hook_wrapped(void *given)
     return status;
 }
 
+static symmcoll_status_t use_powersgd_args(void *given)
+{
+    struct symmcoll_powersgd *made = NULL;
+    symmcoll_status_t status =
+        symmcoll_powersgd_create(symmcoll_world_group(world), given, &made);
+
+    symmcoll_powersgd_free(made);
+    return status;
+}
+
 static symmcoll_status_t use_join_args(void *given)
 {
     struct symmcoll_join *join;
@@ -460,6 +470,7 @@ int main(void)
         STRUCT(hook_wrapped, sizeof(struct symmcoll_hook_wrapped),
             {.size = sizeof(struct symmcoll_hook_wrapped),
                 .hook = symmcoll_hook_all_reduce}),
+        STRUCT(powersgd_args, sizeof(size_t), SYMMCOLL_POWERSGD_ARGS_INIT),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
         STRUCT(reducer_stats, sizeof(size_t), SYMMCOLL_REDUCER_STATS_INIT),
         STRUCT(rendezvous_functions,

@@ -359,6 +359,36 @@ static int no_memory_on_one(struct symmcoll_group *group, int rank)
     return right;
 }
 
+static int powersgd_is_refused(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_powersgd_args options = SYMMCOLL_POWERSGD_ARGS_INIT;
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_powersgd *state = NULL;
+    struct alone alone = {0};
+    char why[160];
+    int right;
+
+    if (symmcoll_powersgd_create(group, &options, &state) != SYMMCOLL_OK)
+        return say(0, "a state");
+    args.hook = symmcoll_hook_powersgd;
+    args.hook_end = symmcoll_hook_powersgd_end;
+    args.hook_arg = state;
+    right = alone_begin(&alone, group, rank, &args);
+    snprintf(why, sizeof(why),
+        "hook_powersgd: expected gradients in host memory, found them on "
+        "device %d",
+        alone.param.device_index);
+    right = right && symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK;
+    if (right) {
+        alone_enqueue(&alone, 1.0f);
+        right = ended(symmcoll_reducer_ready(alone.reducer, 0, alone.grad),
+            SYMMCOLL_ERR_UNSUPPORTED, why);
+    }
+    right = alone_end(&alone, right);
+    symmcoll_powersgd_free(state);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -375,6 +405,8 @@ int main(void)
         "a gradient elsewhere, or at an odd address, is refused");
     on_both(2, gradient_on_device,
         "a gradient on a device is refused where parameters are on the host");
+    on_both(2, powersgd_is_refused,
+        "D69: gradients on a device are refused by the PowerSGD hook");
     ok(ranks_run(2, asked_once),
         "the driver is asked once about each memory of gradients on the host");
     ok(ranks_run(2, no_memory),

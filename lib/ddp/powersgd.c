@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The state of the PowerSGD hook: created, freed, saved and loaded.
+ */
+#include "ddp/powersgd.h"
+
+#include "base/dtype.h"
+
+#include <symmcoll/collectives.h>
+#include <symmcoll/group.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes an open coalescing region of the thread refuse the collective. */
+static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
+
+static const struct symmcoll_powersgd_args default_args =
+    SYMMCOLL_POWERSGD_ARGS_INIT;
+static const struct symc_sized args_kind = {.name = "args",
+    .macro = "SYMMCOLL_POWERSGD_ARGS_INIT",
+    .defaults = &default_args,
+    .nbytes = sizeof(default_args),
+    .least = sizeof(size_t)};
+
+/* ---- buckets ---- */
+
+struct symc_psgd_bucket *symc_psgd_bucket_at(
+    struct symmcoll_powersgd *state, int index)
+{
+    int count = state->nbuckets > 0 ? 2 * state->nbuckets : 8;
+    struct symc_psgd_bucket *grown;
+
+    if (index < state->nbuckets)
+        return &state->buckets[index];
+    if (count <= index)
+        count = index + 1;
+    grown = symc_alloc((size_t)count, sizeof(*grown));
+    if (grown == NULL)
+        return NULL;
+    if (state->nbuckets > 0)
+        memcpy(grown, state->buckets, (size_t)state->nbuckets * sizeof(*grown));
+    free(state->buckets);
+    state->buckets = grown;
+    state->nbuckets = count;
+    return &grown[index];
+}
+
+/* Returns the number of elements of the largest Q. */
+static uint64_t largest_q(const struct symc_psgd_bucket *bucket)
+{
+    uint64_t most = 1;
+
+    for (uint64_t i = 0; i < bucket->nmatrices; i++)
+        if (bucket->matrices[i].columns * bucket->matrices[i].rank > most)
+            most = bucket->matrices[i].columns * bucket->matrices[i].rank;
+    return most;
+}
+
+symmcoll_status_t symc_psgd_bucket_alloc(struct symc_psgd_bucket *bucket)
+{
+    bucket->memory = symc_alloc(
+        bucket->ncopy + bucket->nfirst + bucket->nq + 1, sizeof(float));
+    bucket->sums = symc_alloc(largest_q(bucket), sizeof(*bucket->sums));
+    if (bucket->memory == NULL || bucket->sums == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    bucket->copy = bucket->memory;
+    bucket->first = bucket->copy + bucket->ncopy;
+    bucket->q = bucket->first + bucket->nfirst;
+    return SYMMCOLL_OK;
+}
+
+void symc_psgd_bucket_end(struct symc_psgd_bucket *bucket)
+{
+    free(bucket->matrices);
+    free(bucket->memory);
+    free(bucket->sums);
+    free(bucket->wire);
+    *bucket = (struct symc_psgd_bucket){0};
+}
+
+void symmcoll_powersgd_free(struct symmcoll_powersgd *state)
+{
+    if (state == NULL)
+        return;
+    for (int b = 0; b < state->nbuckets; b++)
+        symc_psgd_bucket_end(&state->buckets[b]);
+    free(state->buckets);
+    free(state);
+}
+
+/* ---- options ---- */
+
+#define OPTIONS 7 /* the first terms */
+#define TERMS 10
+
+/* The values that all ranks compare. */
+struct terms {
+    int64_t status; /* of the rank */
+    double values[TERMS];
+};
+
+static const char *const term_names[TERMS] = {"rank", "start", "min_rate",
+    "epsilon", "seed (low half)", "seed (high half)", "flags",
+    "number of passes", "factors (low half)", "factors (high half)"};
+
+static double low_half(uint64_t value)
+{
+    return (double)(value & UINT32_MAX);
+}
+
+static double high_half(uint64_t value)
+{
+    return (double)(value >> 32);
+}
+
+/* Returns a hash of the factors and matrices of all buckets. */
+static uint64_t digest(const struct symmcoll_powersgd *state)
+{
+    uint64_t hash = 0;
+
+    for (int b = 0; b < state->nbuckets; b++) {
+        const struct symc_psgd_bucket *bucket = &state->buckets[b];
+
+        hash = symc_psgd_mix(hash ^ bucket->ncopy);
+        for (uint64_t i = 0; bucket->has_q && i < bucket->nq; i++) {
+            uint32_t bits;
+
+            memcpy(&bits, &bucket->q[i], sizeof(bits));
+            hash = symc_psgd_mix(hash ^ bits);
+        }
+    }
+    return hash;
+}
+
+static void fill_terms(
+    const struct symmcoll_powersgd *state, struct terms *terms)
+{
+    const struct symmcoll_powersgd_args *args = &state->args;
+    uint64_t hash = digest(state);
+
+    terms->values[0] = args->rank;
+    terms->values[1] = args->start;
+    terms->values[2] = args->min_rate;
+    terms->values[3] = args->epsilon;
+    terms->values[4] = low_half(args->seed);
+    terms->values[5] = high_half(args->seed);
+    terms->values[6] = (args->no_error_feedback != 0) +
+                       2 * (args->no_warm_start != 0) +
+                       4 * (args->batched != 0);
+    terms->values[7] = (double)state->iteration;
+    terms->values[8] = low_half(hash);
+    terms->values[9] = high_half(hash);
+}
+
+/* Compares the terms of all ranks with those of rank 0. */
+static symmcoll_status_t compare_terms(
+    const char *where, const struct terms *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (all[r].status != SYMMCOLL_OK)
+            return symc_fail((symmcoll_status_t)all[r].status,
+                "%s: expected no error on any rank, found one on rank %d",
+                where, r);
+    for (int r = 1; r < size; r++)
+        for (int t = 0; t < TERMS; t++)
+            if (all[r].values[t] != all[0].values[t])
+                return symc_fail(SYMMCOLL_ERR_MISMATCH,
+                    "%s: %s differs: rank 0 has %.17g, rank %d has %.17g",
+                    where, term_names[t], all[0].values[t], r,
+                    all[r].values[t]);
+    return SYMMCOLL_OK;
+}
+
+/* Compares a state over the ranks; own: the status of this rank, with which
+ * state may be NULL.  Collective. */
+static symmcoll_status_t agree(const char *where, struct symmcoll_group *group,
+    const struct symmcoll_powersgd *state, symmcoll_status_t own)
+{
+    int size = symmcoll_group_size(group);
+    struct terms mine = {.status = own}, *all;
+    struct symc_error error;
+    symmcoll_status_t status;
+
+    symc_error_keep(&error, own);
+    all = symc_alloc((size_t)size, sizeof(*all));
+    if (all == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    if (own == SYMMCOLL_OK)
+        fill_terms(state, &mine);
+    status = symmcoll_all_gather(
+        group, all, &mine, sizeof(mine), SYMMCOLL_UINT8, &outside, NULL);
+    if (own != SYMMCOLL_OK)
+        status = symc_error_return(&error);
+    else if (status == SYMMCOLL_OK)
+        status = compare_terms(where, all, size);
+    free(all);
+    return status;
+}
+
+static symmcoll_status_t refuse(
+    const char *name, const char *expected, double found)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "powersgd_create: expected %s %s, found %g", name, expected, found);
+}
+
+/* Fills in defaults and checks the values. */
+static symmcoll_status_t check_args(struct symmcoll_powersgd_args *args)
+{
+    bool keeps = !args->no_error_feedback || !args->no_warm_start;
+
+    if (args->rank == 0)
+        args->rank = 1;
+    if (args->start == 0)
+        args->start = 1000;
+    if (args->min_rate == 0.0)
+        args->min_rate = 2.0;
+    if (args->rank < 0)
+        return refuse("a rank", "of at least 1", args->rank);
+    if (args->start < (keeps ? 2 : 1))
+        return refuse("a start",
+            keeps ? "of at least 2, with error feedback or warm start"
+                  : "of at least 1",
+            args->start);
+    if (!(args->min_rate > 0.0 && isfinite(args->min_rate)))
+        return refuse("a min_rate", "above 0", args->min_rate);
+    if (!(args->epsilon >= 0.0 && isfinite(args->epsilon)))
+        return refuse("an epsilon", "of at least 0", args->epsilon);
+    return SYMMCOLL_OK;
+}
+
+/* Makes an empty state (out) with the caller's options. */
+static symmcoll_status_t make_state(const struct symmcoll_powersgd_args *args,
+    struct symmcoll_powersgd *const *place, struct symmcoll_powersgd **made)
+{
+    symmcoll_status_t status;
+
+    if (place == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_create: expected a place for the state, found NULL");
+    *made = symc_alloc(1, sizeof(**made));
+    if (*made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    status =
+        symc_sized_read(&args_kind, "powersgd_create", args, &(*made)->args);
+    return status == SYMMCOLL_OK ? check_args(&(*made)->args) : status;
+}
+
+symmcoll_status_t symmcoll_powersgd_create(struct symmcoll_group *group,
+    const struct symmcoll_powersgd_args *args, struct symmcoll_powersgd **state)
+{
+    struct symmcoll_powersgd *made = NULL;
+    symmcoll_status_t status;
+
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_create: expected a group, found NULL");
+    status = make_state(args, state, &made);
+    status = agree("powersgd_create", group, made, status);
+    if (status != SYMMCOLL_OK) {
+        symmcoll_powersgd_free(made);
+        return status;
+    }
+    *state = made;
+    return SYMMCOLL_OK;
+}
+
+/* ---- saving ---- */
+
+/* The beginning of a saved state; its buckets follow.  All fields have the same
+ * size, so that no byte is padding. */
+struct file {
+    uint64_t magic;
+    uint64_t nbytes;
+    double options[OPTIONS];
+    uint64_t iteration;
+    uint64_t nbuckets;
+};
+
+/* The beginning of a saved bucket; its matrices follow, the errors, and q. */
+struct file_bucket {
+    uint64_t nmatrices;
+    uint64_t ncopy, nfirst, nq;
+    uint64_t has_q;
+};
+
+#define MAGIC UINT64_C(0x31444753505f4353)
+
+static size_t saved_size(const struct symc_psgd_bucket *bucket)
+{
+    return sizeof(struct file_bucket) +
+           bucket->nmatrices * sizeof(struct symc_psgd_matrix) +
+           (bucket->ncopy + bucket->nq) * sizeof(float);
+}
+
+static char *put(char *at, const void *from, size_t nbytes)
+{
+    if (nbytes > 0)
+        memcpy(at, from, nbytes);
+    return at + nbytes;
+}
+
+static char *put_bucket(char *at, const struct symc_psgd_bucket *bucket)
+{
+    struct file_bucket head = {bucket->nmatrices, bucket->ncopy, bucket->nfirst,
+        bucket->nq, bucket->has_q};
+
+    at = put(at, &head, sizeof(head));
+    at = put(
+        at, bucket->matrices, bucket->nmatrices * sizeof(*bucket->matrices));
+    at = put(at, bucket->copy, bucket->ncopy * sizeof(float));
+    return put(at, bucket->q, bucket->nq * sizeof(float));
+}
+
+symmcoll_status_t symmcoll_powersgd_save(
+    const struct symmcoll_powersgd *state, void **data, size_t *nbytes)
+{
+    struct file head = {.magic = MAGIC, .nbytes = sizeof(head)};
+    struct terms terms;
+    char *at;
+
+    if (state == NULL || data == NULL || nbytes == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_save: expected a state and places for its bytes, found "
+            "NULL");
+    for (int b = 0; b < state->nbuckets; b++) {
+        if (state->buckets[b].phase != SYMC_PSGD_IDLE)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "powersgd_save: expected a state whose passes have all ended, "
+                "found one that has not, or has failed");
+        head.nbytes += saved_size(&state->buckets[b]);
+    }
+    fill_terms(state, &terms);
+    memcpy(head.options, terms.values, sizeof(head.options));
+    head.iteration = state->iteration;
+    head.nbuckets = (uint64_t)state->nbuckets;
+    *data = symc_alloc(1, head.nbytes);
+    if (*data == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    *nbytes = head.nbytes;
+    at = put(*data, &head, sizeof(head));
+    for (int b = 0; b < state->nbuckets; b++)
+        at = put_bucket(at, &state->buckets[b]);
+    return SYMMCOLL_OK;
+}
+
+/* ---- loading ---- */
+
+/* What remains of a saved state. */
+struct rest {
+    const char *at;
+    size_t nbytes;
+};
+
+/* Copies the next count elements; returns whether there were as many. */
+static bool take(struct rest *rest, void *to, uint64_t count, size_t size)
+{
+    if (count > rest->nbytes / size)
+        return false;
+    if (count > 0)
+        memcpy(to, rest->at, count * size);
+    rest->at += count * size;
+    rest->nbytes -= count * size;
+    return true;
+}
+
+static symmcoll_status_t refuse_bytes(const char *found)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "powersgd_load: expected the bytes of symmcoll_powersgd_save(), found "
+        "%s",
+        found);
+}
+
+/* Checks that the matrices lie in the arrays. */
+static bool matrices_fit(const struct symc_psgd_bucket *bucket)
+{
+    for (uint64_t i = 0; i < bucket->nmatrices; i++) {
+        const struct symc_psgd_matrix *matrix = &bucket->matrices[i];
+
+        if (matrix->rank > 0 && (matrix->columns > bucket->nq / matrix->rank ||
+                                    matrix->columns == 0))
+            return false;
+    }
+    return true;
+}
+
+static symmcoll_status_t take_bucket(
+    struct rest *rest, struct symc_psgd_bucket *bucket)
+{
+    struct file_bucket head;
+    size_t matrix = sizeof(*bucket->matrices);
+
+    if (!take(rest, &head, 1, sizeof(head)) ||
+        head.nmatrices > rest->nbytes / matrix ||
+        head.ncopy > rest->nbytes / sizeof(float) ||
+        head.nq > rest->nbytes / sizeof(float) || head.nfirst > head.ncopy)
+        return refuse_bytes("a part of a bucket");
+    if (head.nmatrices == 0)
+        return SYMMCOLL_OK;
+    bucket->nmatrices = head.nmatrices;
+    bucket->ncopy = head.ncopy;
+    bucket->nfirst = head.nfirst;
+    bucket->nq = head.nq;
+    bucket->has_q = head.has_q != 0;
+    bucket->matrices = symc_alloc(2 * head.nmatrices, matrix);
+    if (bucket->matrices == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    bucket->spare = bucket->matrices + head.nmatrices;
+    if (!take(rest, bucket->matrices, head.nmatrices, matrix) ||
+        !matrices_fit(bucket))
+        return refuse_bytes("other matrices");
+    if (symc_psgd_bucket_alloc(bucket) != SYMMCOLL_OK)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    return take(rest, bucket->copy, head.ncopy, sizeof(float)) &&
+                   take(rest, bucket->q, head.nq, sizeof(float))
+               ? SYMMCOLL_OK
+               : refuse_bytes("a part of a bucket");
+}
+
+/* Reads a saved state into an empty one with the same options. */
+static symmcoll_status_t read_state(
+    struct symmcoll_powersgd *made, const void *data, size_t nbytes)
+{
+    struct rest rest = {data, nbytes};
+    struct terms terms;
+    struct file head;
+
+    if (!take(&rest, &head, 1, sizeof(head)) || head.magic != MAGIC)
+        return refuse_bytes("others");
+    if (head.nbytes != nbytes ||
+        head.nbuckets > nbytes / sizeof(struct file_bucket))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_load: expected %llu bytes, found %zu",
+            (unsigned long long)head.nbytes, nbytes);
+    fill_terms(made, &terms);
+    for (int t = 0; t < OPTIONS; t++)
+        if (head.options[t] != terms.values[t])
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "powersgd_load: expected a state with the %s %.17g, found "
+                "%.17g",
+                term_names[t], terms.values[t], head.options[t]);
+    made->iteration = head.iteration;
+    for (uint64_t b = 0; b < head.nbuckets; b++) {
+        struct symc_psgd_bucket *bucket = symc_psgd_bucket_at(made, (int)b);
+        symmcoll_status_t status = bucket != NULL ? take_bucket(&rest, bucket)
+                                                  : SYMMCOLL_ERR_NO_MEMORY;
+
+        if (status != SYMMCOLL_OK)
+            return status;
+    }
+    return rest.nbytes == 0 ? SYMMCOLL_OK : refuse_bytes("more");
+}
+
+/* Makes a state (out) with the options of another one from saved bytes. */
+static symmcoll_status_t make_loaded(const struct symmcoll_powersgd *state,
+    const void *data, size_t nbytes, struct symmcoll_powersgd **made)
+{
+    if (state == NULL || data == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_load: expected a state and its bytes, found NULL");
+    *made = symc_alloc(1, sizeof(**made));
+    if (*made == NULL)
+        return SYMMCOLL_ERR_NO_MEMORY;
+    (*made)->args = state->args;
+    return read_state(*made, data, nbytes);
+}
+
+symmcoll_status_t symmcoll_powersgd_load(struct symmcoll_powersgd *state,
+    struct symmcoll_group *group, const void *data, size_t nbytes)
+{
+    struct symmcoll_powersgd *made = NULL, old;
+    symmcoll_status_t status;
+
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "powersgd_load: expected a group, found NULL");
+    status = make_loaded(state, data, nbytes, &made);
+    status = agree("powersgd_load", group, made, status);
+    if (status == SYMMCOLL_OK) {
+        old = *state;
+        *state = *made;
+        *made = old;
+    }
+    symmcoll_powersgd_free(made);
+    return status;
+}
