@@ -43,6 +43,14 @@ struct symmcoll_group;
 int charlm_fail(char *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The hook that averages gradients. */
+enum charlm_hook {
+    CHARLM_HOOK_NONE,
+    CHARLM_HOOK_FP16,
+    CHARLM_HOOK_BF16,
+    CHARLM_HOOK_POWERSGD
+};
+
 struct charlm_options {
     const char *const *texts; /* ntexts paths; none: the licences */
     int ntexts;
@@ -55,6 +63,7 @@ struct charlm_options {
     int threads;
     uint64_t seed;
     double learning_rate;
+    enum charlm_hook hook;
     bool uneven;   /* later ranks have fewer steps */
     int kill_rank; /* this rank is killed before step at_step; 0: none */
     int at_step;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 int charlm_fail(char *error, const char *format, ...)
 {
@@ -28,6 +29,7 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, 'n'},
     {"seed", required_argument, NULL, 'x'},
     {"learning-rate", required_argument, NULL, 'l'},
+    {"hook", required_argument, NULL, 'H'},
     {"uneven", no_argument, NULL, 'e'},
     {"kill-rank", required_argument, NULL, 'k'},
     {"at-step", required_argument, NULL, 'K'},
@@ -54,6 +56,9 @@ void charlm_print_help(void)
           "  --threads N          run N ranks as threads of this process\n"
           "  --seed N             of weights and batches (1)\n"
           "  --learning-rate X    the largest (0.002)\n"
+          "  --hook NAME          average gradients by this hook: none, fp16, "
+          "bf16\n"
+          "                       or powersgd, of rank 4 (none)\n"
           "  --uneven             give later ranks fewer steps\n"
           "  --kill-rank N        kill this process, from 1, and go on without "
           "it\n"
@@ -118,6 +123,20 @@ static int parse_rate(const char *text, double *rate, char *error)
             "\"%s\"",
             text);
     return 0;
+}
+
+static int parse_hook(const char *text, enum charlm_hook *hook, char *error)
+{
+    static const char *const names[] = {"none", "fp16", "bf16", "powersgd"};
+
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(text, names[i]) != 0)
+            continue;
+        *hook = (enum charlm_hook)i;
+        return 0;
+    }
+    return charlm_fail(error,
+        "--hook: expected none, fp16, bf16 or powersgd, found \"%s\"", text);
 }
 
 static int parse_path(
@@ -191,6 +210,8 @@ int charlm_parse_options(
             status = parse_seed(optarg, &options->seed, error);
         else if (c == 'l')
             status = parse_rate(optarg, &options->learning_rate, error);
+        else if (c == 'H')
+            status = parse_hook(optarg, &options->hook, error);
         else if (c == 'e')
             options->uneven = true;
         else if (c == 'k')
@@ -221,5 +242,9 @@ int charlm_parse_options(
     if (status == 0 && options->uneven && options->kill_rank > 0)
         status = charlm_fail(
             error, "expected --uneven or --kill-rank, found both (try --help)");
+    if (status == 0 && options->hook == CHARLM_HOOK_POWERSGD &&
+        options->kill_rank > 0)
+        status = charlm_fail(error,
+            "expected --hook powersgd or --kill-rank, found both (try --help)");
     return status;
 }

@@ -30,6 +30,7 @@ struct trainer {
     struct charlm_model *model;
     struct symmcoll_group *group;
     struct symmcoll_reducer *reducer;
+    struct symmcoll_powersgd *powersgd; /* NULL: another hook */
     struct charlm_adam adam;
     int rank;
     int size;
@@ -42,6 +43,30 @@ struct trainer {
 static int library_fail(char *error)
 {
     return charlm_fail(error, "%s", symmcoll_last_error());
+}
+
+/* Sets the hook of a reducer that will be created. */
+static int choose_hook(
+    struct trainer *trainer, struct symmcoll_reducer_args *args, char *error)
+{
+    static const symmcoll_bucket_fn hooks[] = {NULL,
+        symmcoll_hook_fp16_compress, symmcoll_hook_bf16_compress,
+        symmcoll_hook_powersgd};
+    const struct charlm_options *options = trainer->options;
+    struct symmcoll_powersgd_args powersgd = SYMMCOLL_POWERSGD_ARGS_INIT;
+
+    args->hook = hooks[options->hook];
+    if (options->hook != CHARLM_HOOK_POWERSGD)
+        return 0;
+    powersgd.rank = 4;
+    powersgd.start = options->steps < 20 ? 2 : options->steps / 2;
+    powersgd.seed = options->seed;
+    if (symmcoll_powersgd_create(
+            trainer->group, &powersgd, &trainer->powersgd) != SYMMCOLL_OK)
+        return library_fail(error);
+    args->hook_end = symmcoll_hook_powersgd_end;
+    args->hook_arg = trainer->powersgd;
+    return 0;
 }
 
 static int create_reducer(struct trainer *trainer, char *error)
@@ -68,6 +93,8 @@ static int create_reducer(struct trainer *trainer, char *error)
     args.first_bucket_cap = 64 * 1024;
     args.bucket_cap = 256 * 1024;
     args.names = names;
+    if (choose_hook(trainer, &args, error) != 0)
+        return -1;
     if (symmcoll_reducer_create(trainer->group, params, CHARLM_NPARAMS, &args,
             &trainer->reducer) != SYMMCOLL_OK)
         return library_fail(error);
@@ -375,6 +402,7 @@ int charlm_train(struct symmcoll_group **group,
     }
     *group = trainer.group;
     symmcoll_reducer_free(trainer.reducer);
+    symmcoll_powersgd_free(trainer.powersgd);
     charlm_free_adam(&trainer.adam);
     free(trainer.own_losses);
     free(trainer.all_losses);

@@ -40,6 +40,10 @@ trained t2a2 "$train" --threads 2 --accumulate 2
 trained seed "$run" -n 2 "$train" --seed 2
 trained uneven "$run" -n 3 "$train" --uneven
 trained even "$run" -n 3 "$train"
+for hook in none fp16 bf16 powersgd; do
+    trained hook_$hook "$run" -n 2 "$train" --hook $hook
+done
+trained hook_threads "$train" --threads 2 --hook powersgd
 for at in 0 5; do
     trained "lost1_$at" "$run" -n 3 --grace 600 "$train" --kill-rank 1 \
         --at-step $at
@@ -58,6 +62,14 @@ try 'accumulating threads give the same bits as accumulating processes' \
 ok $? 'other micro-batches give other parameters'
 ! cmp -s n2 seed
 ok $? 'another seed gives other parameters'
+try 'the hook none is that of no option' cmp hook_none n2
+for hook in fp16 bf16 powersgd; do
+    grep -q 'parameters identical on all ranks: yes' hook_$hook.out &&
+        ! cmp -s hook_$hook n2
+    ok $? "ranks with the hook $hook end with the same parameters, and others"
+done
+try 'threads with the hook powersgd have the bits of processes' \
+    cmp hook_threads hook_powersgd
 grep -q 'parameters identical on all ranks: yes' uneven.out
 ok $? 'ranks with uneven inputs end with the same parameters'
 ! cmp -s uneven even
@@ -154,6 +166,8 @@ refused 'no option --nonsense' --nonsense
 refused '--kill-rank: expected a rank from 1 to 2, found 3' --text text \
     --batch 8 --kill-rank 3
 refused '--uneven or --kill-rank, found both' --uneven --kill-rank 1
+refused '--hook: expected none, fp16, bf16 or powersgd, found "topk"' --hook topk
+refused '--hook powersgd or --kill-rank, found both' --hook powersgd --kill-rank 1
 refused '--use-blas: expected a path, found ""' --use-blas ''
 refused 'no option -x' -xh
 refused '--text: expected a path, found "--batch"' --text --batch 2
