@@ -94,6 +94,10 @@ struct symc_core {
     const struct symc_shared_table *shared;
     struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
+    /* Number of this rank's communicators in a library that can report on them,
+     * counted by the backend.  While it is not 0, dumps of failures include
+     * such a report. */
+    _Atomic int *communicators;
 
     /* Stores the detail of an error, as symc_fail(). */
     symmcoll_status_t (*fail)(symmcoll_status_t status, const char *format, ...)
@@ -145,10 +149,6 @@ struct symc_core {
      * with a number in its place: takes that number as well, so that the next
      * operation has the same number on all members.  Returns the number. */
     uint64_t (*take_number)(void *group);
-
-    /* Counts the rank's NCCL communicators: change is 1 or -1.  While there are
-     * any, dumps of failures include a report of NCCL. */
-    void (*count_nccl)(void *group, int change);
 
     /* Fails the group with the detail that fail() has stored, on behalf of an
      * operation.  Returns its status. */

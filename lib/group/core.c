@@ -99,13 +99,6 @@ static uint64_t take_number(void *context)
     return atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1) + 1;
 }
 
-static void count_nccl(void *context, int change)
-{
-    const struct symmcoll_group *group = context;
-
-    atomic_fetch_add(&group->world->nccl_comms, change);
-}
-
 /* ---- failures ---- */
 
 static bool has_finalized(const struct symmcoll_group *group, int member)
@@ -427,6 +420,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .shared = &group->shared,
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
+        .communicators = &group->world->nccl_comms,
         .fail = symc_fail,
         .add_ranks = add_ranks,
         .log = log_line,
@@ -440,7 +434,6 @@ void symc_group_make_core(struct symmcoll_group *group)
         .reserve = reserve,
         .record = record,
         .take_number = take_number,
-        .count_nccl = count_nccl,
         .raise = raise_error,
         .failed = failed,
         .failure = failure,

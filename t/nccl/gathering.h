@@ -78,12 +78,6 @@ static symmcoll_status_t gather(
 
 static _Atomic int counted; /* communicators, of all members */
 
-static void count(void *context, int change)
-{
-    (void)context;
-    atomic_fetch_add(&counted, change);
-}
-
 static void add_ranks(void *context, const bool *ranks)
 {
     const struct member *member = context;

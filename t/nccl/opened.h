@@ -42,7 +42,7 @@ static inline int load(int size)
                 .add_ranks = add_ranks,
                 .log = say,
                 .gather = gather,
-                .count_nccl = count,
+                .communicators = &counted,
                 .failed = failed,
                 .wait = wait_for,
                 .now = now}};

@@ -336,7 +336,7 @@ bool symc_cuda_comm_release(struct symc_cuda_comm *comm, int64_t timeout_ns)
     bool over = symc_cuda_comm_end(comm, timeout_ns);
 
     pthread_mutex_destroy(&comm->lock);
-    comm->core->count_nccl(comm->core->group, -1);
+    atomic_fetch_sub(comm->core->communicators, 1);
     free(comm);
     return over;
 }
@@ -361,7 +361,7 @@ struct symc_cuda_comm *symc_cuda_comm_wrap(const struct symc_nccl *nccl,
     /* Dumps of failures query NCCL while any communicator is counted.  It is counted
      * before the call that makes it, which may hang already, until it is freed: a group
      * that fails aborts it before the dump. */
-    core->count_nccl(core->group, 1);
+    atomic_fetch_add(core->communicators, 1);
     return made;
 }
 

@@ -281,10 +281,10 @@ void symc_cuda_forget_nccl(const struct symc_cuda_group *group)
     const struct symc_core *core = group->core;
 
     if (group->comm != NULL)
-        core->count_nccl(core->group, -1);
+        atomic_fetch_sub(core->communicators, 1);
     if (symc_cuda_windows_comm(group) != NULL)
-        core->count_nccl(core->group, -1);
+        atomic_fetch_sub(core->communicators, 1);
     for (const struct symc_cuda_comm *comm = group->retired; comm != NULL;
          comm = comm->next)
-        core->count_nccl(core->group, -1);
+        atomic_fetch_sub(core->communicators, 1);
 }
