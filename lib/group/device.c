@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations on device memory: their calls, and the queue's functions for
- * compared operations.  Sends and receives are in run.c.
+ * compared operations.  Sends and receives are in lib/pair.
  */
 #include "group/device.h"
 #include "group/call.h"

@@ -18,7 +18,6 @@
 /* The group's data on an operation in flight. */
 struct symc_flight {
     struct symc_trace_entry *entry; /* NULL: not recorded, or not yet */
-    void *token;                    /* the backend's, once begun */
 };
 
 /* A member's message while a slot is opened or groups are created: OK, or the
@@ -125,7 +124,7 @@ struct symmcoll_group {
     /* symmetric memory: see shared.h */
     struct symc_shared_table shared;
     struct symc_group_extension *extensions; /* needs the world's lock */
-    struct symc_flight flights[SYMC_FLIGHTS + 1];
+    struct symc_flight flights[SYMC_FLIGHTS];
     struct symc_slot slots[SYMC_MEMORY_KINDS]; /* host memory is always open */
     /* all members', while a slot is opened */
     struct symc_verdict *verdicts;
@@ -368,9 +367,6 @@ symmcoll_status_t symc_group_run(
 
 /* Returns the functions of a group that its queue calls. */
 struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group);
-
-/* Index of the flight of a point-to-point operation: one at a time. */
-#define SYMC_FLIGHT_PAIR SYMC_FLIGHTS
 
 /* Ends an operation: records it and calls listeners.  Needs the ticket. */
 void symc_group_finish(struct symmcoll_group *group, const struct symc_op *op,

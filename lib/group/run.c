@@ -5,13 +5,11 @@
  * moves data in host memory.  For other memory all members start the operation
  * in its backend (slot.c) once they agree.
  */
-#include "base/cancel.h"
 #include "group/device.h"
 #include "group/group.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Publishes the note of an error that all ranks have got, so that a rank's exit
  * because of it can be explained.  The first success after it withdraws the
@@ -111,84 +109,6 @@ static inline void keep_numbers(
     group->wire = op->wire;
 }
 
-/* Cancels an operation and returns its error: its buffers no longer change, or
- * the detail says that the backend still owns them. */
-static symmcoll_status_t give_up(struct symmcoll_group *group,
-    const struct symc_op *op, void *token, symmcoll_status_t status)
-{
-    int64_t until = symc_now_ns() + SYMC_SLOT_CANCEL_NS;
-    struct symc_error error;
-
-    symc_error_keep(&error, status);
-    while (!symc_slot_cancel(group, op->memory, token)) {
-        struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
-
-        if (symc_now_ns() >= until)
-            return symc_slot_keep(group, op, token, &error);
-        nanosleep(&nap, NULL);
-    }
-    return symc_error_return(&error);
-}
-
-/* Waits for the end of an operation that a backend has begun, with the
- * ticket. */
-static __attribute__((noinline)) symmcoll_status_t go_on(
-    struct symmcoll_group *group, const struct symc_op *op)
-{
-    void *token = symc_group_flight(group, op)->token;
-    int cancel = symc_cancel_disable();
-    int64_t now = symc_now_ns();
-    int64_t spun = now + group->core.waiting->spin_ns;
-    int64_t deadline = symc_deadline_ns(now, op->timeout_ns);
-    symmcoll_status_t status = SYMMCOLL_IN_PROGRESS;
-
-    while (status == SYMMCOLL_IN_PROGRESS) {
-        struct symc_slot_end end;
-
-        now = symc_now_ns();
-        status = symc_slot_test(group, op, token,
-            now >= deadline ? SYMC_ADVANCE_EXPIRED
-            : now < spun    ? SYMC_ADVANCE_PEEK
-                            : SYMC_ADVANCE_LOOK,
-            &end);
-        if (status == SYMMCOLL_IN_PROGRESS && now >= spun)
-            symc_slot_await(group, deadline);
-        else if (status != SYMMCOLL_IN_PROGRESS && !end.ended)
-            status = give_up(group, op, token, status);
-    }
-    symc_cancel_restore(cancel);
-    return status;
-}
-
-/* Runs a point-to-point operation on device memory; the other members take no
- * part, so nothing is compared or opened.  (In host memory these are in
- * pair.c.) It holds the ticket until it has ended, so a collective of this rank
- * waits for it. */
-static __attribute__((noinline)) symmcoll_status_t run_pair(
-    struct symmcoll_group *group, struct symc_op *op)
-{
-    const struct symc_slot *slot = &group->slots[op->memory];
-    symmcoll_status_t status;
-
-    if (slot->backend == NULL || slot->backend->coll->serves == NULL ||
-        !slot->backend->coll->serves(&symc_kinds[op->kind]))
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "%s: expected host memory, or a backend of %s that sends and "
-            "receives and that a collective has opened; found none",
-            symc_kind_name(op->kind), symc_memory_name(op->memory));
-    take_numbers(group, op);
-    op->flight = SYMC_FLIGHT_PAIR;
-    op->wire = group->wire;
-    keep_numbers(group, op);
-    group->core.record(group, op);
-    status =
-        symc_slot_start(group, op, NULL, &symc_group_flight(group, op)->token);
-    if (status == SYMMCOLL_IN_PROGRESS)
-        status = go_on(group, op);
-    end(group, op, status);
-    return status;
-}
-
 /* Prepares a compared operation on device memory.  The first one opens the
  * backend.  The queue starts the operation afterwards. */
 static __attribute__((noinline)) symmcoll_status_t prepare_device(
@@ -232,14 +152,14 @@ static inline symmcoll_status_t start_next(
     struct symmcoll_group *group, struct symc_op *op)
 {
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    void *token;
 
     for (;;) {
         symmcoll_status_t status;
 
         take_numbers(group, op);
         keep_numbers(group, op);
-        status = host->backend->coll->start(
-            host->state, op, NULL, &symc_group_flight(group, op)->token);
+        status = host->backend->coll->start(host->state, op, NULL, &token);
         if (__builtin_expect(status != SYMC_MISSED, 1))
             return status;
         pass_missed(group, op);
@@ -249,7 +169,6 @@ static inline symmcoll_status_t start_next(
 symmcoll_status_t symc_group_run(
     struct symmcoll_group *group, struct symc_op *op)
 {
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status;
 
     if (__builtin_expect(atomic_load_explicit(&group->members.stopped,
@@ -260,18 +179,13 @@ symmcoll_status_t symc_group_run(
         symc_op_set_seq(op, 0);
         return symc_members_status(&group->members, op);
     }
-    if (__builtin_expect(symc_kind_has(op->kind, SYMC_PAIR), 0))
-        return run_pair(group, op);
     status = start_next(group, op);
     if (__builtin_expect(
             op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
-            0)) {
-        if (op->memory != SYMC_MEMORY_HOST)
-            return prepare_device(group, op, status);
-        if (host->backend->coll->advance != NULL)
-            return status;
-        status = go_on(group, op);
-    }
+            0))
+        return op->memory == SYMC_MEMORY_HOST
+                   ? status
+                   : prepare_device(group, op, status);
     end(group, op, status);
     return status;
 }
@@ -293,7 +207,7 @@ static bool issue_in_queue(void *context, struct symc_op *op)
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    if (has_failed(group) || symc_kind_has(op->kind, SYMC_PAIR) ||
+    if (has_failed(group) ||
         (op->memory != SYMC_MEMORY_HOST && !symc_slot_is_ready(group, op)))
         return false;
     take_numbers(group, op);

@@ -336,16 +336,6 @@ bool symc_slot_cancel(
     return ended;
 }
 
-void symc_slot_await(struct symmcoll_group *group, int64_t until_ns)
-{
-    static const _Atomic uint64_t never;
-    int64_t nap = symc_now_ns() + SYMC_SLOT_NAP_NS;
-    struct symc_wait_budget budget = {
-        .deadline_ns = until_ns < nap ? until_ns : nap};
-
-    group->core.wait(group, &never, 1, -1, &budget);
-}
-
 /* ---- kernels started without a call ---- */
 
 bool symc_slot_watch(struct symmcoll_group *group)

@@ -256,10 +256,6 @@ bool symc_slot_watch(struct symmcoll_group *group);
 /* Stops what the open backends of a failed group wait for.  For any thread. */
 void symc_slots_stop(struct symmcoll_group *group);
 
-/* Sleeps until an operation with a token may have progressed, or until
- * until_ns. */
-void symc_slot_await(struct symmcoll_group *group, int64_t until_ns);
-
 /* Create and destroy the locks of all slots, open or not. */
 void symc_slots_init(struct symmcoll_group *group);
 void symc_slots_destroy(struct symmcoll_group *group);

@@ -158,11 +158,6 @@ static symmcoll_status_t start_one(
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
     note(op, marked, fake->core->captured(fake->core->group));
-    if ((info->traits & SYMC_PAIR) != 0) {
-        fake->pair = *op;
-        *token = fake;
-        return SYMMCOLL_IN_PROGRESS;
-    }
     if (strcmp(op->label, "captured") != 0)
         return add_job(fake, op, token);
     atomic_fetch_sub(&fake_control.running, 1);
@@ -199,50 +194,6 @@ static void end_job(struct fake *fake, struct job *job)
     atomic_fetch_sub(&fake_control.running, 1);
 }
 
-static symmcoll_status_t test_send(struct fake *fake)
-{
-    const struct symc_op *op = &fake->pair;
-    struct mail *mail = &fake->shared[fake->rank]->mail[op->peer];
-
-    if (atomic_load(&mail->received) < atomic_load(&mail->sent))
-        return SYMMCOLL_IN_PROGRESS;
-    mail->count = op->count;
-    mail->tag = op->tag;
-    memcpy(mail->data, op->in, op->count * sizeof(float));
-    atomic_fetch_add(&mail->sent, 1);
-    fake->core->wake(fake->core->group, op->peer);
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t test_recv(struct fake *fake)
-{
-    const struct symc_op *op = &fake->pair;
-    unsigned int compared = fake->core->kinds[op->kind].compared;
-    struct mail *mail = &fake->shared[op->peer]->mail[fake->rank];
-
-    if (atomic_load(&mail->sent) == atomic_load(&mail->received))
-        return SYMMCOLL_IN_PROGRESS;
-    if (mail->tag != op->tag ||
-        ((compared & SYMC_COMPARE_COUNT) != 0 && mail->count != op->count))
-        return fake->core->fail(SYMMCOLL_ERR_MISMATCH,
-            "recv: expected %zu elements, found %llu", op->count,
-            (unsigned long long)mail->count);
-    memcpy(op->out, mail->data, op->count * sizeof(float));
-    atomic_fetch_add(&mail->received, 1);
-    fake->core->wake(fake->core->group, op->peer);
-    return SYMMCOLL_OK;
-}
-
-static symmcoll_status_t test_pair(struct fake *fake)
-{
-    symmcoll_status_t status =
-        fake->pair.kind == SYMC_SEND ? test_send(fake) : test_recv(fake);
-
-    if (status != SYMMCOLL_IN_PROGRESS)
-        atomic_fetch_sub(&fake_control.running, 1);
-    return status;
-}
-
 /* Wait in a test until the program goes on, and a moment longer. */
 static void hold(void)
 {
@@ -276,8 +227,7 @@ static symmcoll_status_t test_job(struct fake *fake, struct job *job)
 static symmcoll_status_t test(void *state, void *token)
 {
     enter(state);
-    return leave(
-        state, token == state ? test_pair(state) : test_job(state, token));
+    return leave(state, test_job(state, token));
 }
 
 static symmcoll_status_t cancel_job(struct fake *fake, struct job *job)
@@ -300,14 +250,8 @@ static symmcoll_status_t cancel_job(struct fake *fake, struct job *job)
 
 static symmcoll_status_t cancel(void *state, void *token)
 {
-    symmcoll_status_t status = SYMMCOLL_ERR_CANCELED;
-
     enter(state);
-    if (token != state)
-        status = cancel_job(state, token);
-    else
-        atomic_fetch_sub(&fake_control.running, 1);
-    return leave(state, status);
+    return leave(state, cancel_job(state, token));
 }
 
 static symmcoll_status_t follow(void *state, void *token, void *stream)

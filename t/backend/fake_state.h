@@ -12,20 +12,10 @@
 #define RANKS FAKE_RANKS
 #define FLOATS 4096 /* of a contribution */
 
-/* A message from one rank to another. */
-struct mail {
-    _Atomic uint64_t sent;
-    _Atomic uint64_t received;
-    uint64_t count;
-    int64_t tag;
-    float data[16];
-};
-
 struct shared {
     _Atomic uint64_t ready;
     _Atomic uint64_t staged;
     _Atomic uint64_t read;
-    struct mail mail[RANKS];
     float data[FLOATS];
 };
 
@@ -55,7 +45,6 @@ struct fake {
     struct job *first, **last; /* under the lock, like the next two members */
     struct job *current;       /* of the thread */
     uint64_t jobs;
-    struct symc_op pair; /* its token is this struct */
     bool prepared;
     _Atomic int stopping;
     _Atomic int inside; /* calls that must be one at a time */

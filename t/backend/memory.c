@@ -347,57 +347,6 @@ static int counts_that_it_has_not(struct symmcoll_group *group, int rank)
            say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "after it");
 }
 
-/* ---- pairs ---- */
-
-static symmcoll_status_t run_pair(struct symmcoll_group *group,
-    enum symc_kind kind, float *at, size_t count, int peer)
-{
-    struct symc_op op = {.kind = kind,
-        .dtype = F32,
-        .peer = peer,
-        .count = count,
-        .elem = 4,
-        .memory = SYMC_MEMORY_DEVICE,
-        .tag = 7,
-        .out = kind == SYMC_RECV ? at : NULL,
-        .in = kind == SYMC_SEND ? at : NULL,
-        .timeout_ns = 20 * SYMC_NS_PER_S};
-    struct symmcoll_work *work;
-    symmcoll_status_t status = symc_queue_submit(group->queue, &op, &work);
-
-    if (status != SYMMCOLL_OK)
-        return status;
-    status = symmcoll_work_wait(work, 30);
-    symmcoll_work_free(work);
-    return status;
-}
-
-static int pairs(struct symmcoll_group *group, int rank)
-{
-    float *at = device(rank);
-    int size = symmcoll_group_size(group);
-    int right =
-        ended(run_pair(group, SYMC_SEND, at, 1, 0), SYMMCOLL_ERR_UNSUPPORTED,
-            "send: expected host memory, or a backend of device memory");
-
-    right &= say(sum_device(group, at, rank, NULL) == SYMMCOLL_OK, "before");
-    for (int i = 0; i < 3 && right && rank < 2; i++) {
-        at[0] = (float)i;
-        right = say(run_pair(group, rank == 0 ? SYMC_SEND : SYMC_RECV,
-                        rank == 0 ? at : at + 9, 1, 1 - rank) == SYMMCOLL_OK &&
-                        (rank == 0 || at[9] == (float)i),
-            "a pair");
-    }
-    right = right && sum_host(group, rank) == SYMMCOLL_OK &&
-            symmcoll_group_sequence(group) == 2 &&
-            group->seq[SYMC_COUNT_P2P] == (rank < 2 ? 3u : 0u) && size > 1;
-    if (!right || rank > 1)
-        return right;
-    return rank == 0 ? run_pair(group, SYMC_SEND, at, 2, 1) == SYMMCOLL_OK
-                     : ended(run_pair(group, SYMC_RECV, at, 1, 0),
-                           SYMMCOLL_ERR_MISMATCH, "recv seq 4 of group");
-}
-
 /* ---- which backends ---- */
 
 static int knows_host_memory_alone(struct symmcoll_group *group, int rank)
@@ -464,7 +413,6 @@ int main(void)
         on_both(n, every_collective, "each collective on another memory");
         on_both(n, mixed, "works of two memories in one group");
         on_both(n, one_passes_host_memory, "host memory among others differs");
-        on_both(n, pairs, "send and recv have numbers of their own");
     }
     on_both(2, released, "a released work ends");
     on_both(2, recorded, "all that is under way is recorded");
