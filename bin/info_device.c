@@ -42,7 +42,7 @@ static struct symc_algorithm_name choose(
         .count = nbytes,
         .elem = 1};
 
-    return question->backend->coll->describe(
+    return question->backend->device->describe(
         question->settings, question->size, &symc_kinds[question->kind], &op);
 }
 
@@ -143,8 +143,8 @@ static const struct symc_backend *find_module(const char **reason)
         *reason = "cuda module not installed";
     else if (symc_module_load("cuda", &backend) != SYMMCOLL_OK)
         *reason = symmcoll_last_error();
-    else if (backend->coll == NULL || backend->coll->describe == NULL ||
-             backend->coll->serves == NULL)
+    else if (backend->device == NULL || backend->device->describe == NULL ||
+             backend->device->serves == NULL)
         *reason = "cuda module does not tell";
     return *reason == NULL ? backend : NULL;
 }
@@ -196,7 +196,7 @@ void info_add_device_algorithms(
 
         question.kind = (enum symc_kind)kind;
         if ((info->traits & SYMC_MOVES) == 0 &&
-            question.backend->coll->serves(info))
+            question.backend->device->serves(info))
             add_kind(&table, &question);
     }
     info_table_end(&table, out);

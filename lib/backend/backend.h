@@ -205,138 +205,20 @@ enum symc_advance {
 #define SYMC_MISSED ((symmcoll_status_t)INT16_MAX)
 
 /*
- * Operations.  The group calls start(), issue() and advance() in the order of
- * calls, one at a time.  It tests what it has started until that has a final
- * status or is cancelled.
+ * Operations of a backend of host memory.  It compares the members' arguments
+ * before it moves any data.  It also compares operations on other memory, and
+ * does nothing else for them: all members then start the operation in the
+ * backend of that memory, in the same order.
  *
- * Only a backend of host memory compares the members' arguments, before it
- * moves any data.  It also compares operations on other memory, and does
- * nothing else for them.  Then all members start the operation in the backend
- * of that memory, in the same order.
- *
- * An operation of a kind with SYMC_MOVES has a struct symc_mover at op->out,
- * valid until start() has returned: a device enqueues what it says.
- *
- * An operation of a device runs from its start() on, concurrently with those
- * that are started later: any number of them run, and end in any order.  The
- * group makes one call at a time to all functions here of a device, except
- * mark(), abort() and those that say so.
- *
- * An error of start() is equal on all members, because it follows from the
- * operation; any other error, and every error of test() and follow(), fails the
- * group.
+ * The group calls start(), issue() and advance() in the order of calls, one at
+ * a time.  Members need not share memory: only core->wait() and doorbells do,
+ * which a backend may leave unused.
  */
-struct symc_coll_ops {
-    /* Returns whether it serves a kind; NULL: all operations of all members. */
-    bool (*serves)(const struct symc_kind_info *info);
-    /* Device: it checks data to be sent for NaN, see errors.nan_check. */
-    bool searches;
-    /*
-     * Runs an operation and returns the final status, of host memory also
-     * SYMC_MISSED; or begins it, and returns IN_PROGRESS and a token (not NULL)
-     * for test(), or for advance() if the backend has that.  A device enqueues
-     * it, and returns OK without a token if it is captured: then each replay of
-     * the graph enqueues it.  mark is the result of mark(), owned by the backend
-     * from now on; NULL: none.  An error with a token means that a part has been
-     * enqueued and must be cancelled.
-     */
-    symmcoll_status_t (*start)(
-        void *state, const struct symc_op *op, void *mark, void **token);
-    /* Returns IN_PROGRESS or the final status, after which the backend owns the
-     * token.  It may progress after core->wake(). */
-    symmcoll_status_t (*test)(void *state, void *token);
-    /* Optional, device: checks an operation for which test() has just returned
-     * IN_PROGRESS.  Returns OK, or the reason why it cannot end normally; it is
-     * then cancelled. */
-    symmcoll_status_t (*watch)(void *state, void *token);
-    /* Optional, device: returns how many ns the operation for which test() has
-     * just returned OK was on the device; 0: not measured. */
-    int64_t (*took)(void *state);
-    /* Optional, device: the operation's time has passed.  Determines the
-     * members that its running kernels wait for and passes them to
-     * core->expire().  Returns the status of that, or OK if no kernel has
-     * reported any.  The group then fails, and all operations are cancelled. */
-    symmcoll_status_t (*expire)(void *state, void *token);
-    /* Stops an operation.  IN_PROGRESS: the caller's bytes may still change,
-     * call again; any other status: they do not, and the backend owns the
-     * token. */
-    symmcoll_status_t (*cancel)(void *state, void *token);
-
-    /* Optional, device: checks what this rank alone can find invalid, at the
-     * call, before the operation has a number.  Returns INVALID.  May be called
-     * at any time, as mark(), but not before the backend is open: start() then
-     * fails the group. */
-    symmcoll_status_t (*check)(void *state, const struct symc_op *op);
-    /* Optional, device: checks that enqueued operations can access an address
-     * of device memory, which another part of the program may have made
-     * private. where and what are for the message: "send" and "the buffer".
-     * May be called as check().  Errors: INVALID. */
-    symmcoll_status_t (*reach)(
-        void *state, const char *where, const char *what, const void *at);
-    /* Optional, device: returns the name of the library, other than the driver,
-     * in which an enqueuing call currently is; NULL: in the driver.  Any thread
-     * may call it at any time, concurrently with any other call. */
-    const char *(*inside)(void *state);
-    /*
-     * Optional, both or none, device. needs() returns, equally on all members,
-     * whether an operation needs something that the members have to make
-     * together first. prepare() makes it: collective, before start() of that
-     * operation.  It may call core->gather, like open(), and take long; test(),
-     * cancel(), mark() and abort() are called concurrently.  Its error is sent
-     * to all members and stored: they continue without it, and it is not called
-     * again, except a limited number of times after INVALID.
-     */
-    bool (*needs)(void *state, const struct symc_op *op);
-    symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
-    /* Optional: prepare() has failed on a member, as all members have learned,
-     * and this member must not use what it has made. */
-    void (*forgo)(void *state);
-    /* Optional, both or none, device: marks how far op->stream is at the call,
-     * for start().  Called on the caller's thread before the members compare;
-     * any thread may call it at any time.  Not called for an operation that is
-     * `direct`, nor before the backend is open: start() then uses the stream's
-     * state.  Returns NULL if it cannot, with the same effect. */
-    void *(*mark)(void *state, const struct symc_op *op);
-    /* Frees a mark that will not be started; any thread may call it at any
-     * time. */
-    void (*unmark)(void *state, void *mark);
-    /* Optional, device: names the algorithm for an operation in a group of size
-     * ranks with a device each, with these settings.  Needs no open group. */
-    struct symc_algorithm_name (*describe)(const struct symc_settings *settings,
-        int size, const struct symc_kind_info *info, const struct symc_op *op);
-    /* Optional, device: makes what is enqueued on a caller's stream (NULL:
-     * the device's default one) from now on run after the operation of the
-     * token, without blocking.  Without it, or if it returns IN_PROGRESS
-     * (not on that stream), a wait for the work blocks until the operation
-     * has completed.  INVALID: that stream cannot be used now; any other
-     * error fails the group. */
-    symmcoll_status_t (*follow)(void *state, void *token, void *stream);
-
-    /* Optional, device: makes all operations, running and started later, stop
-     * waiting for other members.  The group has failed.  Any thread may call it
-     * at any time, concurrently with any other call. */
-    void (*abort)(void *state);
-    /* Optional, device: checks kernels that have no token, because graphs start
-     * them without a call.  IN_PROGRESS: there may be some, now or later; OK:
-     * there are none.  An error belongs to a call, op (out), and fails the
-     * group. */
-    symmcoll_status_t (*look)(void *state, struct symc_op *op);
-
-    /* Host memory: returns the factors of all members of the PREMUL_SUM
-     * operation on other memory that was compared last. */
-    const double *(*factors)(void *state);
-    /* Host memory: returns whether any member captures the operation compared
-     * last. */
-    bool (*captured)(void *state);
-    /* Host memory: see core->largest. */
-    uint64_t (*largest)(void *state);
-    /* Optional: returns whether each living member has ended all operations that
-     * all members have begun.  *until: the last operation to check; 0: set to the
-     * last one that this rank has begun.  Any thread may call it at any time. */
-    bool (*settled)(void *state, uint64_t *until);
-    /* Host memory, optional: see core->placed. */
-    enum symc_placed (*placed)(void *state, const struct symc_op *op,
-        struct symc_placement *placement);
+struct symc_host_ops {
+    /* Runs an operation and returns the final status, also SYMC_MISSED; or
+     * begins it and returns IN_PROGRESS: advance() then ends it.  Nothing is
+     * started meanwhile. */
+    symmcoll_status_t (*start)(void *state, const struct symc_op *op);
 
     /* Optional, all or none: operations that are begun and end later, in the
      * order of issue. issue() begins one without waiting, or returns false if
@@ -346,13 +228,136 @@ struct symc_coll_ops {
      * status. */
     symmcoll_status_t (*advance)(
         void *state, const struct symc_op *op, enum symc_advance how);
-    /* In a failed group, before the next advance(): makes an issued operation
-     * end then, without access to the caller's memory. */
+    /* In a failed group, before the next advance(): makes an operation that has
+     * begun end then, without access to the caller's memory. */
     void (*give_up)(void *state, const struct symc_op *op);
     /* Waits until advance() may progress, or the budget is spent.  Any thread
      * may call it at any time. */
     void (*await_progress)(
         void *state, const struct symc_op *op, struct symc_wait_budget *budget);
+
+    /* Optional: returns whether each living member has ended all operations that
+     * all members have begun.  *until: the last operation to check; 0: set to the
+     * last one that this rank has begun.  Any thread may call it at any time. */
+    bool (*settled)(void *state, uint64_t *until);
+    /* Returns the factors of all members of the PREMUL_SUM operation on other
+     * memory that was compared last. */
+    const double *(*factors)(void *state);
+    /* Returns whether any member captures the operation compared last. */
+    bool (*captured)(void *state);
+    /* See core->largest. */
+    uint64_t (*largest)(void *state);
+    /* Optional: see core->placed. */
+    enum symc_placed (*placed)(void *state, const struct symc_op *op,
+        struct symc_placement *placement);
+};
+
+/*
+ * Operations of a backend of devices, which the members have compared.  An
+ * operation of a kind with SYMC_MOVES has a struct symc_mover at op->out, valid
+ * until start() has returned: the device enqueues what it says.
+ *
+ * An operation runs from its start() on, concurrently with those that are
+ * started later: any number of them run, and end in any order.  The group tests
+ * what it has started until that has a final status or is cancelled.  It makes
+ * one call at a time to all functions here, except mark(), abort() and those
+ * that say so.
+ *
+ * An error of start() is equal on all members, because it follows from the
+ * operation; any other error, and every error of test() and follow(), fails the
+ * group.
+ */
+struct symc_device_ops {
+    /* It checks data to be sent for NaN, see errors.nan_check. */
+    bool searches;
+    /* Returns whether it serves a kind; NULL: all operations of all members. */
+    bool (*serves)(const struct symc_kind_info *info);
+    /*
+     * Enqueues an operation, and returns IN_PROGRESS and a token (not NULL) for
+     * test(); or OK without a token if it is captured: then each replay of the
+     * graph enqueues it.  mark is the result of mark(), owned by the backend
+     * from now on; NULL: none.  An error with a token means that a part has been
+     * enqueued and must be cancelled.
+     */
+    symmcoll_status_t (*start)(
+        void *state, const struct symc_op *op, void *mark, void **token);
+    /* Returns IN_PROGRESS or the final status, after which the backend owns the
+     * token.  It may progress after core->wake(). */
+    symmcoll_status_t (*test)(void *state, void *token);
+    /* Optional: checks an operation for which test() has just returned
+     * IN_PROGRESS.  Returns OK, or the reason why it cannot end normally; it is
+     * then cancelled. */
+    symmcoll_status_t (*watch)(void *state, void *token);
+    /* Optional: returns how many ns the operation for which test() has just
+     * returned OK was on the device; 0: not measured. */
+    int64_t (*took)(void *state);
+    /* Optional: the operation's time has passed.  Determines the members that
+     * its running kernels wait for and passes them to core->expire().  Returns
+     * the status of that, or OK if no kernel has reported any.  The group then
+     * fails, and all operations are cancelled. */
+    symmcoll_status_t (*expire)(void *state, void *token);
+    /* Stops an operation.  IN_PROGRESS: the caller's bytes may still change,
+     * call again; any other status: they do not, and the backend owns the
+     * token. */
+    symmcoll_status_t (*cancel)(void *state, void *token);
+
+    /* Optional: checks what this rank alone can find invalid, at the call,
+     * before the operation has a number.  Returns INVALID.  May be called at any
+     * time, as mark(), but not before the backend is open: start() then fails
+     * the group. */
+    symmcoll_status_t (*check)(void *state, const struct symc_op *op);
+    /* Optional: checks that enqueued operations can access an address of device
+     * memory, which another part of the program may have made private. where and
+     * what are for the message: "send" and "the buffer".  May be called as
+     * check().  Errors: INVALID. */
+    symmcoll_status_t (*reach)(
+        void *state, const char *where, const char *what, const void *at);
+    /* Optional: returns the name of the library, other than the driver, in which
+     * an enqueuing call currently is; NULL: in the driver.  Any thread may call
+     * it at any time, concurrently with any other call. */
+    const char *(*inside)(void *state);
+    /*
+     * Optional, both or none. needs() returns, equally on all members, whether
+     * an operation needs something that the members have to make together first.
+     * prepare() makes it: collective, before start() of that operation.  It may
+     * call core->gather, like open(), and take long; test(), cancel(), mark()
+     * and abort() are called concurrently.  Its error is sent to all members and
+     * stored: they continue without it, and it is not called again, except a
+     * limited number of times after INVALID.
+     */
+    bool (*needs)(void *state, const struct symc_op *op);
+    symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
+    /* Optional: prepare() has failed on a member, as all members have learned,
+     * and this member must not use what it has made. */
+    void (*forgo)(void *state);
+    /* Optional, both or none: marks how far op->stream is at the call, for
+     * start().  Called on the caller's thread before the members compare; any
+     * thread may call it at any time.  Not called for an operation that is
+     * `direct`, nor before the backend is open: start() then uses the stream's
+     * state.  Returns NULL if it cannot, with the same effect. */
+    void *(*mark)(void *state, const struct symc_op *op);
+    /* Frees a mark that will not be started; any thread may call it at any
+     * time. */
+    void (*unmark)(void *state, void *mark);
+    /* Optional: names the algorithm for an operation in a group of size ranks
+     * with a device each, with these settings.  Needs no open group. */
+    struct symc_algorithm_name (*describe)(const struct symc_settings *settings,
+        int size, const struct symc_kind_info *info, const struct symc_op *op);
+    /* Optional: makes what is enqueued on a caller's stream (NULL: the device's
+     * default one) from now on run after the operation of the token, without
+     * blocking.  Without it, or if it returns IN_PROGRESS (not on that stream),
+     * a wait for the work blocks until the operation has completed.  INVALID:
+     * that stream cannot be used now; any other error fails the group. */
+    symmcoll_status_t (*follow)(void *state, void *token, void *stream);
+
+    /* Optional: makes all operations, running and started later, stop waiting
+     * for other members.  The group has failed.  Any thread may call it at any
+     * time, concurrently with any other call. */
+    void (*abort)(void *state);
+    /* Optional: checks kernels that have no token, because graphs start them
+     * without a call.  IN_PROGRESS: there may be some, now or later; OK: there
+     * are none.  An error belongs to a call, op (out), and fails the group. */
+    symmcoll_status_t (*look)(void *state, struct symc_op *op);
 };
 
 /* The algorithm that serves an operation. */
@@ -448,7 +453,8 @@ struct symc_backend {
     /* Closes a group's state.  If a cancel() has not finished, the backend
      * keeps what is still in use, but does not call the core any more. */
     void (*close)(void *state);
-    const struct symc_coll_ops *coll;
+    const struct symc_host_ops *host;         /* NULL: not of host memory */
+    const struct symc_device_ops *device;     /* NULL: not of devices */
     const struct symc_memory_ops *mem;        /* NULL: it allocates no memory */
     const struct symc_local_ops *local;       /* NULL: no calls for one rank */
     const struct symc_compute_ops *compute;   /* NULL: no products */

@@ -63,12 +63,12 @@ static bool is_searched_later(
     if (symc_kind_has(op->kind, SYMC_PAIR))
         return false; /* no backend runs it */
     if (atomic_load(&group->slots[op->memory].open))
-        return group->slots[op->memory].backend->coll->searches;
+        return group->slots[op->memory].backend->device->searches;
     for (int i = 0; i < registry->count; i++) {
         const struct symc_backend *backend = registry->backends[i];
 
-        if (backend->memory == op->memory && backend->coll != NULL)
-            return backend->coll->searches;
+        if (backend->memory == op->memory && backend->device != NULL)
+            return backend->device->searches;
     }
     return false;
 }

@@ -203,7 +203,7 @@ static symmcoll_status_t probe(const struct symc_peers *peers)
 
 /* ---- the table ---- */
 
-static const struct symc_coll_ops coll = {.serves = symc_cuda_serves,
+static const struct symc_device_ops device = {.serves = symc_cuda_serves,
     .searches = true,
     .start = symc_cuda_start,
     .test = symc_cuda_test,
@@ -253,7 +253,7 @@ const struct symc_backend symmcoll_backend = {
     .probe = probe,
     .open = open_group,
     .close = close_group,
-    .coll = &coll,
+    .device = &device,
     .mem = &mem,
     .local = &symc_cuda_local_ops,
     .compute = &symc_cuda_compute_ops,

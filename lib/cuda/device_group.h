@@ -231,7 +231,7 @@ void symc_cuda_limit_packets(struct symc_cuda_limits *limits);
 
 /* ---- device_describe.c ---- */
 
-/* describe() of struct symc_coll_ops. */
+/* describe() of struct symc_device_ops. */
 struct symc_algorithm_name symc_cuda_name_algorithm(
     const struct symc_settings *settings, int size,
     const struct symc_kind_info *info, const struct symc_op *op);
@@ -276,7 +276,7 @@ bool symc_cuda_is_captured(
 symmcoll_status_t symc_cuda_check_order(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
-/* mark() and unmark() of struct symc_coll_ops. */
+/* mark() and unmark() of struct symc_device_ops. */
 void *symc_cuda_mark(void *state, const struct symc_op *op);
 void symc_cuda_unmark(void *state, void *mark);
 
@@ -321,7 +321,7 @@ struct symc_cuda_token *symc_cuda_order_abandon(
 void symc_cuda_order_put(
     struct symc_cuda_group *group, struct symc_cuda_token *token);
 
-/* follow() of struct symc_coll_ops. */
+/* follow() of struct symc_device_ops. */
 symmcoll_status_t symc_cuda_follow(void *state, void *token, void *stream);
 
 /* ---- device_aside.c: work that must not be on a default stream ---- */
@@ -350,7 +350,7 @@ symmcoll_status_t symc_cuda_order_after(
 symmcoll_status_t symc_cuda_check_buffers(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
-/* reach() of struct symc_coll_ops. */
+/* reach() of struct symc_device_ops. */
 symmcoll_status_t symc_cuda_reach(
     void *state, const char *where, const char *what, const void *at);
 
@@ -358,7 +358,7 @@ symmcoll_status_t symc_cuda_reach(
 
 bool symc_cuda_serves(const struct symc_kind_info *info);
 
-/* check() and start() of struct symc_coll_ops. */
+/* check() and start() of struct symc_device_ops. */
 symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op);
 symmcoll_status_t symc_cuda_start(
     void *state, const struct symc_op *op, void *mark, void **token);
@@ -372,7 +372,7 @@ bool symc_cuda_gave_up(const struct symc_cuda_group *group);
 symmcoll_status_t symc_cuda_explain(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
-/* The members of struct symc_coll_ops of these names. */
+/* The members of struct symc_device_ops of these names. */
 symmcoll_status_t symc_cuda_test(void *state, void *token);
 symmcoll_status_t symc_cuda_watch(void *state, void *token);
 int64_t symc_cuda_took(void *state);
@@ -402,7 +402,7 @@ void symc_cuda_nans_end(
 
 /* ---- device_watch.c ---- */
 
-/* look() of struct symc_coll_ops. */
+/* look() of struct symc_device_ops. */
 symmcoll_status_t symc_cuda_look(void *state, struct symc_op *op);
 
 #endif

@@ -99,14 +99,11 @@ static symmcoll_status_t move_alone(
     return status;
 }
 
-static symmcoll_status_t start_alone(
-    void *state, const struct symc_op *op, void *mark, void **token)
+static symmcoll_status_t start_alone(void *state, const struct symc_op *op)
 {
     struct fake *fake = state;
     const struct symc_core *core = fake->core;
 
-    (void)mark;
-    (void)token;
     if (core->failed(core->group, -1))
         return core->failure(core->group, op, -1);
     if (fake->absent != NULL)
@@ -154,7 +151,7 @@ static uint64_t find_largest(void *state)
     return fake->largest;
 }
 
-static const struct symc_coll_ops coll = {.start = start_alone,
+static const struct symc_host_ops operations = {.start = start_alone,
     .factors = find_factors,
     .captured = is_captured,
     .largest = find_largest};
@@ -166,5 +163,5 @@ const struct symc_backend symc_fake_backend = {
     .probe = probe_alone,
     .open = open_alone,
     .close = free,
-    .coll = &coll,
+    .host = &operations,
 };

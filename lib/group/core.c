@@ -33,7 +33,7 @@ static const double *find_factors(void *context)
     const struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    return host->backend->coll->factors(host->state);
+    return host->backend->host->factors(host->state);
 }
 
 static bool is_captured(void *context)
@@ -41,7 +41,7 @@ static bool is_captured(void *context)
     const struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    return host->backend->coll->captured(host->state);
+    return host->backend->host->captured(host->state);
 }
 
 static uint64_t find_largest(void *context)
@@ -49,7 +49,7 @@ static uint64_t find_largest(void *context)
     const struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    return host->backend->coll->largest(host->state);
+    return host->backend->host->largest(host->state);
 }
 
 static enum symc_placed find_placed(
@@ -58,8 +58,8 @@ static enum symc_placed find_placed(
     const struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    return host->backend->coll->placed != NULL
-               ? host->backend->coll->placed(host->state, op, placement)
+    return host->backend->host->placed != NULL
+               ? host->backend->host->placed(host->state, op, placement)
                : SYMC_PLACED_UNKNOWN;
 }
 

@@ -246,7 +246,7 @@ static bool mark_issued(void *arg)
 {
     const struct issued *issued = arg;
 
-    issued->host->backend->coll->give_up(issued->host->state, issued->op);
+    issued->host->backend->host->give_up(issued->host->state, issued->op);
     return true;
 }
 

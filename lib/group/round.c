@@ -18,11 +18,10 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
         .out = all,
         .timeout_ns = timeout_ns};
     symmcoll_status_t status;
-    void *token;
 
     do {
         op.wire = ++group->wire;
-        status = host->backend->coll->start(host->state, &op, NULL, &token);
+        status = host->backend->host->start(host->state, &op);
         if (status == SYMC_MISSED)
             atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1);
     } while (status == SYMC_MISSED);

@@ -152,14 +152,13 @@ static inline symmcoll_status_t start_next(
     struct symmcoll_group *group, struct symc_op *op)
 {
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-    void *token;
 
     for (;;) {
         symmcoll_status_t status;
 
         take_numbers(group, op);
         keep_numbers(group, op);
-        status = host->backend->coll->start(host->state, op, NULL, &token);
+        status = host->backend->host->start(host->state, op);
         if (__builtin_expect(status != SYMC_MISSED, 1))
             return status;
         pass_missed(group, op);
@@ -211,7 +210,7 @@ static bool issue_in_queue(void *context, struct symc_op *op)
         (op->memory != SYMC_MEMORY_HOST && !symc_slot_is_ready(group, op)))
         return false;
     take_numbers(group, op);
-    if (!host->backend->coll->issue(host->state, op))
+    if (!host->backend->host->issue(host->state, op))
         return false;
     keep_numbers(group, op);
     return true;
@@ -223,7 +222,7 @@ static symmcoll_status_t advance_in_queue(
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status =
-        host->backend->coll->advance(host->state, op, how);
+        host->backend->host->advance(host->state, op, how);
 
     /* On device memory the operation has only been compared. */
     if (status < 0 || (status == SYMMCOLL_OK && op->memory == SYMC_MEMORY_HOST))
@@ -237,7 +236,7 @@ static void await_progress(
     struct symmcoll_group *group = context;
     const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
 
-    host->backend->coll->await_progress(host->state, op, budget);
+    host->backend->host->await_progress(host->state, op, budget);
 }
 
 static symmcoll_status_t run_in_queue(void *group, struct symc_op *op)
@@ -269,7 +268,7 @@ struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group)
         .group = group,
         .size = group->size};
 
-    if (host->backend->coll->issue == NULL)
+    if (host->backend->host->issue == NULL)
         return ops;
     ops.issue = issue_in_queue;
     ops.advance = advance_in_queue;

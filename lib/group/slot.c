@@ -79,12 +79,12 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
 static symmcoll_status_t expire(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, void *token)
 {
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
     symmcoll_status_t status = SYMMCOLL_OK;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
-    if (coll->expire != NULL && symc_slot_enter(slot)) {
-        status = coll->expire(slot->state, token);
+    if (device->expire != NULL && symc_slot_enter(slot)) {
+        status = device->expire(slot->state, token);
         symc_slot_leave(slot);
     }
     if (status < 0)
@@ -101,9 +101,9 @@ static symmcoll_status_t expire(struct symmcoll_group *group,
 
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
 {
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
 
-    return coll->serves == NULL || coll->serves(&symc_kinds[kind]);
+    return device->serves == NULL || device->serves(&symc_kinds[kind]);
 }
 
 symmcoll_status_t symc_slot_check(
@@ -112,9 +112,9 @@ symmcoll_status_t symc_slot_check(
     struct symc_slot *slot = &group->slots[op->memory];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->coll->check == NULL)
+        slot->backend->device->check == NULL)
         return SYMMCOLL_OK;
-    return slot->backend->coll->check(slot->state, op);
+    return slot->backend->device->check(slot->state, op);
 }
 
 symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
@@ -123,9 +123,9 @@ symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->coll->reach == NULL)
+        slot->backend->device->reach == NULL)
         return SYMMCOLL_OK;
-    return slot->backend->coll->reach(slot->state, where, what, at);
+    return slot->backend->device->reach(slot->state, where, what, at);
 }
 
 void *symc_slot_device_state(const struct symmcoll_group *group)
@@ -145,9 +145,9 @@ void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
     struct symc_slot *slot = &group->slots[op->memory];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->coll->mark == NULL)
+        slot->backend->device->mark == NULL)
         return NULL;
-    return slot->backend->coll->mark(slot->state, op);
+    return slot->backend->device->mark(slot->state, op);
 }
 
 void symc_slot_unmark(
@@ -156,7 +156,7 @@ void symc_slot_unmark(
     struct symc_slot *slot = &group->slots[memory];
 
     if (mark != NULL)
-        slot->backend->coll->unmark(slot->state, mark);
+        slot->backend->device->unmark(slot->state, mark);
 }
 
 /* Cancels what a backend enqueued before an error: its kernels end within
@@ -216,7 +216,7 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
         symc_slot_unmark(group, op->memory, mark);
         return status;
     }
-    status = slot->backend->coll->start(slot->state, op, mark, token);
+    status = slot->backend->device->start(slot->state, op, mark, token);
     symc_slot_enqueued(slot);
     return judge(group, slot, op, status, reported, token);
 }
@@ -245,7 +245,7 @@ static symmcoll_status_t watch(struct symc_slot *slot, void *token)
 
     if (!symc_slot_enter(slot))
         return SYMMCOLL_IN_PROGRESS;
-    status = slot->backend->coll->watch(slot->state, token);
+    status = slot->backend->device->watch(slot->state, token);
     symc_slot_leave(slot);
     return status == SYMMCOLL_OK ? SYMMCOLL_IN_PROGRESS : status;
 }
@@ -255,14 +255,14 @@ static symmcoll_status_t watch(struct symc_slot *slot, void *token)
 static bool test(struct symc_slot *slot, void *token, struct symc_slot_end *end,
     symmcoll_status_t *status)
 {
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
 
     *status = SYMMCOLL_IN_PROGRESS;
     if (token == NULL || !symc_slot_enter(slot))
         return false;
-    *status = coll->test(slot->state, token);
-    if (*status == SYMMCOLL_OK && coll->took != NULL)
-        end->took_ns = coll->took(slot->state);
+    *status = device->test(slot->state, token);
+    if (*status == SYMMCOLL_OK && device->took != NULL)
+        end->took_ns = device->took(slot->state);
     symc_slot_leave(slot);
     return true;
 }
@@ -272,7 +272,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     struct symc_slot_end *end)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
     bool reported = has_reported(group), tested;
     symmcoll_status_t status;
 
@@ -292,7 +292,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
                        symc_slot_expire_inside(group, slot, op->timeout_ns)
                    ? symc_members_status(&group->members, op)
                    : status;
-    if (how != SYMC_ADVANCE_PEEK && coll->watch != NULL)
+    if (how != SYMC_ADVANCE_PEEK && device->watch != NULL)
         status = watch(slot, token);
     /* The backend returns the error again in the next test. */
     if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
@@ -311,11 +311,11 @@ symmcoll_status_t symc_slot_follow(
     bool reported = has_reported(group);
 
     /* In a failed group the operation has an error to wait for. */
-    if (slot->backend->coll->follow == NULL ||
+    if (slot->backend->device->follow == NULL ||
         symc_members_failed(&group->members) ||
         symc_slot_enqueue(group, slot, op, false) != SYMMCOLL_OK)
         return SYMMCOLL_IN_PROGRESS;
-    status = slot->backend->coll->follow(slot->state, token, op->stream);
+    status = slot->backend->device->follow(slot->state, token, op->stream);
     symc_slot_enqueued(slot);
     return status < 0 && status != SYMMCOLL_ERR_INVALID
                ? fail_group(group, slot, op, status, reported)
@@ -330,8 +330,8 @@ bool symc_slot_cancel(
 
     if (!symc_slot_enter(slot))
         return false;
-    ended =
-        slot->backend->coll->cancel(slot->state, token) != SYMMCOLL_IN_PROGRESS;
+    ended = slot->backend->device->cancel(slot->state, token) !=
+            SYMMCOLL_IN_PROGRESS;
     symc_slot_leave(slot);
     return ended;
 }
@@ -346,11 +346,11 @@ bool symc_slot_watch(struct symmcoll_group *group)
     struct symc_op op;
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->coll->look == NULL)
+        slot->backend->device->look == NULL)
         return false;
     if (pthread_mutex_trylock(&slot->lock) != 0)
         return true; /* a call is enqueuing, perhaps for long */
-    status = slot->backend->coll->look(slot->state, &op);
+    status = slot->backend->device->look(slot->state, &op);
     pthread_mutex_unlock(&slot->lock);
     if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
         return true;
@@ -363,12 +363,10 @@ bool symc_slot_watch(struct symmcoll_group *group)
 
 void symc_slots_stop(struct symmcoll_group *group)
 {
-    for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
-        const struct symc_slot *slot = &group->slots[memory];
+    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
 
-        if (atomic_load(&slot->open) && slot->backend->coll->abort != NULL)
-            slot->backend->coll->abort(slot->state);
-    }
+    if (atomic_load(&slot->open) && slot->backend->device->abort != NULL)
+        slot->backend->device->abort(slot->state);
 }
 
 /* ---- closing ---- */

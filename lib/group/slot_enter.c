@@ -73,9 +73,9 @@ static int64_t find_inside(
 /* Returns the library that the backend is in; NULL: the driver. */
 static const char *find_library(const struct symc_slot *slot)
 {
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
 
-    return coll->inside != NULL ? coll->inside(slot->state) : NULL;
+    return device->inside != NULL ? device->inside(slot->state) : NULL;
 }
 
 /* Formats what has not returned: "the driver of device 1" or "NCCL". */

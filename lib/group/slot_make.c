@@ -23,10 +23,10 @@ static bool may_try_again(const struct symc_slot *slot)
 /* Returns whether an operation needs something that can still be created. */
 static bool needs(const struct symc_slot *slot, const struct symc_op *op)
 {
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
 
-    return coll->needs != NULL && symc_slot_serves(slot, op->kind) &&
-           coll->needs(slot->state, op) &&
+    return device->needs != NULL && symc_slot_serves(slot, op->kind) &&
+           device->needs(slot->state, op) &&
            (slot->lack.status == SYMMCOLL_OK || may_try_again(slot));
 }
 
@@ -66,7 +66,7 @@ symmcoll_status_t symc_slot_prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    const struct symc_coll_ops *coll = slot->backend->coll;
+    const struct symc_device_ops *device = slot->backend->device;
     symmcoll_status_t status;
 
     /* All members have failed in the same attempts, so all try again or
@@ -76,7 +76,7 @@ symmcoll_status_t symc_slot_prepare(
     symc_slot_begin_rounds(group, op, slot->backend,
         symc_deadline_ns(
             symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
-    status = symc_slot_end_rounds(group, coll->prepare(slot->state, op));
+    status = symc_slot_end_rounds(group, device->prepare(slot->state, op));
     if (status == SYMMCOLL_OK) {
         /* Nothing has been created for captured operations. */
         if (!needs(slot, op)) {
@@ -87,8 +87,8 @@ symmcoll_status_t symc_slot_prepare(
     }
     if (!symc_members_failed(&group->members)) {
         (void)symc_slot_keep_refusal(group, op, status, &slot->lack);
-        if (coll->forgo != NULL)
-            coll->forgo(slot->state);
+        if (device->forgo != NULL)
+            device->forgo(slot->state);
         slot->lacks++;
         return do_without(group, slot);
     }

@@ -167,7 +167,8 @@ static symmcoll_status_t open_here(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (group->opened->coll == NULL)
+    if (memory == SYMC_MEMORY_HOST ? group->opened->host == NULL
+                                   : group->opened->device == NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "backend %s: no operations",
             group->opened->name);
     return group->opened->open(&group->core, peers, state);

@@ -116,7 +116,7 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
     for (all = take_owned(slot); all != NULL; all = next) {
         next = all->next;
         put_owned(slot, all,
-            slot->backend->coll->cancel(slot->state, all->token) !=
+            slot->backend->device->cancel(slot->state, all->token) !=
                 SYMMCOLL_IN_PROGRESS);
     }
     symc_slot_leave(slot);

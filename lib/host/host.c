@@ -152,16 +152,13 @@ static symmcoll_status_t open_host(
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t start(
-    void *state, const struct symc_op *op, void *mark, void **token)
+static symmcoll_status_t start(void *state, const struct symc_op *op)
 {
     struct symc_host *host = state;
     const struct symc_algorithm *algorithm =
         symc_host_select(&host->settings, host->threads, false, host->size, op);
     symmcoll_status_t status;
 
-    (void)mark;
-    (void)token;
     host->budget = (struct symc_wait_budget){.timeout_ns = op->timeout_ns};
     host->resumable = algorithm != NULL ? algorithm->resumable : NULL;
     if (algorithm != NULL)
@@ -250,7 +247,7 @@ static bool is_settled(void *state, uint64_t *until)
     return true;
 }
 
-static const struct symc_coll_ops coll = {.start = start,
+static const struct symc_host_ops operations = {.start = start,
     .factors = find_factors,
     .captured = is_captured,
     .largest = find_largest,
@@ -269,5 +266,5 @@ const struct symc_backend symc_host_backend = {
     .probe = probe,
     .open = open_host,
     .close = close_host,
-    .coll = &coll,
+    .host = &operations,
 };

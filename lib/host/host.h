@@ -328,7 +328,7 @@ symmcoll_status_t symc_host_end_chunks(struct symc_chunks *chunks);
  * is inside them; between processes for a limited time. */
 void symc_host_revoke(const struct symc_host *host, const struct symc_op *op);
 
-/* ---- issued.c: members of struct symc_coll_ops ---- */
+/* ---- issued.c: members of struct symc_host_ops ---- */
 
 bool symc_host_issue(void *state, const struct symc_op *op);
 /* Records as issued an operation that start() has published and that waits for a peer. */

@@ -48,7 +48,7 @@ struct symc_queue_ops {
     void (*expire)(void *group, const struct symc_op *op);
     /* Returns whether the group has failed; operations end at once then. */
     bool (*has_failed)(void *group);
-    /* See struct symc_coll_ops. */
+    /* See struct symc_host_ops. */
     bool (*issue)(void *group, struct symc_op *op);
     symmcoll_status_t (*advance)(
         void *group, const struct symc_op *op, enum symc_advance how);

@@ -308,7 +308,7 @@ static bool is_captured(void *stream)
     return stream == atomic_load(&fake_control.capturing);
 }
 
-static const struct symc_coll_ops coll = {.serves = serves,
+static const struct symc_device_ops device = {.serves = serves,
     .needs = needs,
     .prepare = prepare,
     .forgo = forgo,
@@ -331,4 +331,4 @@ const struct symc_backend symmcoll_backend = {
     .probe = fake_probe,
     .open = fake_open,
     .close = fake_close,
-    .coll = &coll};
+    .device = &device};

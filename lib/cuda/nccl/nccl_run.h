@@ -69,7 +69,7 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
 
 /* ---- nccl_run.c ---- */
 
-/* needs(), prepare() and forgo() of struct symc_coll_ops, for a communicator.
+/* needs(), prepare() and forgo() of struct symc_device_ops, for a communicator.
  * Errors: UNSUPPORTED (a member is not in the primary context of its device, no NCCL),
  * INVALID (the thread is in a group of calls), those of symc_cuda_nccl_configure() and
  * symc_cuda_comm_open(). */
@@ -87,7 +87,7 @@ symmcoll_status_t symc_cuda_check_grouped(
 bool symc_cuda_is_by_nccl(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
-/* inside() of struct symc_coll_ops. */
+/* inside() of struct symc_device_ops. */
 const char *symc_cuda_inside(void *state);
 
 /* Enqueues an operation with NCCL.  The context must be current.  Errors: INVALID (the
