@@ -76,9 +76,21 @@ struct symc_placement {
 
 /* The result of the comparison of placements. */
 enum symc_placed {
-    SYMC_PLACED_UNKNOWN, /* not compared, or not yet */
+    SYMC_PLACED_UNKNOWN, /* not compared, see symc_is_placed() */
     SYMC_PLACED_UNLIKE,  /* differs between members */
     SYMC_PLACED_ALIKE
+};
+
+/* What the comparison of an operation on device memory has found.  Equal on all
+ * members, apart from the placement. */
+struct symc_agreed {
+    const double *factors; /* PREMUL_SUM: of all members, by group rank */
+    /* With separate counts for each pair of ranks: the elements of the largest
+     * part of all pairs. */
+    uint64_t largest;
+    bool captured; /* a member captures the operation in a graph */
+    enum symc_placed placed;
+    struct symc_placement placement; /* of this member; if ALIKE, of all */
 };
 
 /* The functions of the library that a backend may call.  `group` is the
@@ -92,6 +104,9 @@ struct symc_core {
     /* The group's symmetric memory; may be read while an operation is started,
      * issued or advanced. */
     const struct symc_shared_table *shared;
+    /* Written by the backend of host memory when it has compared an operation on
+     * device memory; valid until the next one is compared. */
+    struct symc_agreed *agreed;
     struct symc_waiting *waiting;
     const _Atomic uint32_t *stopped; /* not 0: the group has failed */
     /* Number of this rank's communicators in a library that can report on them,
@@ -117,22 +132,6 @@ struct symc_core {
      * returns the bytes of all, by group rank. */
     symmcoll_status_t (*gather)(
         void *group, const void *mine, void *all, size_t nbytes);
-    /* While an operation with PREMUL_SUM is started: returns the factors of all
-     * members, by group rank. */
-    const double *(*factors)(void *group);
-    /* While an operation is prepared or started: returns whether any member
-     * captures it in a graph.  Equal on all members. */
-    bool (*captured)(void *group);
-    /* While an operation with separate counts for each pair of ranks is
-     * started: returns the elements of the largest part of all pairs.  Equal on
-     * all members. */
-    uint64_t (*largest)(void *group);
-    /* Returns whether an operation's buffers have the same placement on all
-     * members, and the placement (out).  Equal on all members once the
-     * operation has been compared, while it is prepared and started; unknown
-     * before. */
-    enum symc_placed (*placed)(void *group, const struct symc_op *op,
-        struct symc_placement *placement);
     /* While an operation is prepared: returns what the group that this one was
      * made from has made for it, which the backend then owns; NULL: nothing, or
      * taken already. */
@@ -240,16 +239,6 @@ struct symc_host_ops {
      * all members have begun.  *until: the last operation to check; 0: set to the
      * last one that this rank has begun.  Any thread may call it at any time. */
     bool (*settled)(void *state, uint64_t *until);
-    /* Returns the factors of all members of the PREMUL_SUM operation on other
-     * memory that was compared last. */
-    const double *(*factors)(void *state);
-    /* Returns whether any member captures the operation compared last. */
-    bool (*captured)(void *state);
-    /* See core->largest. */
-    uint64_t (*largest)(void *state);
-    /* Optional: see core->placed. */
-    enum symc_placed (*placed)(void *state, const struct symc_op *op,
-        struct symc_placement *placement);
 };
 
 /*
@@ -279,8 +268,8 @@ struct symc_device_ops {
      * from now on; NULL: none.  An error with a token means that a part has been
      * enqueued and must be cancelled.
      */
-    symmcoll_status_t (*start)(
-        void *state, const struct symc_op *op, void *mark, void **token);
+    symmcoll_status_t (*start)(void *state, const struct symc_op *op,
+        const struct symc_agreed *agreed, void *mark, void **token);
     /* Returns IN_PROGRESS or the final status, after which the backend owns the
      * token.  It may progress after core->wake(). */
     symmcoll_status_t (*test)(void *state, void *token);
@@ -317,16 +306,18 @@ struct symc_device_ops {
      * it at any time, concurrently with any other call. */
     const char *(*inside)(void *state);
     /*
-     * Optional, both or none. needs() returns, equally on all members, whether
-     * an operation needs something that the members have to make together first.
-     * prepare() makes it: collective, before start() of that operation.  It may
+     * Optional, both or none. needs() returns whether an operation needs
+     * something that the members have to make together first: equally on all
+     * members if it has been compared; else agreed is NULL. prepare() makes it: collective, before start() of that operation.  It may
      * call core->gather, like open(), and take long; test(), cancel(), mark()
      * and abort() are called concurrently.  Its error is sent to all members and
      * stored: they continue without it, and it is not called again, except a
      * limited number of times after INVALID.
      */
-    bool (*needs)(void *state, const struct symc_op *op);
-    symmcoll_status_t (*prepare)(void *state, const struct symc_op *op);
+    bool (*needs)(void *state, const struct symc_op *op,
+        const struct symc_agreed *agreed);
+    symmcoll_status_t (*prepare)(void *state, const struct symc_op *op,
+        const struct symc_agreed *agreed);
     /* Optional: prepare() has failed on a member, as all members have learned,
      * and this member must not use what it has made. */
     void (*forgo)(void *state);

@@ -145,6 +145,8 @@ struct symc_cuda_group {
     struct symc_kernels kernels;
     struct symc_cuda_order order;
     struct symc_cuda_captures captures;
+    /* of the operation that is prepared or enqueued */
+    const struct symc_agreed *agreed;
     struct symc_cuda_call launching; /* the call that is being enqueued */
     uint32_t numbered; /* of the latest call that was not captured */
     int64_t left_ns[SYMC_KERNEL_RANKS];  /* when a member's departure was first
@@ -360,8 +362,8 @@ bool symc_cuda_serves(const struct symc_kind_info *info);
 
 /* check() and start() of struct symc_device_ops. */
 symmcoll_status_t symc_cuda_check(void *state, const struct symc_op *op);
-symmcoll_status_t symc_cuda_start(
-    void *state, const struct symc_op *op, void *mark, void **token);
+symmcoll_status_t symc_cuda_start(void *state, const struct symc_op *op,
+    const struct symc_agreed *agreed, void *mark, void **token);
 
 /* ---- device_test.c: the end of an operation ---- */
 

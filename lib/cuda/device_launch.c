@@ -66,7 +66,7 @@ struct symc_reduce_args symc_cuda_reduce_args(
         .op = (uint32_t)op->op};
 
     for (int r = 0; r < group->size && op->op == SYMMCOLL_PREMUL_SUM; r++)
-        args.factors[r] = group->core->factors(group->core->group)[r];
+        args.factors[r] = group->agreed->factors[r];
     return args;
 }
 

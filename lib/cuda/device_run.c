@@ -40,7 +40,7 @@ static symmcoll_status_t enqueue_pieces(
     if (choice.kernel == SYMC_KERNEL_BARRIER)
         return symc_cuda_launch_barrier(group, op, stream);
     if (choice.kernel == SYMC_KERNEL_EXCHANGE)
-        choice.count = group->core->largest(group->core->group) * op->elem;
+        choice.count = group->agreed->largest * op->elem;
     for (struct symc_cuda_piece piece = {.from = 0};
          piece.from < choice.count && status == SYMMCOLL_OK;
          piece.from += piece.count) {
@@ -243,8 +243,8 @@ static symmcoll_status_t start(struct symc_cuda_group *group,
                : symc_cuda_of_one(status);
 }
 
-symmcoll_status_t symc_cuda_start(
-    void *state, const struct symc_op *op, void *mark, void **token)
+symmcoll_status_t symc_cuda_start(void *state, const struct symc_op *op,
+    const struct symc_agreed *agreed, void *mark, void **token)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_entered entered;
@@ -261,6 +261,7 @@ symmcoll_status_t symc_cuda_start(
     status = symc_cuda_of_one(symc_cuda_group_enter(group, &entered));
     if (status != SYMMCOLL_OK)
         goto unmark;
+    group->agreed = agreed;
     status = start(group, op, mark, &started);
     symc_cuda_leave(&entered);
     *token = started;

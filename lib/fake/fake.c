@@ -14,9 +14,7 @@ struct fake {
     const struct symc_core *core;
     struct symc_fake *absent; /* NULL: there is only one rank */
     int rank, size;
-    double factor;    /* of the last operation on other memory */
-    bool captured;    /* likewise: whether it is captured */
-    uint64_t largest; /* likewise: elements of its part */
+    double factor; /* of the last operation on other memory */
 };
 
 static symmcoll_status_t probe_alone(const struct symc_peers *peers)
@@ -112,8 +110,9 @@ static symmcoll_status_t start_alone(void *state, const struct symc_op *op)
     core->record(core->group, op);
     if (op->memory != SYMC_MEMORY_HOST) {
         fake->factor = *symc_op_factor(op);
-        fake->captured = op->captured;
-        fake->largest = symc_op_in_count(op, 0);
+        *core->agreed = (struct symc_agreed){.factors = &fake->factor,
+            .largest = symc_op_in_count(op, 0),
+            .captured = op->captured};
         return SYMMCOLL_OK; /* one rank agrees with itself */
     }
     if (symc_kind_has(op->kind, SYMC_MOVES))
@@ -130,31 +129,7 @@ static symmcoll_status_t start_alone(void *state, const struct symc_op *op)
     return SYMMCOLL_OK;
 }
 
-static const double *find_factors(void *state)
-{
-    const struct fake *fake = state;
-
-    return &fake->factor;
-}
-
-static bool is_captured(void *state)
-{
-    const struct fake *fake = state;
-
-    return fake->captured;
-}
-
-static uint64_t find_largest(void *state)
-{
-    const struct fake *fake = state;
-
-    return fake->largest;
-}
-
-static const struct symc_host_ops operations = {.start = start_alone,
-    .factors = find_factors,
-    .captured = is_captured,
-    .largest = find_largest};
+static const struct symc_host_ops operations = {.start = start_alone};
 
 extern const struct symc_backend symc_fake_backend;
 const struct symc_backend symc_fake_backend = {

@@ -28,41 +28,6 @@ static void log_line(
 
 /* ---- memory ---- */
 
-static const double *find_factors(void *context)
-{
-    const struct symmcoll_group *group = context;
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-
-    return host->backend->host->factors(host->state);
-}
-
-static bool is_captured(void *context)
-{
-    const struct symmcoll_group *group = context;
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-
-    return host->backend->host->captured(host->state);
-}
-
-static uint64_t find_largest(void *context)
-{
-    const struct symmcoll_group *group = context;
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-
-    return host->backend->host->largest(host->state);
-}
-
-static enum symc_placed find_placed(
-    void *context, const struct symc_op *op, struct symc_placement *placement)
-{
-    const struct symmcoll_group *group = context;
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
-
-    return host->backend->host->placed != NULL
-               ? host->backend->host->placed(host->state, op, placement)
-               : SYMC_PLACED_UNKNOWN;
-}
-
 static symmcoll_status_t reserve(void *context)
 {
     struct symmcoll_group *group = context;
@@ -418,6 +383,7 @@ void symc_group_make_core(struct symmcoll_group *group)
         .kinds = symc_kinds,
         .settings = &group->settings,
         .shared = &group->shared,
+        .agreed = &group->compared,
         .waiting = &group->world->origin->waiting,
         .stopped = &group->members.stopped,
         .communicators = &group->world->nccl_comms,
@@ -426,10 +392,6 @@ void symc_group_make_core(struct symmcoll_group *group)
         .log = log_line,
         .exchange = symc_slot_exchange,
         .gather = symc_slot_gather,
-        .factors = find_factors,
-        .captured = is_captured,
-        .largest = find_largest,
-        .placed = find_placed,
         .inherit = symc_group_inherit,
         .reserve = reserve,
         .record = record,

@@ -125,6 +125,7 @@ struct symmcoll_group {
     struct symc_shared_table shared;
     struct symc_group_extension *extensions; /* needs the world's lock */
     struct symc_flight flights[SYMC_FLIGHTS];
+    struct symc_agreed compared; /* of the latest operation on device memory */
     struct symc_slot slots[SYMC_MEMORY_KINDS]; /* host memory is always open */
     /* all members', while a slot is opened */
     struct symc_verdict *verdicts;

@@ -216,7 +216,8 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
         symc_slot_unmark(group, op->memory, mark);
         return status;
     }
-    status = slot->backend->device->start(slot->state, op, mark, token);
+    status = slot->backend->device->start(
+        slot->state, op, &group->compared, mark, token);
     symc_slot_enqueued(slot);
     return judge(group, slot, op, status, reported, token);
 }

@@ -20,13 +20,15 @@ static bool may_try_again(const struct symc_slot *slot)
            slot->lacks < LACKS_MOST;
 }
 
-/* Returns whether an operation needs something that can still be created. */
-static bool needs(const struct symc_slot *slot, const struct symc_op *op)
+/* Returns whether an operation needs something that can still be created.
+ * agreed: NULL if it has not been compared. */
+static bool needs(const struct symc_slot *slot, const struct symc_op *op,
+    const struct symc_agreed *agreed)
 {
     const struct symc_device_ops *device = slot->backend->device;
 
     return device->needs != NULL && symc_slot_serves(slot, op->kind) &&
-           device->needs(slot->state, op) &&
+           device->needs(slot->state, op, agreed) &&
            (slot->lack.status == SYMMCOLL_OK || may_try_again(slot));
 }
 
@@ -34,7 +36,7 @@ bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
 {
     const struct symc_slot *slot = &group->slots[op->memory];
 
-    return slot->backend != NULL && !needs(slot, op);
+    return slot->backend != NULL && !needs(slot, op, NULL);
 }
 
 /* Goes on without it, on all members. */
@@ -71,15 +73,16 @@ symmcoll_status_t symc_slot_prepare(
 
     /* All members have failed in the same attempts, so all try again or
      * none. */
-    if (!needs(slot, op))
+    if (!needs(slot, op, &group->compared))
         return SYMMCOLL_OK;
     symc_slot_begin_rounds(group, op, slot->backend,
         symc_deadline_ns(
             symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
-    status = symc_slot_end_rounds(group, device->prepare(slot->state, op));
+    status = symc_slot_end_rounds(
+        group, device->prepare(slot->state, op, &group->compared));
     if (status == SYMMCOLL_OK) {
         /* Nothing has been created for captured operations. */
-        if (!needs(slot, op)) {
+        if (!needs(slot, op, &group->compared)) {
             slot->lack.status = SYMMCOLL_OK;
             slot->lacks = 0;
         }

@@ -421,28 +421,33 @@ symmcoll_status_t symc_host_synchronise(struct symc_host *host,
 static void keep_placement(struct symc_host *host, const struct symc_op *op)
 {
     const unsigned char *mine = symc_host_header(host, host->rank, op)->payload;
+    struct symc_agreed *agreed = host->core->agreed;
 
-    memcpy(&host->placement, mine, sizeof(host->placement));
-    host->placed = op->wire;
-    host->alike = true;
-    for (int r = 0; r < host->size; r++)
-        host->alike &= memcmp(symc_host_header(host, r, op)->payload, mine,
-                           sizeof(host->placement)) == 0;
+    memcpy(&agreed->placement, mine, sizeof(agreed->placement));
+    agreed->placed = SYMC_PLACED_ALIKE;
+    for (int r = 0; r < host->size; r++) {
+        if (memcmp(symc_host_header(host, r, op)->payload, mine,
+                sizeof(agreed->placement)) != 0)
+            agreed->placed = SYMC_PLACED_UNLIKE;
+    }
 }
 
 void symc_host_keep_agreed(struct symc_host *host, const struct symc_op *op)
 {
-    host->placed = 0;
-    if (op->memory == SYMC_MEMORY_HOST && op->op != SYMMCOLL_PREMUL_SUM)
-        return;
-    host->captured = false;
-    for (int r = 0; r < host->size; r++)
-        host->captured |=
-            (symc_host_header(host, r, op)->what & WHAT_CAPTURED) != 0;
-    if (symc_is_placed(op))
-        keep_placement(host, op);
+    struct symc_agreed *agreed = host->core->agreed;
+
     if (op->op == SYMMCOLL_PREMUL_SUM)
         (void)symc_host_reduction(host, op);
+    if (op->memory == SYMC_MEMORY_HOST)
+        return;
+    agreed->factors = host->factors;
+    agreed->captured = false;
+    for (int r = 0; r < host->size; r++)
+        agreed->captured |=
+            (symc_host_header(host, r, op)->what & WHAT_CAPTURED) != 0;
+    agreed->placed = SYMC_PLACED_UNKNOWN;
+    if (symc_is_placed(op))
+        keep_placement(host, op);
 }
 
 struct symc_reduction symc_host_reduction(

@@ -176,38 +176,6 @@ static symmcoll_status_t start(void *state, const struct symc_op *op)
     return status;
 }
 
-static const double *find_factors(void *state)
-{
-    const struct symc_host *host = state;
-
-    return host->factors;
-}
-
-static bool is_captured(void *state)
-{
-    const struct symc_host *host = state;
-
-    return host->captured;
-}
-
-static uint64_t find_largest(void *state)
-{
-    const struct symc_host *host = state;
-
-    return host->largest;
-}
-
-static enum symc_placed find_placed(
-    void *state, const struct symc_op *op, struct symc_placement *placement)
-{
-    const struct symc_host *host = state;
-
-    if (host->placed == 0 || host->placed != op->wire)
-        return SYMC_PLACED_UNKNOWN;
-    *placement = host->placement;
-    return host->alike ? SYMC_PLACED_ALIKE : SYMC_PLACED_UNLIKE;
-}
-
 /* Finds the last operation that a member has begun. */
 static uint64_t find_begun(const struct symc_host *host, int member)
 {
@@ -248,10 +216,6 @@ static bool is_settled(void *state, uint64_t *until)
 }
 
 static const struct symc_host_ops operations = {.start = start,
-    .factors = find_factors,
-    .captured = is_captured,
-    .largest = find_largest,
-    .placed = find_placed,
     .settled = is_settled,
     .issue = symc_host_issue,
     .advance = symc_host_advance,

@@ -40,13 +40,6 @@ struct symc_host {
     struct symc_doorbell **doorbells;
     const void **sources; /* for reductions: one for each rank */
     double *factors;
-    bool captured; /* a member captures the latest non-host operation */
-    struct symc_placement placement; /* of the operation `placed` */
-    uint64_t placed; /* the operation with this placement; 0: none */
-    bool alike;      /* it is the same on all members */
-    /* Elements of the largest part in the latest uneven operation on non-host memory,
-     * where each pair of ranks has its own count. */
-    uint64_t largest;
     bool *missing;
     struct symc_host_part *parts; /* of the current operation, by rank */
     /* The buffers of the current operation that this rank accesses in place, by rank; of

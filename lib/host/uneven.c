@@ -103,6 +103,6 @@ symmcoll_status_t symc_host_uneven(
     if (status != SYMMCOLL_OK)
         return status;
     symc_host_keep_agreed(host, op);
-    host->largest = symc_host_most(host, op);
+    host->core->agreed->largest = symc_host_most(host, op);
     return symc_host_compare_counts(host, op);
 }

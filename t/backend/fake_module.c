@@ -146,8 +146,8 @@ static symmcoll_status_t add_job(
     return SYMMCOLL_IN_PROGRESS;
 }
 
-static symmcoll_status_t start_one(
-    struct fake *fake, const struct symc_op *op, void *marked, void **token)
+static symmcoll_status_t start_one(struct fake *fake, const struct symc_op *op,
+    const struct symc_agreed *agreed, void *marked, void **token)
 {
     const struct symc_kind_info *info = &fake->core->kinds[op->kind];
 
@@ -157,20 +157,20 @@ static symmcoll_status_t start_one(
     if ((info->traits & SYMC_UNEVEN) != 0)
         return fake->core->fail(
             SYMMCOLL_ERR_UNSUPPORTED, "%s: fake has equal parts", info->name);
-    note(op, marked, fake->core->captured(fake->core->group));
+    note(op, marked, agreed->captured);
     if (strcmp(op->label, "captured") != 0)
         return add_job(fake, op, token);
     atomic_fetch_sub(&fake_control.running, 1);
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t start(
-    void *state, const struct symc_op *op, void *marked, void **token)
+static symmcoll_status_t start(void *state, const struct symc_op *op,
+    const struct symc_agreed *agreed, void *marked, void **token)
 {
     symmcoll_status_t status;
 
     enter(state);
-    status = start_one(state, op, marked, token);
+    status = start_one(state, op, agreed, marked, token);
     if (marked != NULL) {
         free(marked);
         atomic_fetch_sub(&fake_control.marks, 1);
@@ -271,14 +271,17 @@ static symmcoll_status_t follow(void *state, void *token, void *stream)
 
 /* ---- resources that operations need ---- */
 
-static bool needs(void *state, const struct symc_op *op)
+static bool needs(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed)
 {
     const struct fake *fake = state;
 
+    (void)agreed;
     return !fake->prepared && strcmp(op->label, "useful") == 0;
 }
 
-static symmcoll_status_t prepare(void *state, const struct symc_op *op)
+static symmcoll_status_t prepare(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed)
 {
     struct fake *fake = state;
     const struct symc_core *core = fake->core;
@@ -286,6 +289,7 @@ static symmcoll_status_t prepare(void *state, const struct symc_op *op)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     (void)op;
+    (void)agreed;
     atomic_fetch_add(&fake_control.prepared, 1);
     if (atomic_load(&fake_control.unprepared) == fake->rank)
         status = core->fail(

@@ -40,13 +40,14 @@ static bool find_need(const struct symc_cuda_group *group,
     return need && !has_none(group);
 }
 
-bool symc_cuda_needs(void *state, const struct symc_op *op)
+bool symc_cuda_needs(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed)
 {
     const struct symc_cuda_group *group = state;
     struct symc_cuda_elements elements;
 
     return find_need(group, op, &elements) &&
-           (group->comm == NULL || symc_cuda_windows_lack(group, op));
+           (group->comm == NULL || symc_cuda_windows_lack(group, op, agreed));
 }
 
 /* ---- groups of calls by the program ---- */
@@ -132,8 +133,9 @@ static symmcoll_status_t make_all(struct symc_cuda_group *group,
         return refuse_grouped(group, op);
     if (group->comm == NULL)
         status = make_comm(group, until, nccl, config);
-    return status == SYMMCOLL_OK && symc_cuda_windows_lack(group, op)
-               ? symc_cuda_windows_prepare(group, op, until, config)
+    return status == SYMMCOLL_OK &&
+                   symc_cuda_windows_lack(group, op, group->agreed)
+               ? symc_cuda_windows_prepare(group, until, config)
                : status;
 }
 
@@ -158,15 +160,16 @@ static symmcoll_status_t prepare(
     return status;
 }
 
-symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op)
+symmcoll_status_t symc_cuda_prepare(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed)
 {
     struct symc_cuda_group *group = state;
-    const struct symc_core *core = group->core;
 
     /* Kernels serve the operation then; making a communicator would disturb the
      * capture. */
-    if (core->captured(core->group))
+    if (agreed->captured)
         return SYMMCOLL_OK;
+    group->agreed = agreed;
     if (group->foreign >= 0) {
         symc_cuda_drop_inherited(group);
         return refuse(group);
@@ -188,11 +191,10 @@ void symc_cuda_forgo(void *state)
 bool symc_cuda_is_by_nccl(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
-    const struct symc_core *core = group->core;
     struct symc_cuda_elements elements;
 
     return find_need(group, op, &elements) && group->comm != NULL &&
-           !core->captured(core->group);
+           !group->agreed->captured;
 }
 
 static symmcoll_status_t enqueue(
@@ -209,7 +211,7 @@ static symmcoll_status_t enqueue(
     }
     (void)find_need(group, op, &elements);
     if (elements.scaled)
-        elements.factor = group->core->factors(group->core->group)[group->rank];
+        elements.factor = group->agreed->factors[group->rank];
     group->launching.by_window = windowed != NULL;
     return symc_cuda_comm_collect(
         windowed != NULL ? windowed : group->comm, info, op, elements, stream);

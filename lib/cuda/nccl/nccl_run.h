@@ -73,8 +73,10 @@ void *symc_cuda_hand_on(void *state, const int *excluded, int count);
  * Errors: UNSUPPORTED (a member is not in the primary context of its device, no NCCL),
  * INVALID (the thread is in a group of calls), those of symc_cuda_nccl_configure() and
  * symc_cuda_comm_open(). */
-bool symc_cuda_needs(void *state, const struct symc_op *op);
-symmcoll_status_t symc_cuda_prepare(void *state, const struct symc_op *op);
+bool symc_cuda_needs(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed);
+symmcoll_status_t symc_cuda_prepare(
+    void *state, const struct symc_op *op, const struct symc_agreed *agreed);
 void symc_cuda_forgo(void *state);
 
 /* Checks that the calling thread is not in a group of NCCL's calls by the program, for an

@@ -74,22 +74,22 @@ static bool are_possible(const struct symc_cuda_group *group)
            nccl->comm_window_deregister != NULL;
 }
 
-bool symc_cuda_windows_lack(
-    const struct symc_cuda_group *group, const struct symc_op *op)
+bool symc_cuda_windows_lack(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_agreed *agreed)
 {
-    const struct symc_core *core = group->core;
     struct symc_cuda_windows *windows = group->windows;
     struct symc_placement at;
-    enum symc_placed placed;
 
     if (!are_possible(group) || !symc_is_placed(op) ||
         (windows != NULL && windows->off))
         return false;
+    if (agreed != NULL && agreed->placed == SYMC_PLACED_UNLIKE)
+        return false;
     /* Before the comparison: memory that this rank alone holds cannot be alike on all. */
-    placed = core->placed(core->group, op, &at);
-    if (placed == SYMC_PLACED_UNKNOWN)
-        at = symc_placement_of(core, op, group->size);
-    return placed != SYMC_PLACED_UNLIKE && at.in != 0 && at.out != 0 &&
+    at = agreed != NULL && agreed->placed == SYMC_PLACED_ALIKE
+             ? agreed->placement
+             : symc_placement_of(group->core, op, group->size);
+    return at.in != 0 && at.out != 0 &&
            (is_undecided(windows, at.in) || is_undecided(windows, at.out));
 }
 
@@ -104,17 +104,16 @@ struct symc_cuda_comm *symc_cuda_windows_comm(
 struct symc_cuda_comm *symc_cuda_windows_find(
     const struct symc_cuda_group *group, const struct symc_op *op)
 {
-    const struct symc_core *core = group->core;
     struct symc_cuda_windows *windows = group->windows;
+    const struct symc_placement *at = &group->agreed->placement;
     const struct symc_cuda_window *in, *out;
-    struct symc_placement at;
 
     if (windows == NULL || !symc_is_placed(op) ||
-        core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE || at.in == 0 ||
-        at.out == 0)
+        group->agreed->placed != SYMC_PLACED_ALIKE || at->in == 0 ||
+        at->out == 0)
         return NULL;
-    in = find(windows, at.in);
-    out = find(windows, at.out);
+    in = find(windows, at->in);
+    out = find(windows, at->out);
     return in != NULL && in->registered && out != NULL && out->registered
                ? atomic_load(&windows->comm)
                : NULL;
@@ -400,21 +399,18 @@ static symmcoll_status_t open_windows(struct symc_cuda_group *group,
 }
 
 symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_until until,
-    const struct symc_nccl_config *config)
+    struct symc_cuda_until until, const struct symc_nccl_config *config)
 {
-    const struct symc_core *core = group->core;
-    struct symc_placement at;
+    const struct symc_placement *at = &group->agreed->placement;
     symmcoll_status_t status = open_windows(group, until, config);
 
-    if (status != SYMMCOLL_OK ||
-        core->placed(core->group, op, &at) != SYMC_PLACED_ALIKE)
+    if (status != SYMMCOLL_OK || group->agreed->placed != SYMC_PLACED_ALIKE)
         return status;
-    if (is_undecided(group->windows, at.in))
-        status = decide(group, until, at.in);
-    if (status == SYMMCOLL_OK && is_undecided(group->windows, at.out) &&
-        at.out != at.in)
-        status = decide(group, until, at.out);
+    if (is_undecided(group->windows, at->in))
+        status = decide(group, until, at->in);
+    if (status == SYMMCOLL_OK && is_undecided(group->windows, at->out) &&
+        at->out != at->in)
+        status = decide(group, until, at->out);
     return status;
 }
 

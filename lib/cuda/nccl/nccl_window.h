@@ -17,19 +17,19 @@
 #include "cuda/nccl/nccl_comm.h"
 
 /* Returns whether an operation of NCCL has buffers in memory for which the members have
- * not tried to make a window; alike on all members once their buffers are compared. */
-bool symc_cuda_windows_lack(
-    const struct symc_cuda_group *group, const struct symc_op *op);
+ * not tried to make a window; alike on all members once their buffers are compared.
+ * agreed: NULL before. */
+bool symc_cuda_windows_lack(const struct symc_cuda_group *group,
+    const struct symc_op *op, const struct symc_agreed *agreed);
 
 /*
  * Collective; core->gather must be allowed; after group->comm was made of the same
- * config: makes windows of the memory of the operation's buffers.  Memory for which a
+ * config: makes windows of the memory of the buffers in group->agreed.  Memory for which a
  * member cannot make a window gets none.  The context must be current.
  * Errors: NO_MEMORY, those of symc_cuda_comm_open().
  */
 symmcoll_status_t symc_cuda_windows_prepare(struct symc_cuda_group *group,
-    const struct symc_op *op, struct symc_cuda_until until,
-    const struct symc_nccl_config *config);
+    struct symc_cuda_until until, const struct symc_nccl_config *config);
 
 /* Stops using windows; all members call it. */
 void symc_cuda_windows_stop(struct symc_cuda_group *group);
