@@ -143,8 +143,7 @@ static const struct symc_backend *find_module(const char **reason)
         *reason = "cuda module not installed";
     else if (symc_module_load("cuda", &backend) != SYMMCOLL_OK)
         *reason = symmcoll_last_error();
-    else if (backend->device == NULL || backend->device->describe == NULL ||
-             backend->device->serves == NULL)
+    else if (backend->device == NULL || backend->device->describe == NULL)
         *reason = "cuda module does not tell";
     return *reason == NULL ? backend : NULL;
 }

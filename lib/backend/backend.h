@@ -210,8 +210,7 @@ enum symc_advance {
  * backend of that memory, in the same order.
  *
  * The group calls start(), issue() and advance() in the order of calls, one at
- * a time.  Members need not share memory: only core->wait() and doorbells do,
- * which a backend may leave unused.
+ * a time.  Members need not share memory; core->wait() is for those that do.
  */
 struct symc_host_ops {
     /* Runs an operation and returns the final status, also SYMC_MISSED; or
@@ -235,9 +234,10 @@ struct symc_host_ops {
     void (*await_progress)(
         void *state, const struct symc_op *op, struct symc_wait_budget *budget);
 
-    /* Optional: returns whether each living member has ended all operations that
-     * all members have begun.  *until: the last operation to check; 0: set to the
-     * last one that this rank has begun.  Any thread may call it at any time. */
+    /* Returns whether each living member has ended all operations that all
+     * members have begun.  *until: the last operation to check; 0: set to
+     * the last one that this rank has begun.  Any thread may call it at any
+     * time. */
     bool (*settled)(void *state, uint64_t *until);
 };
 
@@ -259,73 +259,72 @@ struct symc_host_ops {
 struct symc_device_ops {
     /* It checks data to be sent for NaN, see errors.nan_check. */
     bool searches;
-    /* Returns whether it serves a kind; NULL: all operations of all members. */
+    /* Returns whether it serves a kind. */
     bool (*serves)(const struct symc_kind_info *info);
     /*
      * Enqueues an operation, and returns IN_PROGRESS and a token (not NULL) for
      * test(); or OK without a token if it is captured: then each replay of the
      * graph enqueues it.  mark is the result of mark(), owned by the backend
-     * from now on; NULL: none.  An error with a token means that a part has been
-     * enqueued and must be cancelled.
+     * from now on; NULL: none.  An error with a token means that a part has
+     * been enqueued and must be cancelled.
      */
     symmcoll_status_t (*start)(void *state, const struct symc_op *op,
         const struct symc_agreed *agreed, void *mark, void **token);
     /* Returns IN_PROGRESS or the final status, after which the backend owns the
-     * token.  It may progress after core->wake(). */
-    symmcoll_status_t (*test)(void *state, void *token);
-    /* Optional: checks an operation for which test() has just returned
-     * IN_PROGRESS.  Returns OK, or the reason why it cannot end normally; it is
-     * then cancelled. */
+     * token.  It may progress after core->wake().  took_ns (out, if OK): how
+     * long it was on the device; 0: not measured. */
+    symmcoll_status_t (*test)(void *state, void *token, int64_t *took_ns);
+    /* Checks an operation for which test() has just returned IN_PROGRESS.
+     * Returns OK, or the reason why it cannot end normally; it is then
+     * cancelled. */
     symmcoll_status_t (*watch)(void *state, void *token);
-    /* Optional: returns how many ns the operation for which test() has just
-     * returned OK was on the device; 0: not measured. */
-    int64_t (*took)(void *state);
-    /* Optional: the operation's time has passed.  Determines the members that
-     * its running kernels wait for and passes them to core->expire().  Returns
-     * the status of that, or OK if no kernel has reported any.  The group then
-     * fails, and all operations are cancelled. */
+    /* The operation's time has passed.  Determines the members that its running
+     * kernels wait for and passes them to core->expire().  Returns the status
+     * of that, or OK if no kernel has reported any.  The group then fails, and
+     * all operations are cancelled. */
     symmcoll_status_t (*expire)(void *state, void *token);
     /* Stops an operation.  IN_PROGRESS: the caller's bytes may still change,
      * call again; any other status: they do not, and the backend owns the
      * token. */
     symmcoll_status_t (*cancel)(void *state, void *token);
 
-    /* Optional: checks what this rank alone can find invalid, at the call,
-     * before the operation has a number.  Returns INVALID.  May be called at any
-     * time, as mark(), but not before the backend is open: start() then fails
-     * the group. */
+    /* Checks what this rank alone can find invalid, at the call, before the
+     * operation has a number.  Returns INVALID.  May be called at any time,
+     * as mark(), but not before the backend is open: start() then fails the
+     * group. */
     symmcoll_status_t (*check)(void *state, const struct symc_op *op);
-    /* Optional: checks that enqueued operations can access an address of device
-     * memory, which another part of the program may have made private. where and
-     * what are for the message: "send" and "the buffer".  May be called as
-     * check().  Errors: INVALID. */
+    /* Checks that enqueued operations can access an address of device memory,
+     * which another part of the program may have made private. where and what
+     * are for the message: "send" and "the buffer".  May be called as check().
+     * Errors: INVALID. */
     symmcoll_status_t (*reach)(
         void *state, const char *where, const char *what, const void *at);
-    /* Optional: returns the name of the library, other than the driver, in which
-     * an enqueuing call currently is; NULL: in the driver.  Any thread may call
-     * it at any time, concurrently with any other call. */
+    /* Returns the name of the library, other than the driver, in which an
+     * enqueuing call currently is; NULL: in the driver.  Any thread may call it
+     * at any time, concurrently with any other call. */
     const char *(*inside)(void *state);
     /*
-     * Optional, both or none. needs() returns whether an operation needs
-     * something that the members have to make together first: equally on all
-     * members if it has been compared; else agreed is NULL. prepare() makes it: collective, before start() of that operation.  It may
-     * call core->gather, like open(), and take long; test(), cancel(), mark()
-     * and abort() are called concurrently.  Its error is sent to all members and
-     * stored: they continue without it, and it is not called again, except a
-     * limited number of times after INVALID.
+     * needs() returns whether an operation needs something that the members
+     * have to make together first: equally on all members if it has been
+     * compared; else agreed is NULL. prepare() makes it: collective, before
+     * start() of that operation.  It may call core->gather, like open(), and
+     * take long; test(), cancel(), mark() and abort() are called concurrently.
+     * Its error is sent to all members and stored: they continue without it,
+     * and it is not called again, except a limited number of times after
+     * INVALID.
      */
     bool (*needs)(void *state, const struct symc_op *op,
         const struct symc_agreed *agreed);
     symmcoll_status_t (*prepare)(void *state, const struct symc_op *op,
         const struct symc_agreed *agreed);
-    /* Optional: prepare() has failed on a member, as all members have learned,
-     * and this member must not use what it has made. */
+    /* prepare() has failed on a member, as all members have learned, and this
+     * member must not use what it has made. */
     void (*forgo)(void *state);
-    /* Optional, both or none: marks how far op->stream is at the call, for
-     * start().  Called on the caller's thread before the members compare; any
-     * thread may call it at any time.  Not called for an operation that is
-     * `direct`, nor before the backend is open: start() then uses the stream's
-     * state.  Returns NULL if it cannot, with the same effect. */
+    /* Marks how far op->stream is at the call, for start().  Called on the
+     * caller's thread before the members compare; any thread may call it at any
+     * time.  Not called for an operation that is `direct`, nor before the
+     * backend is open: start() then uses the stream's state.  Returns NULL if
+     * it cannot, with the same effect. */
     void *(*mark)(void *state, const struct symc_op *op);
     /* Frees a mark that will not be started; any thread may call it at any
      * time. */
@@ -334,20 +333,20 @@ struct symc_device_ops {
      * with a device each, with these settings.  Needs no open group. */
     struct symc_algorithm_name (*describe)(const struct symc_settings *settings,
         int size, const struct symc_kind_info *info, const struct symc_op *op);
-    /* Optional: makes what is enqueued on a caller's stream (NULL: the device's
-     * default one) from now on run after the operation of the token, without
-     * blocking.  Without it, or if it returns IN_PROGRESS (not on that stream),
-     * a wait for the work blocks until the operation has completed.  INVALID:
-     * that stream cannot be used now; any other error fails the group. */
+    /* Makes what is enqueued on a caller's stream (NULL: the device's default
+     * one) from now on run after the operation of the token, without blocking.
+     * IN_PROGRESS: not on that stream, so that a wait for the work blocks until
+     * the operation has completed.  INVALID: that stream cannot be used now;
+     * any other error fails the group. */
     symmcoll_status_t (*follow)(void *state, void *token, void *stream);
 
-    /* Optional: makes all operations, running and started later, stop waiting
-     * for other members.  The group has failed.  Any thread may call it at any
-     * time, concurrently with any other call. */
+    /* Makes all operations, running and started later, stop waiting for other
+     * members.  The group has failed.  Any thread may call it at any time,
+     * concurrently with any other call. */
     void (*abort)(void *state);
-    /* Optional: checks kernels that have no token, because graphs start them
-     * without a call.  IN_PROGRESS: there may be some, now or later; OK: there
-     * are none.  An error belongs to a call, op (out), and fails the group. */
+    /* Checks kernels that have no token, because graphs start them without a
+     * call.  IN_PROGRESS: there may be some, now or later; OK: there are none.
+     * An error belongs to a call, op (out), and fails the group. */
     symmcoll_status_t (*look)(void *state, struct symc_op *op);
 };
 

@@ -375,9 +375,8 @@ symmcoll_status_t symc_cuda_explain(
     const struct symc_cuda_group *group, const struct symc_op *op);
 
 /* The members of struct symc_device_ops of these names. */
-symmcoll_status_t symc_cuda_test(void *state, void *token);
+symmcoll_status_t symc_cuda_test(void *state, void *token, int64_t *took_ns);
 symmcoll_status_t symc_cuda_watch(void *state, void *token);
-int64_t symc_cuda_took(void *state);
 symmcoll_status_t symc_cuda_expire(void *state, void *token);
 symmcoll_status_t symc_cuda_cancel(void *state, void *token);
 void symc_cuda_abort(void *state);

@@ -197,7 +197,7 @@ void symc_cuda_abort(void *state)
 /* Tests an operation.  If a kernel gave up, all others are aborted, and the failure is
  * returned only once the operation has ended: nothing writes to the caller's memory
  * then. */
-symmcoll_status_t symc_cuda_test(void *state, void *token)
+symmcoll_status_t symc_cuda_test(void *state, void *token, int64_t *took_ns)
 {
     struct symc_cuda_group *group = state;
     struct symc_cuda_token *tested = token;
@@ -225,6 +225,8 @@ symmcoll_status_t symc_cuda_test(void *state, void *token)
         status = report_device(group, op, called);
         group->order.lost |= !symc_cuda_is_fatal(called.result);
     }
+    if (status == SYMMCOLL_OK)
+        *took_ns = group->took_ns;
     end(group, tested);
     return status;
 }
@@ -273,13 +275,6 @@ symmcoll_status_t symc_cuda_expire(void *state, void *token)
         return symc_cuda_explain(group, &expired->op);
     missing[failure->peer] = true;
     return core->expire(core->group, &expired->op, missing);
-}
-
-int64_t symc_cuda_took(void *state)
-{
-    const struct symc_cuda_group *group = state;
-
-    return group->took_ns;
 }
 
 symmcoll_status_t symc_cuda_cancel(void *state, void *token)

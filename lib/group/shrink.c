@@ -294,8 +294,6 @@ static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
     const struct symc_slot *host = &old->slots[SYMC_MEMORY_HOST];
     uint64_t until = 0;
 
-    if (host->backend->host->settled == NULL)
-        return;
     while (!host->backend->host->settled(host->state, &until) &&
            !symc_members_failed(&old->members) && symc_now_ns() < deadline_ns)
         usleep(NAP_US);

@@ -79,12 +79,11 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
 static symmcoll_status_t expire(struct symmcoll_group *group,
     struct symc_slot *slot, const struct symc_op *op, void *token)
 {
-    const struct symc_device_ops *device = slot->backend->device;
     symmcoll_status_t status = SYMMCOLL_OK;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
-    if (device->expire != NULL && symc_slot_enter(slot)) {
-        status = device->expire(slot->state, token);
+    if (symc_slot_enter(slot)) {
+        status = slot->backend->device->expire(slot->state, token);
         symc_slot_leave(slot);
     }
     if (status < 0)
@@ -101,9 +100,7 @@ static symmcoll_status_t expire(struct symmcoll_group *group,
 
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
 {
-    const struct symc_device_ops *device = slot->backend->device;
-
-    return device->serves == NULL || device->serves(&symc_kinds[kind]);
+    return slot->backend->device->serves(&symc_kinds[kind]);
 }
 
 symmcoll_status_t symc_slot_check(
@@ -111,8 +108,7 @@ symmcoll_status_t symc_slot_check(
 {
     struct symc_slot *slot = &group->slots[op->memory];
 
-    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->device->check == NULL)
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return SYMMCOLL_OK;
     return slot->backend->device->check(slot->state, op);
 }
@@ -122,8 +118,7 @@ symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
 {
     struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
 
-    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->device->reach == NULL)
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return SYMMCOLL_OK;
     return slot->backend->device->reach(slot->state, where, what, at);
 }
@@ -144,8 +139,7 @@ void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
 {
     struct symc_slot *slot = &group->slots[op->memory];
 
-    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->device->mark == NULL)
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return NULL;
     return slot->backend->device->mark(slot->state, op);
 }
@@ -256,14 +250,10 @@ static symmcoll_status_t watch(struct symc_slot *slot, void *token)
 static bool test(struct symc_slot *slot, void *token, struct symc_slot_end *end,
     symmcoll_status_t *status)
 {
-    const struct symc_device_ops *device = slot->backend->device;
-
     *status = SYMMCOLL_IN_PROGRESS;
     if (token == NULL || !symc_slot_enter(slot))
         return false;
-    *status = device->test(slot->state, token);
-    if (*status == SYMMCOLL_OK && device->took != NULL)
-        end->took_ns = device->took(slot->state);
+    *status = slot->backend->device->test(slot->state, token, &end->took_ns);
     symc_slot_leave(slot);
     return true;
 }
@@ -273,7 +263,6 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
     struct symc_slot_end *end)
 {
     struct symc_slot *slot = &group->slots[op->memory];
-    const struct symc_device_ops *device = slot->backend->device;
     bool reported = has_reported(group), tested;
     symmcoll_status_t status;
 
@@ -293,7 +282,7 @@ symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
                        symc_slot_expire_inside(group, slot, op->timeout_ns)
                    ? symc_members_status(&group->members, op)
                    : status;
-    if (how != SYMC_ADVANCE_PEEK && device->watch != NULL)
+    if (how != SYMC_ADVANCE_PEEK)
         status = watch(slot, token);
     /* The backend returns the error again in the next test. */
     if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
@@ -312,8 +301,7 @@ symmcoll_status_t symc_slot_follow(
     bool reported = has_reported(group);
 
     /* In a failed group the operation has an error to wait for. */
-    if (slot->backend->device->follow == NULL ||
-        symc_members_failed(&group->members) ||
+    if (symc_members_failed(&group->members) ||
         symc_slot_enqueue(group, slot, op, false) != SYMMCOLL_OK)
         return SYMMCOLL_IN_PROGRESS;
     status = slot->backend->device->follow(slot->state, token, op->stream);
@@ -346,8 +334,7 @@ bool symc_slot_watch(struct symmcoll_group *group)
     symmcoll_status_t status;
     struct symc_op op;
 
-    if (!atomic_load_explicit(&slot->open, memory_order_acquire) ||
-        slot->backend->device->look == NULL)
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return false;
     if (pthread_mutex_trylock(&slot->lock) != 0)
         return true; /* a call is enqueuing, perhaps for long */
@@ -366,7 +353,7 @@ void symc_slots_stop(struct symmcoll_group *group)
 {
     const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
 
-    if (atomic_load(&slot->open) && slot->backend->device->abort != NULL)
+    if (atomic_load(&slot->open))
         slot->backend->device->abort(slot->state);
 }
 

@@ -70,14 +70,6 @@ static int64_t find_inside(
 
 #define WHERE_TEXT 64
 
-/* Returns the library that the backend is in; NULL: the driver. */
-static const char *find_library(const struct symc_slot *slot)
-{
-    const struct symc_device_ops *device = slot->backend->device;
-
-    return device->inside != NULL ? device->inside(slot->state) : NULL;
-}
-
 /* Formats what has not returned: "the driver of device 1" or "NCCL". */
 static const char *format_where(
     const char *library, int device, char buffer[WHERE_TEXT])
@@ -100,7 +92,7 @@ static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
 
     if (took == 0 || (took < op->timeout_ns && took < limit_ns))
         return false;
-    library = find_library(slot);
+    library = slot->backend->device->inside(slot->state);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     /* A library may wait for other ranks. */
     own[group->rank] = library == NULL;
@@ -197,7 +189,8 @@ bool symc_slot_format_inside(
     if (took > 0)
         snprintf(buffer, nbytes,
             "%s has not returned for %.3g s to backend %s, which enqueues %s",
-            format_where(find_library(slot), op.device, where),
+            format_where(
+                slot->backend->device->inside(slot->state), op.device, where),
             (double)took / (double)SYMC_NS_PER_S, slot->backend->name,
             symc_op_format_placed(&op, placed));
     return took > 0;

@@ -27,7 +27,7 @@ static bool needs(const struct symc_slot *slot, const struct symc_op *op,
 {
     const struct symc_device_ops *device = slot->backend->device;
 
-    return device->needs != NULL && symc_slot_serves(slot, op->kind) &&
+    return symc_slot_serves(slot, op->kind) &&
            device->needs(slot->state, op, agreed) &&
            (slot->lack.status == SYMMCOLL_OK || may_try_again(slot));
 }
@@ -90,8 +90,7 @@ symmcoll_status_t symc_slot_prepare(
     }
     if (!symc_members_failed(&group->members)) {
         (void)symc_slot_keep_refusal(group, op, status, &slot->lack);
-        if (device->forgo != NULL)
-            device->forgo(slot->state);
+        device->forgo(slot->state);
         slot->lacks++;
         return do_without(group, slot);
     }

@@ -224,8 +224,9 @@ static symmcoll_status_t test_job(struct fake *fake, struct job *job)
     return SYMMCOLL_OK;
 }
 
-static symmcoll_status_t test(void *state, void *token)
+static symmcoll_status_t test(void *state, void *token, int64_t *took_ns)
 {
+    *took_ns = 0;
     enter(state);
     return leave(state, test_job(state, token));
 }
@@ -252,6 +253,58 @@ static symmcoll_status_t cancel(void *state, void *token)
 {
     enter(state);
     return leave(state, cancel_job(state, token));
+}
+
+static symmcoll_status_t watch(void *state, void *token)
+{
+    enter(state);
+    (void)is_job(state, token);
+    return leave(state, SYMMCOLL_OK);
+}
+
+/* Names no member. */
+static symmcoll_status_t expire(void *state, void *token)
+{
+    enter(state);
+    (void)is_job(state, token);
+    return leave(state, SYMMCOLL_OK);
+}
+
+/* Finds nothing: no operation runs without a token. */
+static symmcoll_status_t look(void *state, struct symc_op *op)
+{
+    (void)op;
+    enter(state);
+    return leave(state, SYMMCOLL_OK);
+}
+
+/* Jobs end when they are cancelled. */
+static void stop(void *state)
+{
+    (void)state;
+}
+
+static const char *inside(void *state)
+{
+    (void)state;
+    return NULL;
+}
+
+static symmcoll_status_t check(void *state, const struct symc_op *op)
+{
+    (void)state;
+    (void)op;
+    return SYMMCOLL_OK;
+}
+
+static symmcoll_status_t reach(
+    void *state, const char *where, const char *what, const void *at)
+{
+    (void)state;
+    (void)where;
+    (void)what;
+    (void)at;
+    return SYMMCOLL_OK;
 }
 
 static symmcoll_status_t follow(void *state, void *token, void *stream)
@@ -318,10 +371,17 @@ static const struct symc_device_ops device = {.serves = serves,
     .forgo = forgo,
     .start = start,
     .test = test,
+    .watch = watch,
+    .expire = expire,
     .cancel = cancel,
+    .check = check,
+    .reach = reach,
+    .inside = inside,
     .mark = mark,
     .unmark = unmark,
-    .follow = follow};
+    .follow = follow,
+    .abort = stop,
+    .look = look};
 
 SYMMCOLL_API
 extern const struct symc_backend symmcoll_backend;
