@@ -394,6 +394,11 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
 
+/* Waits, with the ticket, for an operation that the backend of host memory has
+ * begun.  Returns its status. */
+symmcoll_status_t symc_group_await(
+    struct symmcoll_group *group, const struct symc_op *op);
+
 /* ---- record.c ---- */
 
 /* The recorder's view of a call that creates groups. */

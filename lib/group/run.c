@@ -109,12 +109,14 @@ static inline void keep_numbers(
     group->wire = op->wire;
 }
 
-/* Prepares a compared operation on device memory.  The first one opens the
- * backend.  The queue starts the operation afterwards. */
+/* Prepares an operation on device memory once it is compared.  The first one
+ * opens the backend.  The queue starts the operation afterwards. */
 static __attribute__((noinline)) symmcoll_status_t prepare_device(
     struct symmcoll_group *group, const struct symc_op *op,
     symmcoll_status_t status)
 {
+    if (status == SYMMCOLL_IN_PROGRESS)
+        status = symc_group_await(group, op);
     if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
         status = symc_slot_open(group, op, NULL);
     if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
