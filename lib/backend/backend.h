@@ -162,12 +162,9 @@ struct symc_core {
     symmcoll_status_t (*failure)(
         void *group, const struct symc_op *op, int member);
     /* Fails the group because an operation's deadline has passed before these
-     * members started it.  Returns the status. */
-    symmcoll_status_t (*expire)(
-        void *group, const struct symc_op *op, const bool *missing);
-    /* As expire(), for a receive that got only messages that do not match;
-     * `found` describes them. */
-    symmcoll_status_t (*unmatched)(void *group, const struct symc_op *op,
+     * members started it.  found: a clause about what has come instead of them;
+     * NULL: nothing.  Returns the status. */
+    symmcoll_status_t (*expire)(void *group, const struct symc_op *op,
         const bool *missing, const char *found);
     int64_t (*now)(void); /* monotonic ns */
     /* Returns whether a member has died or finalized. */

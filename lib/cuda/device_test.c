@@ -54,16 +54,16 @@ static symmcoll_status_t report_timeout(
 
     missing[peer] = true;
     if (symc_cuda_call_format(group, known, peer, found, sizeof(found)))
-        return core->unmatched(core->group, known->op, missing, found);
+        return core->expire(core->group, known->op, missing, found);
     /* Waiting kernels stay resident, so the peer's kernel may have found no room. */
     if (group->shared) {
         (void)snprintf(found, sizeof(found),
             "rank %d did not come, or found no place on its device, which ranks "
             "share, beside kernels of more groups than cuda.groups says",
             symc_cuda_world_rank(group, (int)peer));
-        return core->unmatched(core->group, known->op, missing, found);
+        return core->expire(core->group, known->op, missing, found);
     }
-    return core->expire(core->group, known->op, missing);
+    return core->expire(core->group, known->op, missing, NULL);
 }
 
 static symmcoll_status_t report_splits(
@@ -274,7 +274,7 @@ symmcoll_status_t symc_cuda_expire(void *state, void *token)
         failure->peer >= (uint32_t)group->size)
         return symc_cuda_explain(group, &expired->op);
     missing[failure->peer] = true;
-    return core->expire(core->group, &expired->op, missing);
+    return core->expire(core->group, &expired->op, missing, NULL);
 }
 
 symmcoll_status_t symc_cuda_cancel(void *state, void *token)

@@ -231,17 +231,7 @@ static symmcoll_status_t raise_timeout(struct symmcoll_group *group,
     return symc_members_status(&group->members, op);
 }
 
-static symmcoll_status_t expire(
-    void *context, const struct symc_op *op, const bool *missing)
-{
-    int cancel = symc_cancel_disable();
-    symmcoll_status_t status = raise_timeout(context, op, missing, NULL);
-
-    symc_cancel_restore(cancel);
-    return status;
-}
-
-static symmcoll_status_t unmatched(void *context, const struct symc_op *op,
+static symmcoll_status_t expire(void *context, const struct symc_op *op,
     const bool *missing, const char *found)
 {
     int cancel = symc_cancel_disable();
@@ -400,7 +390,6 @@ void symc_group_make_core(struct symmcoll_group *group)
         .failed = failed,
         .failure = failure,
         .expire = expire,
-        .unmatched = unmatched,
         .now = symc_now_ns,
         .gone = gone,
         .absent = absent,

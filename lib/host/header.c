@@ -139,7 +139,7 @@ static __attribute__((noinline)) symmcoll_status_t wait_long(
         if (atomic_load_explicit(counter_of(host, peer, counter),
                 memory_order_acquire) >= target)
             return SYMMCOLL_OK;
-        return core->expire(core->group, op, host->missing);
+        return core->expire(core->group, op, host->missing, NULL);
     }
 }
 

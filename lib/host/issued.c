@@ -98,7 +98,7 @@ static symmcoll_status_t consider(struct symc_host *host,
     symc_host_list_missing(host, op, missing);
     if (find_missing(host, op) < 0) /* arrived at the last moment */
         return SYMMCOLL_OK;
-    return core->expire(core->group, op, host->missing);
+    return core->expire(core->group, op, host->missing, NULL);
 }
 
 symmcoll_status_t symc_host_advance(

@@ -133,10 +133,8 @@ static void give_up(struct symc_pairs *pairs, const struct given_up *what)
                              ? global != pairs->setup.rank
                              : r == pair->op->peer;
         }
-        status =
-            what->found[0] != '\0'
-                ? core->unmatched(core->group, pair->op, missing, what->found)
-                : core->expire(core->group, pair->op, missing);
+        status = core->expire(core->group, pair->op, missing,
+            what->found[0] != '\0' ? what->found : NULL);
     }
     pair->status = status;
     symc_pair_warn_running(pair);

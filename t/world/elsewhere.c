@@ -68,8 +68,9 @@ static int does_without(struct symmcoll_group *group, int rank)
     group->core.wake(group, -1);
     RIGHT(!group->core.failed(group, 1));
     /* The failure reaches the other rank through this rank's record. */
-    RIGHT(group->core.expire(group, &op, missing) == SYMMCOLL_ERR_TIMEOUT &&
-          strstr(symmcoll_last_error(), "is on another machine") != NULL);
+    RIGHT(
+        group->core.expire(group, &op, missing, NULL) == SYMMCOLL_ERR_TIMEOUT &&
+        strstr(symmcoll_last_error(), "is on another machine") != NULL);
     RIGHT(symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT);
     return right;
 }

@@ -279,7 +279,7 @@ static symmcoll_status_t consider(struct fake_host *host,
     for (int r = 0; r < host->size; r++)
         host->missing[r] = slot->messages[r].wire != op->wire;
     host->missing[missing] = true;
-    return core->expire(core->group, op, host->missing);
+    return core->expire(core->group, op, host->missing, NULL);
 }
 
 static symmcoll_status_t advance(
