@@ -442,7 +442,7 @@ static void end_second(const struct symmcoll_powersgd *state,
         const struct symc_psgd_matrix *matrix = &held->matrices[i];
 
         for (uint64_t row = 0; matrix->rank > 0 && row < matrix->rows; row++)
-            end_row(held, bucket, matrix, row, (float *)held->sums);
+            end_row(held, bucket, matrix, row, (void *)held->sums);
     }
     held->has_q = !state->args.no_warm_start;
     held->phase = SYMC_PSGD_IDLE;

@@ -397,7 +397,7 @@ static symmcoll_status_t fail_odd(struct symmcoll_world *world, void *arg)
 static int run_names_ranks(void)
 {
     symmcoll_status_t status = symmcoll_threads_run(4, fail_odd, NULL, NULL);
-    struct found found;
+    struct found found = {0};
 
     return status < 0 && look(&found)->status == status &&
            set_of(found.world_ranks, found.info.nranks) == (1u << 1 | 1u << 3);
