@@ -583,15 +583,15 @@ static float with_infinity(int rank, int param, int i, int step)
     return usual(rank, param, i, step);
 }
 
-/* Checks that all results are finite, but for those of one parameter in a step,
- * unless that is negative. */
-static int is_finite(const struct result *result, int steps, int except_step)
+/* Checks that all results are finite, except, if the values are
+ * with_infinity(), those of its parameter in its step. */
+static int is_finite(const struct result *result, int steps, bool infinite)
 {
     for (int step = 0; step < steps; step++)
         for (int p = 0; p < PARAMS; p++)
             for (int i = 0; i < count_of(p); i++)
                 if (!isfinite(result->values[step][p][i]) !=
-                    (step == except_step && p == 0)) {
+                    (infinite && step == 3 && p == 0)) {
                     diag("step %d, parameter %d, element %d: found %g", step, p,
                         i, (double)result->values[step][p][i]);
                     return 0;
@@ -617,7 +617,7 @@ static int remains_finite(struct symmcoll_group *group, int rank)
         if (run.wrapper != 0 && run.of == huge)
             continue; /* its elements have no finite value in 16 bits */
         result = run_all(group, rank, &run);
-        right = result != NULL && is_finite(result, run.steps, -1) &&
+        right = result != NULL && is_finite(result, run.steps, false) &&
                 same_on_all(group, result);
         if (!right)
             diag("combination %d", i);
@@ -652,7 +652,7 @@ static int infinity_is_seen_once(struct symmcoll_group *group, int rank)
     run.of = with_infinity;
     run.steps = STEPS;
     result = run_all(group, rank, &run);
-    right = result != NULL && is_finite(result, run.steps, 3);
+    right = result != NULL && is_finite(result, run.steps, true);
     free(result);
     return right;
 }
