@@ -87,7 +87,8 @@ static symmcoll_status_t renew(struct symmcoll_reducer *reducer)
 {
     struct symc_site *site = reducer->site, *made;
     struct symc_layout before = reducer->layout, layout = {0};
-    bool searches = reducer->used != NULL;
+    bool searches =
+        reducer->find_unused || reducer->graph != SYMC_GRAPH_DYNAMIC;
     symmcoll_status_t status;
 
     symc_used_close(reducer);

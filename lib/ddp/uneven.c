@@ -213,6 +213,9 @@ static symmcoll_status_t shadow_pass(struct symmcoll_reducer *reducer, int sync)
     if (status == SYMMCOLL_OK)
         status = symmcoll_reducer_finish(reducer);
     reducer->shadows = false;
+    /* The average is not this rank's, and the next pass would add to it. */
+    if (status == SYMMCOLL_OK)
+        symmcoll_reducer_zero(reducer);
     return status;
 }
 
