@@ -89,16 +89,56 @@ symmcoll_status_t symc_join_exchange(struct symmcoll_join *join,
     return status;
 }
 
+symmcoll_status_t symc_join_check_stream(
+    struct symmcoll_reducer *reducer, const char *where)
+{
+    symmcoll_status_t status = symc_take_stream(reducer, where);
+
+    if (status == SYMMCOLL_OK && reducer->captured)
+        status = symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
+            "%s: expected a stream that is not captured, within a join, found "
+            "it is",
+            where);
+    return status;
+}
+
+/* Fails if another reducer of the join is in a pass: a rank without inputs makes
+ * passes one after another. */
+static symmcoll_status_t check_others(
+    const struct symmcoll_reducer *reducer, const char *where)
+{
+    const struct symmcoll_join *join = reducer->join;
+
+    for (int i = 0; i < join->nreducers; i++)
+        if (join->reducers[i] != reducer &&
+            join->reducers[i]->backward != SYMC_BACKWARD_NONE)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "%s: expected no other reducer of the join in a pass, found "
+                "reducer %d in one",
+                where, i);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_join_take_turn(
     struct symmcoll_reducer *reducer, enum symc_join_kind kind, int sync)
 {
     struct symmcoll_join *join = reducer->join;
     struct symc_join_call call = {
         .state = SYMC_JOIN_ACTIVE, .kind = kind, .sync = sync != 0};
+    const char *where =
+        kind == SYMC_JOIN_BEGIN ? "reducer_begin" : "reducer_forward";
     symmcoll_status_t status;
 
     if (join == NULL)
         return SYMMCOLL_OK;
+    if (join->error.status != SYMMCOLL_OK)
+        return symc_error_return(&join->error);
+    /* What this rank refuses alone is refused before the other ranks wait. */
+    status = check_others(reducer, where);
+    if (status == SYMMCOLL_OK)
+        status = symc_join_check_stream(reducer, where);
+    if (status != SYMMCOLL_OK)
+        return status;
     while (join->reducers[call.reducer] != reducer)
         call.reducer++;
     status = symc_join_exchange(join, &call, &call);

@@ -453,6 +453,12 @@ symmcoll_status_t symc_buffers_send(
 symmcoll_status_t symc_join_exchange(struct symmcoll_join *join,
     const struct symc_join_call *own, struct symc_join_call *call);
 
+/* Checks, before an exchange, that the group's stream is not captured: no graph
+ * repeats the exchange.  where begins the detail.  Errors: UNSUPPORTED, those of
+ * symc_take_stream(). */
+symmcoll_status_t symc_join_check_stream(
+    struct symmcoll_reducer *reducer, const char *where);
+
 /* Exchanges a call of forward or begin on a reducer, if it is in a join, and
  * sets what the pass divides by. */
 symmcoll_status_t symc_join_take_turn(

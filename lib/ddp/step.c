@@ -51,14 +51,6 @@ static symmcoll_status_t refuse_unfinished(
         where);
 }
 
-/* Fails because the ranks of a join exchange calls, which no graph repeats. */
-static symmcoll_status_t refuse_captured(const char *where)
-{
-    return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-        "%s: expected a stream that is not captured, within a join, found it is",
-        where);
-}
-
 symmcoll_status_t symc_forward(struct symmcoll_reducer *reducer, int sync)
 {
     symmcoll_status_t status;
@@ -71,8 +63,6 @@ symmcoll_status_t symc_forward(struct symmcoll_reducer *reducer, int sync)
     status = symc_take_stream(reducer, "reducer_forward");
     if (status != SYMMCOLL_OK)
         return status;
-    if (reducer->join != NULL && reducer->captured)
-        return refuse_captured("reducer_forward");
     return symc_buffers_send(
         reducer, reducer->join != NULL ? reducer->join->source : 0);
 }
@@ -104,8 +94,6 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer, int sync)
     status = symc_take_stream(reducer, "reducer_begin");
     if (status != SYMMCOLL_OK)
         return status;
-    if (reducer->join != NULL && reducer->captured)
-        return refuse_captured("reducer_begin");
     return sync ? symc_used_begin(reducer) : SYMMCOLL_OK;
 }
 

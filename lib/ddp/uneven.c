@@ -201,19 +201,23 @@ symmcoll_status_t symmcoll_join_begin(struct symmcoll_reducer *const *reducers,
 
 /* ---- end ---- */
 
-/* Makes a pass of the other ranks with gradients of zero, which the optimizer of
- * this rank does not apply. */
+static void drop_gradients(const struct symmcoll_join *join)
+{
+    for (int i = 0; i < join->nreducers; i++)
+        symmcoll_reducer_zero(join->reducers[i]);
+}
+
+/* Makes a pass of the other ranks with gradients of zero.  The optimizer of this
+ * rank does not apply the average, to which the next pass would be added. */
 static symmcoll_status_t shadow_pass(struct symmcoll_reducer *reducer, int sync)
 {
     symmcoll_status_t status;
 
-    symmcoll_reducer_zero(reducer);
     reducer->shadows = true;
     status = symc_begin(reducer, sync);
     if (status == SYMMCOLL_OK)
         status = symmcoll_reducer_finish(reducer);
     reducer->shadows = false;
-    /* The average is not this rank's, and the next pass would add to it. */
     if (status == SYMMCOLL_OK)
         symmcoll_reducer_zero(reducer);
     return status;
@@ -246,6 +250,8 @@ static symmcoll_status_t shadow(struct symmcoll_join *join)
             status = symc_forward(reducer, (int)call.sync);
         } else {
             reducer->factor = symc_hook_factor(reducer, join->nactive);
+            if (join->nshadows == 0)
+                drop_gradients(join);
             status = shadow_pass(reducer, (int)call.sync);
             warn_of_skew(join);
         }
@@ -273,12 +279,13 @@ static symmcoll_status_t synchronise(const struct symmcoll_join *join)
     return SYMMCOLL_OK;
 }
 
-/* Returns the error of a reducer that is in a pass or whose latest pass has
- * failed. */
+/* Returns the error of a reducer that is in a pass, whose latest pass has
+ * failed, or that cannot make passes on the group's stream. */
 static symmcoll_status_t find_failure(const struct symmcoll_join *join)
 {
     for (int i = 0; i < join->nreducers; i++) {
-        const struct symmcoll_reducer *reducer = join->reducers[i];
+        struct symmcoll_reducer *reducer = join->reducers[i];
+        symmcoll_status_t status;
 
         if (reducer->backward != SYMC_BACKWARD_NONE)
             return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -287,6 +294,9 @@ static symmcoll_status_t find_failure(const struct symmcoll_join *join)
                 i);
         if (reducer->failure.status != SYMMCOLL_OK)
             return symc_repeat_failure(reducer);
+        status = symc_join_check_stream(reducer, "join_end");
+        if (status != SYMMCOLL_OK)
+            return status;
     }
     return SYMMCOLL_OK;
 }

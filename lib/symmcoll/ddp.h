@@ -217,11 +217,13 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
  *
  * sync  that of the symmcoll_reducer_begin() that follows; the same on all ranks
  *
- * Within a join the buffers are those of the highest rank that has inputs.
+ * Within a join the call is first compared over the ranks, and the buffers are those of
+ * the highest rank that has inputs.
  *
  * On a device the broadcast is enqueued on the group's current stream.
  *
- * Errors: INVALID (a NULL; within a pass), and those of collectives.
+ * Errors: INVALID (a NULL; within a pass, or that of another reducer of the join), and
+ * those of collectives.
  * Source: torch.nn.parallel.DistributedDataParallel, broadcast_buffers.
  */
 SYMMCOLL_CHECKED
@@ -233,9 +235,10 @@ symmcoll_status_t symmcoll_reducer_forward(
  * communication; the next pass with another sync (a synchronising pass) averages
  * their sum.
  * Errors: INVALID (the previous pass has not finished, the detail lists the missing
- * gradients; the capture that the previous call's stream is in has not ended),
- * UNSUPPORTED (a captured pass that has to find unused parameters), NO_MEMORY (on all
- * ranks if on any, while the buckets are rebuilt); on a device, the error of a bucket
+ * gradients; another reducer of the join is in a pass; the capture that the previous
+ * call's stream is in has not ended), UNSUPPORTED (a captured pass that has to find
+ * unused parameters, or within a join), NO_MEMORY (on all ranks if on any, while the
+ * buckets are rebuilt); on a device, the error of a bucket
  * of the previous pass that failed after finish, or of symmcoll_reducer_zero().
  */
 SYMMCOLL_CHECKED
@@ -356,7 +359,8 @@ struct symmcoll_join_args {
  * different number of passes.  Collective.  Each symmcoll_reducer_forward() and
  * symmcoll_reducer_begin() first compares the call over the ranks; a rank without
  * more inputs calls symmcoll_join_end(), which takes part in the passes of the other
- * ranks with zeros.
+ * ranks with zeros.  One reducer at a time is in a pass, and the program calls its own
+ * collectives on another group.
  *
  * reducers  n reducers of one group, borrowed until the end; not in another join
  * args      the same on all ranks; NULL for the defaults
@@ -375,12 +379,15 @@ symmcoll_status_t symmcoll_join_begin(struct symmcoll_reducer *const *reducers,
 /*
  * End a join on this rank, which has no more inputs, and release it, after an error,
  * too.  Blocks until no rank has inputs, and makes the passes of the other ranks with
- * gradients of zero.  Then all ranks get the parameters and buffers of the highest
- * rank that had inputs last.
+ * gradients of zero, after which the gradients of all reducers of the join are zero on
+ * this rank, except for the program's with write_back.  Then all ranks get the
+ * parameters and buffers of the highest rank that had inputs last.
  *
  * If a call within the join has returned an error that all ranks have, such as that of
- * stop_early, returns it at once.  Called within a pass or after a failed one, ends the
- * join on all ranks: the others get CANCELED, or MISMATCH in their own pass.
+ * stop_early, returns it at once.  Called within a pass, after a failed one, or while the
+ * group's stream is captured, ends the join on all ranks: the others get CANCELED, or
+ * MISMATCH in their own pass.  After an error nothing is copied: ranks without inputs have
+ * the parameters of their last step.
  *
  * Errors: CANCELED (with stop_early: "rank 2 has no more inputs", on all ranks, and by
  * symmcoll_reducer_begin() or _forward() on those with inputs), MISMATCH (ranks with

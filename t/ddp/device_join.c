@@ -70,25 +70,47 @@ static int averages(struct symmcoll_group *group, int rank)
     return train(group, rank, 0) && train(group, rank, 1);
 }
 
-/* No rank waits for another in the call that is refused. */
+/* Begins a capture on rank 1, or ends it. */
+static int begin_capture(const struct alone *alone, int rank)
+{
+    return rank != 1 ||
+           cuStreamBeginCapture_v2(alone->stream,
+               CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == CUDA_SUCCESS;
+}
+
+static int end_capture(const struct alone *alone, int rank)
+{
+    CUgraph graph = NULL;
+
+    return rank != 1 ||
+           (cuStreamEndCapture(alone->stream, &graph) == CUDA_SUCCESS &&
+               cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
+/* Rank 1 alone is refused, before any rank waits for it; its end of the join ends it
+ * on all. */
 static int captured(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_join *join = NULL;
     struct alone alone;
-    CUgraph graph = NULL;
     int right =
         alone_begin(&alone, group, rank, NULL) && alone_run(&alone) &&
         alone_run(&alone) &&
         symmcoll_join_begin(&alone.reducer, 1, NULL, &join) == SYMMCOLL_OK &&
-        cuStreamBeginCapture_v2(alone.stream,
-            CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == CUDA_SUCCESS &&
-        ended(symmcoll_reducer_begin(alone.reducer, 1),
-            SYMMCOLL_ERR_UNSUPPORTED, "within a join");
+        begin_capture(&alone, rank);
 
-    right = cuStreamEndCapture(alone.stream, &graph) == CUDA_SUCCESS && right;
-    cuGraphDestroy(graph);
-    right =
-        right && alone_run(&alone) && symmcoll_join_end(join) == SYMMCOLL_OK;
+    if (rank == 1)
+        right = right &&
+                ended(symmcoll_reducer_forward(alone.reducer, 1),
+                    SYMMCOLL_ERR_UNSUPPORTED, "within a join") &&
+                ended(symmcoll_reducer_begin(alone.reducer, 1),
+                    SYMMCOLL_ERR_UNSUPPORTED, "within a join");
+    right = end_capture(&alone, rank) && right && alone_run(&alone) &&
+            begin_capture(&alone, rank) &&
+            ended(symmcoll_join_end(join),
+                rank == 1 ? SYMMCOLL_ERR_UNSUPPORTED : SYMMCOLL_ERR_CANCELED,
+                rank == 1 ? "join_end: expected a stream" : "rank 1 has ended");
+    right = end_capture(&alone, rank) && right && alone_run(&alone);
     return alone_end(&alone, right);
 }
 

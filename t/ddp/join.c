@@ -305,6 +305,43 @@ static int buffers_are_those_of_an_active_rank(
            trainee.buffer == 7 * COUNTER;
 }
 
+/* Trains in two joins. In the first, later ranks have fewer inputs, and the averages
+ * of the passes that they make for others count for nothing in the second. */
+static bool join_twice(struct symmcoll_group *group, int rank,
+    const struct symmcoll_reducer_args *args)
+{
+    struct trainee trainee;
+    bool right = begin(group, rank, args, NULL, &trainee) == SYMMCOLL_OK;
+
+    for (int step = 0; right && step < steps_of(rank, trainee.size, false);
+         step++)
+        right = pass(&trainee, step, 1) == SYMMCOLL_OK &&
+                update(&trainee, step, false, trainee.size);
+    right = right && symmcoll_join_end(trainee.join) == SYMMCOLL_OK &&
+            symmcoll_join_begin(&trainee.reducer, 1, NULL, &trainee.join) ==
+                SYMMCOLL_OK &&
+            pass(&trainee, 0, 1) == SYMMCOLL_OK &&
+            update(&trainee, 0, false, trainee.size);
+    return end(&trainee) == SYMMCOLL_OK && right;
+}
+
+static int a_join_leaves_no_gradients(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = model_args(64);
+
+    if (!join_twice(group, rank, &args))
+        return 0;
+    args.gradient_as_bucket_view = 1;
+    if (!join_twice(group, rank, &args))
+        return 0;
+    args.find_unused = 1;
+    if (!join_twice(group, rank, &args))
+        return 0;
+    args.gradient_as_bucket_view = args.find_unused = 0;
+    args.write_back = 1;
+    return join_twice(group, rank, &args);
+}
+
 /* ---- two reducers ---- */
 
 /* Two reducers of one join make passes in changing order. */
@@ -333,6 +370,34 @@ static int reducers_join_together(struct symmcoll_group *group, int rank)
             }
             symmcoll_reducer_zero(reducers[which]);
         }
+    right = symmcoll_join_end(join) == SYMMCOLL_OK && right;
+    symmcoll_reducer_free(reducers[0]);
+    symmcoll_reducer_free(reducers[1]);
+    return right;
+}
+
+/* Rank 1 alone begins a second pass within the first: no other rank notices. */
+static int one_reducer_is_in_a_pass(struct symmcoll_group *group, int rank)
+{
+    struct model models[2];
+    struct symmcoll_reducer *reducers[2] = {
+        model_begin(group, rank, &models[0], 64),
+        model_begin(group, rank, &models[1], 0)};
+    struct symmcoll_join *join = NULL;
+    bool right = reducers[0] != NULL && reducers[1] != NULL &&
+                 symmcoll_join_begin(reducers, 2, NULL, &join) == SYMMCOLL_OK &&
+                 symmcoll_reducer_begin(reducers[0], 0) == SYMMCOLL_OK;
+
+    if (rank == 1)
+        right =
+            right &&
+            symmcoll_reducer_begin(reducers[1], 1) == SYMMCOLL_ERR_INVALID &&
+            model_error_says("reducer_begin: expected no other reducer of "
+                             "the join in a pass, found reducer 0 in one") &&
+            symmcoll_reducer_forward(reducers[1], 1) == SYMMCOLL_ERR_INVALID &&
+            model_error_says("reducer_forward: expected no other");
+    right = right && symmcoll_reducer_finish(reducers[0]) == SYMMCOLL_OK &&
+            model_run_backward(reducers[1], &models[1], 1) == SYMMCOLL_OK;
     right = symmcoll_join_end(join) == SYMMCOLL_OK && right;
     symmcoll_reducer_free(reducers[0]);
     symmcoll_reducer_free(reducers[1]);
@@ -532,7 +597,11 @@ static const struct model_point points[] = {
     {static_graphs_join, 3, "a static graph joins when it is known"},
     {buffers_are_those_of_an_active_rank, 3,
         "D50 D52: buffers are those of the highest rank with inputs"},
+    {a_join_leaves_no_gradients, 3,
+        "D50: the first average of a second join is over its own gradients"},
     {reducers_join_together, 3, "D50: two reducers join, in changing order"},
+    {one_reducer_is_in_a_pass, 2,
+        "within a join one reducer at a time is in a pass"},
     {all_stop_with_the_first, 3,
         "D53: all ranks may stop with the first, which is named"},
     {even_inputs_stop_nobody, 3, "D53: with even inputs nothing is canceled"},
