@@ -115,7 +115,6 @@ static symmcoll_status_t move(struct symmcoll_reducer *reducer,
 {
     symmcoll_status_t status;
 
-    reducer->unmoved = true;
     end_pass(reducer);
     reducer->group = group;
     reducer->size = symmcoll_group_size(group);
@@ -146,6 +145,8 @@ symmcoll_status_t symmcoll_reducer_move(struct symmcoll_reducer *reducer,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_move: expected a reducer and a group, found NULL");
     empty.size = symmcoll_group_size(group);
+    /* After a refusal, too: other ranks may have moved. */
+    reducer->unmoved = true;
     status = check_move(reducer, flags);
     if (status != SYMMCOLL_OK)
         return reducer->alone ? status : symc_share_failure(&empty, status);

@@ -192,11 +192,13 @@ enum symmcoll_move_flags {
  * group  borrowed; the old one may be released afterwards
  * flags  of enum symmcoll_move_flags
  *
- * After an error the reducer must be moved again, with this or another group, or freed.
+ * After an error, on any rank, the reducer must be moved again, with this or another
+ * group, or freed.
  *
- * Errors: INVALID on all ranks if on any (a NULL; unknown flags; within a join;
- * SYMMCOLL_MOVE_KEEP after a synchronising pass has begun and not ended well, which
- * leaves gradients undefined), MISMATCH, NO_MEMORY, and those of collectives.
+ * Errors: INVALID on this rank alone, without an effect (a NULL); INVALID on all ranks if
+ * on any (unknown flags; within a join; SYMMCOLL_MOVE_KEEP after a synchronising pass has
+ * begun and not ended well, which leaves gradients undefined), MISMATCH, NO_MEMORY, and
+ * those of collectives.
  * Source: Reducer::update_process_group, reset_state.
  */
 SYMMCOLL_CHECKED

@@ -389,6 +389,41 @@ static int powersgd_is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Rank 1 has no memory for a move, which all repeat: it still looks for unused
+ * parameters, as the others do. */
+static int no_memory_to_move(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    struct model model;
+    int right, used = 1;
+
+    make_model(&model, rank);
+    args.find_unused = 1;
+    args.buffers = &model.params[PARAMS - 1];
+    args.nbuffers = 1;
+    right = say(symmcoll_reducer_create(group, model.params, PARAMS - 1, &args,
+                    &reducer) == SYMMCOLL_OK,
+        "a reducer");
+    if (rank == 1)
+        fake_configure("fail=cuMemAllocFromPoolAsync:1:2");
+    right =
+        right &&
+        ended(symmcoll_reducer_move(reducer, group, 0), SYMMCOLL_ERR_NO_MEMORY,
+            "reducer: rank 1: reducer: a copy of buffers: cuMemAlloc") &&
+        say(symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
+                symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+                symmcoll_reducer_finish(reducer) == SYMMCOLL_OK,
+            "a second attempt") &&
+        say(symmcoll_reducer_was_used(reducer, 0, &used) == SYMMCOLL_OK &&
+                used == 0,
+            "the parameter is known to be unused");
+    symmcoll_reducer_free(reducer);
+    device_wait(NULL);
+    free_model(&model);
+    return right;
+}
+
 int main(void)
 {
     device_begin();
@@ -413,5 +448,7 @@ int main(void)
         "without memory on the device a reducer is not made, or goes on");
     ok(ranks_run(3, no_memory_on_one),
         "one rank without memory is named on all, and all go on");
+    ok(ranks_run(2, no_memory_to_move),
+        "a move that one rank has no memory for is repeated with all options");
     return done_testing();
 }

@@ -218,15 +218,11 @@ static int mistakes_name_their_rank(struct symmcoll_group *group, int rank)
             SYMMCOLL_ERR_INVALID &&
         model_error_says("rank 1: reducer_move: expected flags");
 
-    if (rank == 1)
-        right = right && symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_OK &&
-                symmcoll_reducer_finish(reducer) == SYMMCOLL_OK;
-    else
-        right = right &&
-                symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_ERR_INVALID &&
-                model_error_says("symmcoll_reducer_move() again") &&
-                symmcoll_reducer_forward(reducer, 1) == SYMMCOLL_ERR_INVALID;
-    right = right && symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
+    right = right &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_ERR_INVALID &&
+            model_error_says("symmcoll_reducer_move() again") &&
+            symmcoll_reducer_forward(reducer, 1) == SYMMCOLL_ERR_INVALID &&
+            symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
             symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK;
     /* A pass that has begun, as after an error. */
     right = right &&
@@ -277,7 +273,10 @@ static int joins_are_refused(struct symmcoll_group *group, int rank)
         symmcoll_join_begin(&reducer, 1, NULL, &join) == SYMMCOLL_OK &&
         symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_ERR_INVALID &&
         model_error_says("in no join") &&
-        symmcoll_join_end(join) == SYMMCOLL_OK;
+        symmcoll_join_end(join) == SYMMCOLL_OK &&
+        symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_ERR_INVALID &&
+        symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
+        run(reducer, group, &model, 0, 0);
 
     symmcoll_reducer_free(reducer);
     return right;
@@ -298,6 +297,8 @@ static int a_move_may_be_alone(struct symmcoll_group *group, int rank)
                 &reducer) == SYMMCOLL_OK &&
             symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
             symmcoll_reducer_move(reducer, group, 8) == SYMMCOLL_ERR_INVALID &&
+            symmcoll_reducer_begin(reducer, 0) == SYMMCOLL_ERR_INVALID &&
+            symmcoll_reducer_move(reducer, group, 0) == SYMMCOLL_OK &&
             symmcoll_group_sequence(group) == before &&
             run(reducer, group, &model, 0, 0);
     symmcoll_reducer_free(reducer);
