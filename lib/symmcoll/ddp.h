@@ -213,9 +213,9 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer);
 
 /*
  * Broadcast the buffers of rank 0 to all ranks, before a forward pass.  Collective.
- * Has no effect if the reducer has no buffers, or if sync was 0 in the previous
- * call: buffers are not broadcast between micro-batches whose gradients only
- * accumulate.
+ * Outside a join it has no effect if the reducer has no buffers, or if sync was 0 in
+ * the previous call: buffers are not broadcast between micro-batches whose gradients
+ * only accumulate.
  *
  * sync  that of the symmcoll_reducer_begin() that follows; the same on all ranks
  *
