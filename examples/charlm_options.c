@@ -178,6 +178,28 @@ static int refuse_option(char **argv, char *error)
     return charlm_fail(error, "no option -%c (try --help)", optopt);
 }
 
+/* Checks the options about a rank that is killed. */
+static int check_death(struct charlm_options *options, char *error)
+{
+    if (options->uneven && options->kill_rank > 0)
+        return charlm_fail(
+            error, "expected --uneven or --kill-rank, found both (try --help)");
+    if (options->hook == CHARLM_HOOK_POWERSGD && options->kill_rank > 0)
+        return charlm_fail(error,
+            "expected --hook powersgd or --kill-rank, found both (try --help)");
+    if (options->at_step >= 0 && options->kill_rank == 0)
+        return charlm_fail(error,
+            "--at-step: expected --kill-rank with it, found none (try --help)");
+    if (options->at_step >= options->steps)
+        return charlm_fail(error,
+            "--at-step: expected a step from 0 to %d, as --steps is %d, found "
+            "%d",
+            options->steps - 1, options->steps, options->at_step);
+    if (options->at_step < 0)
+        options->at_step = 0;
+    return 0;
+}
+
 int charlm_parse_options(
     int argc, char **argv, struct charlm_options *options, char *error)
 {
@@ -187,7 +209,8 @@ int charlm_parse_options(
         .batch = 256,
         .accumulate = 1,
         .seed = 1,
-        .learning_rate = 2e-3};
+        .learning_rate = 2e-3,
+        .at_step = -1};
     opterr = 0;
     /* "+": keeps the order of arguments; ":": returns ':' for a missing one. */
     while (status == 0 &&
@@ -239,12 +262,5 @@ int charlm_parse_options(
     if (status == 0 && optind < argc)
         status =
             charlm_fail(error, "no argument \"%s\" (try --help)", argv[optind]);
-    if (status == 0 && options->uneven && options->kill_rank > 0)
-        status = charlm_fail(
-            error, "expected --uneven or --kill-rank, found both (try --help)");
-    if (status == 0 && options->hook == CHARLM_HOOK_POWERSGD &&
-        options->kill_rank > 0)
-        status = charlm_fail(error,
-            "expected --hook powersgd or --kill-rank, found both (try --help)");
-    return status;
+    return status == 0 ? check_death(options, error) : status;
 }

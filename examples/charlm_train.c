@@ -38,6 +38,7 @@ struct trainer {
     double *own_losses; /* per micro-batch since the last exchange */
     double *all_losses;
     symmcoll_status_t status; /* status of the latest library call */
+    char *error;              /* detail of what ended the training */
 };
 
 static int library_fail(char *error)
@@ -260,7 +261,12 @@ static int recover(struct trainer *trainer, int step)
     if (trainer->status == SYMMCOLL_OK)
         trainer->status = symmcoll_all_reduce(
             left, steps, steps, 2, SYMMCOLL_INT32, SYMMCOLL_MAX, NULL, NULL);
-    return trainer->status == SYMMCOLL_OK && steps[0] == -steps[1] ? 0 : -1;
+    if (trainer->status == SYMMCOLL_OK && steps[0] != -steps[1])
+        return charlm_fail(trainer->error,
+            "a rank has died: expected the others in one step, found some in "
+            "step %d and some in step %d",
+            -steps[1], steps[0]);
+    return trainer->status == SYMMCOLL_OK ? 0 : -1;
 }
 
 /* ---- the loop ---- */
@@ -337,6 +343,8 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
     if (trainer->rank == 0)
         charlm_end_progress(&progress);
     cost->seconds = charlm_now() - progress.begun;
+    if (status != 0 && trainer->status != SYMMCOLL_OK)
+        (void)library_fail(trainer->error);
     return status;
 }
 
@@ -348,12 +356,12 @@ static int run_uneven_steps(struct trainer *trainer, struct charlm_curve *curve,
     struct symmcoll_join *join;
     int status;
 
-    trainer->status = symmcoll_join_begin(&trainer->reducer, 1, NULL, &join);
-    if (trainer->status != SYMMCOLL_OK)
-        return -1;
+    if (symmcoll_join_begin(&trainer->reducer, 1, NULL, &join) != SYMMCOLL_OK)
+        return library_fail(trainer->error);
     status = run_steps(trainer, curve, cost);
-    trainer->status = symmcoll_join_end(join);
-    return trainer->status == SYMMCOLL_OK ? status : -1;
+    if (symmcoll_join_end(join) != SYMMCOLL_OK && status == 0)
+        return library_fail(trainer->error);
+    return status;
 }
 
 /* Allocates memory for the losses, of this rank and of all ranks. */
@@ -384,6 +392,7 @@ int charlm_train(struct symmcoll_group **group,
         .text = text,
         .model = model,
         .group = *group,
+        .error = error,
         .rank = symmcoll_group_rank(*group),
         .size = symmcoll_group_size(*group)};
     int status;
@@ -397,8 +406,6 @@ int charlm_train(struct symmcoll_group **group,
         if (status == 0)
             status = options->uneven ? run_uneven_steps(&trainer, curve, cost)
                                      : run_steps(&trainer, curve, cost);
-        if (trainer.status != SYMMCOLL_OK)
-            status = library_fail(error);
     }
     *group = trainer.group;
     symmcoll_reducer_free(trainer.reducer);

@@ -109,6 +109,9 @@ static int prepare(struct rank *rank)
             "wants %zu to learn from, found %zu",
             rank->size, options->accumulate, options->batch, wanted,
             rank->text.train.count);
+    if (options->kill_rank > 0 && rank->size == 1)
+        return charlm_fail(
+            rank->error, "--kill-rank: expected at least 2 processes, found 1");
     if (options->kill_rank >= rank->size)
         return charlm_fail(rank->error,
             "--kill-rank: expected a rank from 1 to %d, found %d",

@@ -136,12 +136,13 @@ printf a >one
 printf '%0200d' 0 >same
 printf 'abcdefghijklmnopqrstuvwxyz%.0s' 1 2 3 >short
 
-# refused TEXT ARGUMENT...: on three ranks, one line with the text, status 2.
+# refused TEXT ARGUMENT...: on $ranks ranks, one line with the text, status 2.
+ranks=3
 refused()
 {
     text=$1
     shift
-    timeout 600 "$run" -n 3 "$train" --steps 2 "$@" >bad.out 2>&1
+    timeout 600 "$run" -n $ranks "$train" --steps 2 "$@" >bad.out 2>&1
     status=$?
     [ $status -eq 2 ] && [ "$(grep -c 'train_charlm:' bad.out)" -eq 1 ] &&
         grep 'train_charlm:' bad.out | grep -qFe "$text"
@@ -165,9 +166,16 @@ refused '--seed wants an argument' --text text --seed
 refused 'no option --nonsense' --nonsense
 refused '--kill-rank: expected a rank from 1 to 2, found 3' --text text \
     --batch 8 --kill-rank 3
+ranks=1
+refused '--kill-rank: expected at least 2 processes, found 1' --text text \
+    --batch 8 --kill-rank 1
+ranks=3
 refused '--uneven or --kill-rank, found both' --uneven --kill-rank 1
 refused '--hook: expected none, fp16, bf16 or powersgd, found "topk"' --hook topk
 refused '--hook powersgd or --kill-rank, found both' --hook powersgd --kill-rank 1
+refused '--at-step: expected --kill-rank with it, found none' --at-step 0
+refused '--at-step: expected a step from 0 to 1, as --steps is 2, found 2' \
+    --kill-rank 1 --at-step 2
 refused '--use-blas: expected a path, found ""' --use-blas ''
 refused 'no option -x' -xh
 refused '--text: expected a path, found "--batch"' --text --batch 2
