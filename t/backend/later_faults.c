@@ -3,11 +3,11 @@
  * Tests operations on host memory that end later, in a backend whose members
  * share no memory, when a member does not come, dies or aborts.
  */
+#include "await_all.h"
 #include "later.h"
 
 #include "../attempts.h"
 
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,7 +159,9 @@ static int one_dies(int rank, int size, void *arg)
     if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
         return 1;
     group = symmcoll_world_group(world);
-    right = is_later(group) && say(sum_host(group, rank) == SYMMCOLL_OK, "sum");
+    right = is_later(group) &&
+            say(sum_host(group, rank) == SYMMCOLL_OK, "sum") &&
+            await_all(group);
     if (rank == 1)
         _exit(right ? 0 : 1);
     right = right && do_it(group, rank, arg);
@@ -171,8 +173,10 @@ static int one_dies(int rank, int size, void *arg)
 static bool dies(int n, enum doing doing)
 {
     int statuses[4];
-    bool right = ranks_spawn(n, one_dies, &doing, statuses);
+    bool right;
 
+    atomic_store(here, 0);
+    right = ranks_spawn(n, one_dies, &doing, statuses);
     for (int r = 0; r < n; r++)
         right =
             right && WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) == 0;
@@ -186,7 +190,7 @@ static int aborted(struct symmcoll_group *group, int rank)
     struct symmcoll_work *works[SOME];
     float out[SOME];
 
-    if (!say(sum_host(group, rank) == SYMMCOLL_OK, "sum"))
+    if (!say(sum_host(group, rank) == SYMMCOLL_OK, "sum") || !await_all(group))
         return 0;
     if (rank == 1) {
         symmcoll_group_abort(group, "enough");
@@ -252,6 +256,7 @@ static void on_both_dated(rank_fn body, const char *what)
 int main(void)
 {
     use_later_host();
+    share_here();
     on_both_dated(call_times_out, "a call names the rank that did not come");
     on_both_dated(works_time_out, "works end at the deadline of the first");
     on_both_dated(waits_expire, "a wait expires, and the work goes on");
@@ -259,7 +264,7 @@ int main(void)
     ok(dies(3, STARTS_WORKS), "a death ends works");
     ok(dies(3, MAKES_A_GROUP), "a death ends a round");
     ok(dies(3, CALLS_ON_A_DEVICE), "a death ends the opening of a device");
-    on_both(3, aborted, "an abort ends works");
+    on_each(3, aborted, "an abort ends works");
     on_both(3, shrunk, "the others go on in a shrunk group");
     return done_testing();
 }

@@ -3,7 +3,7 @@ program_tests += t/backend/given_up.t t/backend/kept.t t/backend/later.t \
     t/backend/later_faults.t t/backend/memory.t \
     t/backend/memory_faults.t t/backend/module.t t/backend/needs.t t/backend/reasons.t \
     t/backend/running.t t/backend/running_faults.t
-t_libt_a_SOURCES += t/backend/modules.h t/backend/running.h
+t_libt_a_SOURCES += t/backend/await_all.h t/backend/modules.h t/backend/running.h
 EXTRA_DIST += t/backend/empty_module.c t/backend/old_module.c
 
 # The backend that the loader's test loads.

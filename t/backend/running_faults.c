@@ -3,40 +3,17 @@
  * Tests operations on device memory that are not ended by their device, but by
  * a timeout, a death, an abort, the end of their group or of the world.
  */
+#include "await_all.h"
 #include "running.h"
 
 #include "t/attempts.h"
 
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SOME 5
 
 static double short_time; /* the timeout */
-
-/* The number of ranks that have arrived in this run, in memory shared by
- * processes. */
-static _Atomic int *here;
-
-/* Waits until all ranks have called and are in no call: an operation that all
- * have begun may still end with the failure that follows. */
-static int await_all(const struct symmcoll_group *group)
-{
-    atomic_fetch_add(here, 1);
-    while (atomic_load(here) < symmcoll_group_size(group))
-        sched_yield();
-    return 1;
-}
-
-/* A body on processes and on threads, which may await all once. */
-static void on_each(int n, rank_fn body, const char *what)
-{
-    atomic_store(here, 0);
-    ok(ranks_run(n, body), "%s, %d processes", what, n);
-    atomic_store(here, 0);
-    ok(threads_run(n, body), "%s, %d threads", what, n);
-}
 
 /* Starts SOME operations that do not complete before the turn. */
 static int submit_some(struct symmcoll_group *group, int rank,
@@ -438,10 +415,7 @@ int main(void)
 {
     static int yes;
 
-    here = mmap(
-        NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (here == MAP_FAILED)
-        skip_all("no shared memory");
+    share_here();
     use_modules_of_tests();
     on_both_dated(deadline_of_works, "a deadline ends works that run");
     on_both_dated(
