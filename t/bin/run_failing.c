@@ -38,17 +38,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACE 1 /* the rank with the fault */
+#define PLACE 1    /* the rank with the fault */
+#define PATIENT 60 /* the seconds for operations that have to complete */
 
 static int rank;
 
-static symmcoll_status_t sum(
-    struct symmcoll_group *group, size_t count, const char *label)
+/* Sums, with the timeout of the configuration, which is short, if that is
+ * negative. */
+static symmcoll_status_t sum(struct symmcoll_group *group, size_t count,
+    const char *label, double timeout)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     float x[16] = {0};
 
     call.label = label;
+    call.timeout = timeout;
     return symmcoll_all_reduce(
         group, x, x, count, SYMMCOLL_FLOAT32, SYMMCOLL_SUM, &call, NULL);
 }
@@ -164,7 +168,7 @@ static int go_on(struct symmcoll_world *world, struct symmcoll_group *group,
     }
     announce(rank);
     await("over");
-    if (sum(left, 8, NULL) != SYMMCOLL_OK) {
+    if (sum(left, 8, NULL, PATIENT) != SYMMCOLL_OK) {
         complain(SYMMCOLL_ERR_INTERNAL);
         return 9;
     }
@@ -197,7 +201,7 @@ int main(int argc, char **argv)
     rank = symmcoll_world_rank(world);
     size = symmcoll_world_size(world);
     /* A rank that leaves late may get the error here already. */
-    patient.timeout = 60; /* instead of the short one of the second operation */
+    patient.timeout = PATIENT;
     status = symmcoll_barrier(group, &patient, NULL);
     if (status == SYMMCOLL_OK &&
         (strcmp(how, "shrink") == 0 || strcmp(how, "stay") == 0))
@@ -206,7 +210,7 @@ int main(int argc, char **argv)
         status = make_groups(group, how);
     if (status == SYMMCOLL_OK) {
         misbehave(world, group, how);
-        status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"));
+        status = sum(group, differs && rank == 0 ? 4 : 8, getenv("LABEL"), -1);
     }
     if (status == SYMMCOLL_OK)
         return 8;
