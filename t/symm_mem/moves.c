@@ -69,7 +69,7 @@ static int exchanges_parts(struct symmcoll_group *group, int rank)
 static int gathers_unequal(struct symmcoll_group *group, int rank)
 {
     int size = symmcoll_group_size(group);
-    size_t ends[8], end = 0, first = 0, mine = 0;
+    size_t ends[8] = {0}, end = 0, first = 0, mine = 0;
     unsigned char in[64], expected[256];
     struct symmcoll_symm *handle = NULL;
     void *data = NULL;
