@@ -45,6 +45,8 @@ static symmcoll_status_t reduce_bucket(
     call.label =
         symc_bucket_text((int)(bucket - reducer->layout.buckets), label);
     call.stream = bucket->stream;
+    if (reducer->shard)
+        return symc_shard_reduce(reducer, bucket, &call);
     return symmcoll_all_reduce(reducer->group, bucket->buffer, bucket->buffer,
         bucket->count, bucket->dtype, SYMMCOLL_SUM, &call,
         reducer->captured ? NULL : &bucket->work);
@@ -104,10 +106,25 @@ void symc_poll_buckets(struct symmcoll_reducer *reducer)
 
 /* ---- end of buckets ---- */
 
+/* Takes the result of a bucket's work that has ended, or that its stream waits
+ * for. */
+static symmcoll_status_t take_result(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
+{
+    symmcoll_status_t status = symc_unpack_bucket(reducer, bucket);
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_follow_stream(reducer, bucket->stream);
+    if (status != SYMMCOLL_OK || !bucket->gathers)
+        return status;
+    return symc_shard_spread(reducer, bucket);
+}
+
 symmcoll_status_t symc_await_bucket(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
-    symmcoll_status_t status = SYMMCOLL_OK;
+    symmcoll_status_t status;
 
     if (bucket->awaited ||
         (bucket->work == NULL && bucket->packing != SYMC_PACKING_DONE))
@@ -115,11 +132,10 @@ symmcoll_status_t symc_await_bucket(
     if (bucket->work != NULL) {
         status = symmcoll_work_wait(bucket->work, -1.0);
         bucket->failed = status != SYMMCOLL_OK;
+        if (status != SYMMCOLL_OK)
+            return status;
     }
-    if (status == SYMMCOLL_OK)
-        status = symc_unpack_bucket(reducer, bucket);
-    if (status == SYMMCOLL_OK)
-        status = symc_follow_stream(reducer, bucket->stream);
+    status = take_result(reducer, bucket);
     bucket->awaited = status == SYMMCOLL_OK && bucket->work != NULL;
     return status;
 }
@@ -137,6 +153,7 @@ static void release_work(struct symc_ddp_bucket *bucket)
     symmcoll_work_free(bucket->work);
     bucket->work = NULL;
     bucket->awaited = false;
+    bucket->gathers = false;
     bucket->packing = SYMC_PACKING_NONE;
 }
 
@@ -168,7 +185,8 @@ bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer)
     return true;
 }
 
-symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
+symmcoll_status_t symc_settle_buckets(
+    struct symmcoll_reducer *reducer, const char *where)
 {
     struct symc_error failure = {.status = SYMMCOLL_OK};
 
@@ -180,8 +198,9 @@ symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer)
             status = symmcoll_work_test(bucket->work);
         if (status < SYMMCOLL_OK && failure.status == SYMMCOLL_OK) {
             (void)symc_error_prefix(status,
-                "reducer_begin: bucket %d of %d of the backward before", b,
-                reducer->layout.nbuckets);
+                "%s: bucket %d of %d of the %s before", where, b,
+                reducer->layout.nbuckets,
+                bucket->gathers ? "gather" : "backward");
             symc_error_keep(&failure, status);
         }
         if (!is_loose(bucket))

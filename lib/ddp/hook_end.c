@@ -105,6 +105,10 @@ symmcoll_status_t symmcoll_reducer_set_hook(struct symmcoll_reducer *reducer,
         own = symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_set_hook: expected a reducer without a hook, found it has "
             "one");
+    else if (reducer->shard)
+        own = symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_set_hook: expected a reducer without shard, found one with "
+            "it");
     else if (reducer->has_begun)
         own = symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_set_hook: expected a reducer before its first backward, "

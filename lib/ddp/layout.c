@@ -38,6 +38,15 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
             return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
                 "reducer: a bucket of %d gradients has no size", ngrads);
     bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
+    if (reducer->shard) {
+        size_t size = (size_t)reducer->size;
+
+        bucket->part = bucket->count / size + (bucket->count % size != 0);
+        if (!symc_multiply(bucket->part, size, &nbytes) ||
+            !symc_multiply(nbytes, symmcoll_dtype_size(bucket->dtype), &nbytes))
+            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+                "reducer: a bucket of %d gradients has no size", ngrads);
+    }
     /* An empty bucket also has an address of its own. */
     status =
         symc_site_alloc("reducer: a bucket", reducer->site, nbytes, 1, &at);
@@ -156,6 +165,22 @@ void symc_layout_adopt(
     }
     symc_layout_free(reducer, &reducer->layout);
     reducer->layout = *layout;
+}
+
+symmcoll_status_t symc_layout_clear(const struct symmcoll_reducer *reducer)
+{
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    for (int b = 0; b < reducer->layout.nbuckets && status == SYMMCOLL_OK;
+         b++) {
+        const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
+        size_t count = reducer->shard ? bucket->part * (size_t)reducer->size
+                                      : bucket->count;
+
+        status = symc_site_clear(reducer->site, bucket->buffer,
+            count * symmcoll_dtype_size(bucket->dtype));
+    }
+    return status;
 }
 
 const char *symc_bucket_text(int index, char *buffer)

@@ -25,8 +25,12 @@ static symmcoll_status_t check_move(
             "reducer_move: expected a reducer in no join, found it in one");
     /* On a device a bucket may have failed after finish. */
     if ((flags & SYMMCOLL_MOVE_KEEP) != 0 &&
-        symc_settle_buckets(reducer) != SYMMCOLL_OK)
+        symc_settle_buckets(reducer, "reducer_move") != SYMMCOLL_OK)
         reducer->mixed = true;
+    if ((flags & SYMMCOLL_MOVE_KEEP) != 0 && reducer->averaged)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_move: expected gradients that are to be kept, found averages "
+            "of which this rank has its slices only");
     if ((flags & SYMMCOLL_MOVE_KEEP) != 0 && reducer->mixed)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_move: expected gradients that are to be kept, found that a "
@@ -48,13 +52,9 @@ static void end_pass(struct symmcoll_reducer *reducer)
 
 static void drop_gradients(struct symmcoll_reducer *reducer)
 {
-    for (int i = 0; i < reducer->nparams; i++) {
-        struct symc_param *param = &reducer->params[i];
-
-        param->has_accumulated = param->used = false;
-        param->origin = NULL;
-        param->view = NULL;
-    }
+    symc_drop_gradients(reducer);
+    for (int i = 0; i < reducer->nparams; i++)
+        reducer->params[i].view = NULL;
 }
 
 /* Allocates what the reducer has in memory on its site, except for its buckets,
@@ -95,12 +95,15 @@ static symmcoll_status_t renew(struct symmcoll_reducer *reducer)
     symc_widen_close(reducer);
     symc_ddp_staging_close(site, &reducer->buffers.staging);
     reducer->layout = layout;
+    reducer->nslices = 0;
     reducer->site = NULL;
     status = allocate(reducer, searches, &layout);
     if (status == SYMMCOLL_OK)
         symc_layout_adopt(reducer, &layout);
     else
         symc_layout_free(reducer, &layout);
+    if (status == SYMMCOLL_OK)
+        status = symc_shard_list(reducer);
     made = reducer->site;
     reducer->site = site;
     symc_layout_free(reducer, &before);

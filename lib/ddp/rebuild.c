@@ -12,6 +12,14 @@
 
 #include <stdlib.h>
 
+bool symc_rebuild_is_wanted(const struct symmcoll_reducer *reducer)
+{
+    /* An optimizer's state belongs to the slices of the first buckets. */
+    if (reducer->shard)
+        return false;
+    return !reducer->find_unused || reducer->graph != SYMC_GRAPH_DYNAMIC;
+}
+
 /*
  * Returns the number of words of an assignment as it is broadcast: the number
  * of buckets, the parameters in the order of buckets, the number of parameters

@@ -54,6 +54,9 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     if (args->hook_end != NULL && args->hook == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected hook_end with a hook, found it without");
+    status = symc_shard_check_args(args);
+    if (status != SYMMCOLL_OK)
+        return status;
     set_limits(reducer, args, symc_group_config(reducer->group));
     reducer->timing = symc_alloc(1, sizeof(*reducer->timing));
     if (reducer->timing == NULL)
@@ -88,7 +91,7 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     if (status != SYMMCOLL_OK)
         return status;
     symc_layout_adopt(reducer, &layout);
-    return SYMMCOLL_OK;
+    return symc_shard_list(reducer);
 }
 
 /* Checks that there are parameters and a place for the result, and allocates
@@ -116,7 +119,8 @@ static void take_options(
     symc_hook_use(reducer, args->hook, args->hook_end, args->hook_arg);
     reducer->find_unused = args->find_unused != 0;
     reducer->graph = args->static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
-    if (reducer->find_unused && !args->static_graph)
+    reducer->shard = args->shard != 0;
+    if (!symc_rebuild_is_wanted(reducer))
         reducer->rebuild = SYMC_REBUILD_DONE;
 }
 
@@ -172,6 +176,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     free(reducer->timing);
     symc_site_close(reducer->site);
     symc_numbers_free(reducer);
+    free(reducer->slices);
+    free(reducer->slice_pieces);
     pthread_mutex_destroy(&reducer->lock);
     free(reducer);
 }
@@ -196,6 +202,16 @@ symmcoll_status_t symmcoll_reducer_grad(
     return symc_sized_write(&symc_tensor_kind, "reducer_grad", &view, grad);
 }
 
+void symc_drop_gradients(struct symmcoll_reducer *reducer)
+{
+    for (int i = 0; i < reducer->nparams; i++) {
+        reducer->params[i].has_accumulated = false;
+        reducer->params[i].origin = NULL;
+        reducer->params[i].used = false;
+    }
+    reducer->averaged = false;
+}
+
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
 {
     symmcoll_status_t status;
@@ -203,18 +219,10 @@ void symmcoll_reducer_zero(struct symmcoll_reducer *reducer)
     if (reducer == NULL || reducer->backward != SYMC_BACKWARD_NONE)
         return;
     status = symc_take_stream(reducer, "reducer_zero");
-    for (int b = 0; b < reducer->layout.nbuckets && status == SYMMCOLL_OK;
-         b++) {
-        const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-
-        status = symc_site_clear(reducer->site, bucket->buffer,
-            bucket->count * symmcoll_dtype_size(bucket->dtype));
-    }
-    for (int i = 0; i < reducer->nparams; i++) {
-        reducer->params[i].has_accumulated = false;
-        reducer->params[i].origin = NULL;
-        reducer->params[i].used = false;
-    }
+    /* Buckets with parameters are cleared by begin. */
+    if (status == SYMMCOLL_OK && !reducer->gathered)
+        status = symc_layout_clear(reducer);
+    symc_drop_gradients(reducer);
     symc_error_keep(&reducer->zeroing, status);
 }
 

@@ -13,6 +13,7 @@
  * used.c, static_graph.c          unused parameters, static graphs
  * stream.c, times.c, stats.c      streams, times, statistics
  * hook.c, hook_compress.c, hook_end.c   hooks
+ * shard.c, gather.c               slices of gradients and parameters
  * join.c, uneven.c                exchange of calls; training with uneven inputs
  * move.c                          going on with another group
  */
@@ -82,6 +83,8 @@ enum symc_packing {
 struct symc_ddp_bucket {
     char *buffer;
     size_t count;
+    size_t part; /* shard: elements of each rank's part; the last parts may end
+                    after count, in elements that are zero.  Else 0 */
     enum symmcoll_dtype dtype;
     int ngrads;
     const int *params;          /* into the params of its symc_layout */
@@ -95,6 +98,8 @@ struct symc_ddp_bucket {
                                    work */
     bool awaited;               /* the work was waited for; on a device, by the
                                    stream */
+    bool gathers; /* the work gathers parameters, which are not yet in the
+                     caller's memory */
     bool failed;  /* a work of the bucket failed in this backward */
     void *packed; /* memory for its elements in 16 bits; NULL: not needed yet */
     enum symmcoll_dtype packed_dtype;
@@ -232,6 +237,15 @@ struct symmcoll_reducer {
     size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
     bool write_back;  /* averages are written over the gradients */
+    bool shard;       /* buckets are reduce-scattered */
+    bool averaged;    /* shard: a synchronised pass has begun since the
+                         gradients were zero */
+    bool gathered;    /* shard: the buckets hold parameters and not gradients,
+                         until the next begin */
+    int *slices;      /* shard: the parameters of which this rank has a slice */
+    int nslices;
+    struct symc_local_piece *slice_pieces; /* shard: scratch, one for each
+                                              parameter and rank */
     symmcoll_bucket_fn hook;
     symmcoll_bucket_fn hook_end; /* called after the hook's work; NULL: none */
     void *hook_arg;
@@ -464,7 +478,17 @@ symmcoll_status_t symc_join_check_stream(
 symmcoll_status_t symc_join_take_turn(
     struct symmcoll_reducer *reducer, enum symc_join_kind kind, int sync);
 
+/* ---- reducer.c ---- */
+
+/* Forgets the gradients that have accumulated. */
+void symc_drop_gradients(struct symmcoll_reducer *reducer);
+
 /* ---- step.c ---- */
+
+/* Fails because a backward has begun and not finished, or a move has failed;
+ * where begins the detail. */
+symmcoll_status_t symc_refuse_unfinished(
+    const struct symmcoll_reducer *reducer, const char *where);
 
 /* Broadcast the buffers, and begin a backward, after the exchange of the call
  * within a join.  Collective. */
@@ -503,6 +527,9 @@ struct symc_bucket_item *symc_list_items(
 /* Formats a bucket, "bucket 3", which is also its operation's label, into a
  * buffer of SYMC_BUCKET_TEXT. */
 const char *symc_bucket_text(int index, char *buffer);
+
+/* Sets all buckets to zero. */
+symmcoll_status_t symc_layout_clear(const struct symmcoll_reducer *reducer);
 
 /* Returns a bucket as it is passed to hooks; reducer is not set. */
 extern const struct symc_sized symc_bucket_kind;
@@ -720,10 +747,42 @@ void symc_times_drop(const struct symmcoll_reducer *reducer);
 
 /* ---- rebuild.c ---- */
 
+/* Returns whether the buckets are rebuilt after the first synchronised
+ * backward. */
+bool symc_rebuild_is_wanted(const struct symmcoll_reducer *reducer);
+
 /* Rebuilds the buckets in rank 0's order of arrival, on all ranks or on none
  * (own: this rank's status before).  Collective. */
 symmcoll_status_t symc_rebuild_buckets(
     struct symmcoll_reducer *reducer, symmcoll_status_t own);
+
+/* ---- shard.c ---- */
+
+/* Checks that shard is set with options that it can be combined with, before a
+ * reducer is made.  Errors: INVALID. */
+symmcoll_status_t symc_shard_check_args(
+    const struct symmcoll_reducer_args *args);
+
+/* Checks that a reducer has shard; where begins the detail.  Errors: INVALID. */
+symmcoll_status_t symc_shard_check(
+    const struct symmcoll_reducer *reducer, const char *where);
+
+/* Lists the slices of this rank, after the layout has changed.  Errors: INVALID
+ * (a parameter with gaps), NO_MEMORY. */
+symmcoll_status_t symc_shard_list(struct symmcoll_reducer *reducer);
+
+/* Starts the sums of a bucket, of which each rank receives its part. */
+symmcoll_status_t symc_shard_reduce(const struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, const struct symmcoll_call *call);
+
+/* Starts to gather the parameters of a bucket, through its memory. */
+symmcoll_status_t symc_shard_gather(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
+
+/* Copies the other ranks' parts of the parameters from a bucket to the caller's
+ * memory, after they have been gathered. */
+symmcoll_status_t symc_shard_spread(
+    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket);
 
 /* ---- flight.c ---- */
 
@@ -751,10 +810,12 @@ symmcoll_status_t symc_drain_buckets(
 /* Returns whether no bucket's work has failed, after symc_drain_buckets(). */
 bool symc_buckets_ended_well(const struct symmcoll_reducer *reducer);
 
-/* Releases the works that symc_drain_buckets() kept.  Returns the first error:
- * of a work that failed since, or that still cannot be waited for, which is
- * kept. */
-symmcoll_status_t symc_settle_buckets(struct symmcoll_reducer *reducer);
+/* Waits for parameters that are gathered, and releases the works that
+ * symc_drain_buckets() kept.  Returns the first error: of a work that failed
+ * since, or that still cannot be waited for, which is kept.  where begins the
+ * detail. */
+symmcoll_status_t symc_settle_buckets(
+    struct symmcoll_reducer *reducer, const char *where);
 
 /* Releases all works, when the buckets are no longer written to, or only before
  * the stream's later work.  A bucket whose work cannot be waited for loses its

@@ -23,8 +23,8 @@ void symc_graph_reset(struct symmcoll_reducer *reducer)
     bool is_static = reducer->graph != SYMC_GRAPH_DYNAMIC;
 
     reducer->graph = is_static ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
-    reducer->rebuild = reducer->find_unused && !is_static ? SYMC_REBUILD_DONE
-                                                          : SYMC_REBUILD_LATER;
+    reducer->rebuild = symc_rebuild_is_wanted(reducer) ? SYMC_REBUILD_LATER
+                                                       : SYMC_REBUILD_DONE;
     for (int i = 0; i < reducer->nparams; i++)
         reducer->params[i].wanted = 0;
     for (int i = 0; i < reducer->nnumbers; i++) {

@@ -151,10 +151,11 @@ static void write_options(FILE *out, const struct symmcoll_reducer *reducer)
     write_bool(out, "find_unused_parameters", reducer->find_unused);
     write_bool(out, "gradient_as_bucket_view", reducer->views);
     write_bool(out, "static_graph", reducer->graph != SYMC_GRAPH_DYNAMIC);
+    write_bool(out, "shard", reducer->shard);
     write_bool(out, "write_back", reducer->write_back);
     write_bool(out, "has_rebuilt_buckets",
         reducer->rebuild == SYMC_REBUILD_DONE &&
-            (!reducer->find_unused || reducer->graph != SYMC_GRAPH_DYNAMIC));
+            symc_rebuild_is_wanted(reducer));
     if (reducer->reduce_dtype != 0)
         write_text(
             out, "reduce_dtype", symmcoll_dtype_name(reducer->reduce_dtype));

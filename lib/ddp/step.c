@@ -30,8 +30,7 @@ static symmcoll_status_t report_zeroing(struct symmcoll_reducer *reducer)
                      "reducer_begin: gradients have not been set to zero");
 }
 
-/* Fails because a backward has begun and not finished, or a move has failed. */
-static symmcoll_status_t refuse_unfinished(
+symmcoll_status_t symc_refuse_unfinished(
     const struct symmcoll_reducer *reducer, const char *where)
 {
     char missing[SYMC_DETAIL_MAX / 2];
@@ -76,7 +75,7 @@ symmcoll_status_t symmcoll_reducer_forward(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_forward: expected a reducer, found NULL");
     if (reducer->backward != SYMC_BACKWARD_NONE || reducer->unmoved)
-        return refuse_unfinished(reducer, "reducer_forward");
+        return symc_refuse_unfinished(reducer, "reducer_forward");
     status = symc_join_take_turn(reducer, SYMC_JOIN_FORWARD, sync);
     return status == SYMMCOLL_OK ? symc_forward(reducer, sync) : status;
 }
@@ -88,12 +87,15 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer, int sync)
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_settle_buckets(reducer);
+    status = symc_settle_buckets(reducer, "reducer_begin");
     if (status != SYMMCOLL_OK)
         return status;
     status = symc_take_stream(reducer, "reducer_begin");
+    if (status == SYMMCOLL_OK && reducer->gathered)
+        status = symc_layout_clear(reducer);
     if (status != SYMMCOLL_OK)
         return status;
+    reducer->gathered = false;
     return sync ? symc_used_begin(reducer) : SYMMCOLL_OK;
 }
 
@@ -121,6 +123,7 @@ symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync)
     }
     reducer->has_begun = true;
     reducer->mixed = reducer->mixed || sync;
+    reducer->averaged = reducer->averaged || (sync && reducer->shard);
     reducer->backward = sync ? SYMC_BACKWARD_SYNC : SYMC_BACKWARD_LOCAL;
     reducer->launched = 0;
     reducer->done = 0;
@@ -147,7 +150,12 @@ symmcoll_status_t symmcoll_reducer_begin(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_begin: expected a reducer, found NULL");
     if (reducer->backward != SYMC_BACKWARD_NONE || reducer->unmoved)
-        return refuse_unfinished(reducer, "reducer_begin");
+        return symc_refuse_unfinished(reducer, "reducer_begin");
+    if (reducer->averaged)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer_begin: with shard, expected symmcoll_reducer_gather() or "
+            "symmcoll_reducer_zero() since the pass that synchronised, found "
+            "neither");
     status = symc_join_take_turn(reducer, SYMC_JOIN_BEGIN, sync);
     return status == SYMMCOLL_OK ? symc_begin(reducer, sync) : status;
 }

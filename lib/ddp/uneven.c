@@ -83,6 +83,11 @@ static symmcoll_status_t check_reducer(
             "join_begin: reducer %d: expected divide_by_active without a hook, "
             "which divides by all ranks, found a hook",
             index);
+    if (reducer->shard)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "join_begin: reducer %d: expected it without shard, for a rank without "
+            "inputs updates no slices, found it with shard",
+            index);
     if (symc_graph_is_counted(reducer))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "join_begin: reducer %d: expected that its static graph is known "

@@ -19,13 +19,14 @@ enum option {
     OPTION_STATIC_GRAPH,
     OPTION_REDUCE_DTYPE,
     OPTION_HOOK_END,
+    OPTION_SHARD,
     OPTION_FIRST_BUCKET_CAP,
     OPTION_BUCKET_CAP,
     OPTIONS
 };
 
 static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
-    "reduce_dtype", "hook_end", "first_bucket_cap", "bucket_cap"};
+    "reduce_dtype", "hook_end", "shard", "first_bucket_cap", "bucket_cap"};
 
 /* The properties that are compared first. */
 struct summary {
@@ -118,6 +119,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
             [OPTION_STATIC_GRAPH] = reducer->graph != SYMC_GRAPH_DYNAMIC,
             [OPTION_REDUCE_DTYPE] = reducer->reduce_dtype,
             [OPTION_HOOK_END] = reducer->hook_end != NULL,
+            [OPTION_SHARD] = reducer->shard,
             [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
             [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
         }};

@@ -121,11 +121,14 @@ struct symmcoll_reducer_args {
                                    these are not compared, broadcast or reduced,
                                    and a tensor without data is accepted */
     int nignored;
+    int shard; /* each rank receives the averages of its slices only, see
+                  symmcoll_reducer_shard(); excludes hooks, write_back and
+                  joins */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0, NULL, 0, NULL, NULL, 0        \
+            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0, NULL, 0, NULL, NULL, 0, 0     \
     }
 
 /*
@@ -341,6 +344,62 @@ symmcoll_status_t symmcoll_reducer_grad(
  * well.  Has no effect during a backward pass. */
 SYMMCOLL_API
 void symmcoll_reducer_zero(struct symmcoll_reducer *reducer);
+
+/* A slice of a parameter: elements that this rank updates.  Initialise it with
+ * SYMMCOLL_SHARD_INIT. */
+struct symmcoll_shard {
+    size_t size; /* sizeof(struct symmcoll_shard) */
+    int param;   /* the parameter's number, the lower one of two */
+    enum symmcoll_dtype dtype; /* of the parameter */
+    size_t offset; /* elements of the parameter before the slice, in the order
+                      of its strides */
+    size_t count;  /* elements of the slice, at least 1 */
+    void *data;    /* the slice in the parameter's memory */
+    void *grad;    /* its average, from finish until gather or zero */
+    enum symmcoll_dtype grad_dtype; /* of the average */
+};
+#define SYMMCOLL_SHARD_INIT                                                 \
+    {                                                                       \
+        sizeof(struct symmcoll_shard), 0, SYMMCOLL_UINT8, 0, 0, NULL, NULL, \
+            SYMMCOLL_UINT8                                                  \
+    }
+
+/*
+ * Return the number of slices of this rank (0 for NULL), and describe one of them,
+ * in the order of the parameters' numbers.  Requires args.shard: symmcoll_reducer_finish()
+ * returns when the averages of this rank's slices are complete, and other elements of
+ * gradients are undefined.  The slices of all ranks are all elements of all parameters,
+ * each once.  Slices and their memory change only by symmcoll_reducer_move().
+ *
+ * Errors: INVALID (a NULL; no shard; index out of range).
+ * Source: ZeRO (Rajbhandari et al., 2020); torch.distributed.optim.ZeroRedundancyOptimizer.
+ */
+SYMMCOLL_API
+int symmcoll_reducer_shard_count(const struct symmcoll_reducer *reducer);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_shard(const struct symmcoll_reducer *reducer,
+    int index, struct symmcoll_shard *shard);
+
+/*
+ * Start to copy each rank's slices of the parameters to all ranks, after the optimizer's
+ * step, and set all gradients to zero.  Collective.  Buckets are gathered one after
+ * another, those of the first parameters first, while forward runs;
+ * symmcoll_reducer_gather_wait() waits for one parameter.  Until then the parameter,
+ * and until the next symmcoll_reducer_begin(), which waits for all of them, the
+ * gradients belong to the reducer.  On a device only the stream waits.
+ *
+ * After a pass that synchronises, symmcoll_reducer_begin() returns INVALID before this
+ * call or symmcoll_reducer_zero().
+ *
+ * Errors: INVALID (a NULL; no shard; within a pass; gradients have accumulated without
+ * sync; a number out of range), UNSUPPORTED (the stream is captured), and those of
+ * symmcoll_all_gather(), after which parameters are undefined.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_gather(struct symmcoll_reducer *reducer);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_gather_wait(
+    struct symmcoll_reducer *reducer, int param);
 
 /* The options of symmcoll_join_begin().  Initialise it with
  * SYMMCOLL_JOIN_ARGS_INIT. */

@@ -20,7 +20,7 @@
 
 static struct symmcoll_store *store;
 static struct symmcoll_world *world;
-static struct symmcoll_reducer *reducer;
+static struct symmcoll_reducer *reducer, *sharded;
 static float weight[6];
 static const int one_rank[] = {0}, one_size[] = {1};
 static const struct symmcoll_lists lists = {one_rank, one_size, 1};
@@ -236,6 +236,11 @@ static symmcoll_status_t use_bucket(void *given)
     return symmcoll_reducer_bucket(reducer, 0, given);
 }
 
+static symmcoll_status_t use_shard(void *given)
+{
+    return symmcoll_reducer_shard(sharded, 0, given);
+}
+
 static symmcoll_status_t use_reducer_times(void *given)
 {
     return symmcoll_reducer_get_times(reducer, given);
@@ -445,6 +450,7 @@ int main(void)
     struct symmcoll_tensor param =
         SYMMCOLL_TENSOR_FLAT(weight, 6, SYMMCOLL_FLOAT32);
     struct symmcoll_init_args args = SYMMCOLL_INIT_ARGS_INIT;
+    struct symmcoll_reducer_args reducer_args = SYMMCOLL_REDUCER_ARGS_INIT;
     const struct kind kinds[] = {
         STRUCT(call, sizeof(size_t), SYMMCOLL_CALL_INIT),
         STRUCT(connectivity, sizeof(struct symmcoll_connectivity),
@@ -471,6 +477,7 @@ int main(void)
             {.size = sizeof(struct symmcoll_hook_wrapped),
                 .hook = symmcoll_hook_all_reduce}),
         STRUCT(powersgd_args, sizeof(size_t), SYMMCOLL_POWERSGD_ARGS_INIT),
+        STRUCT(shard, sizeof(size_t), SYMMCOLL_SHARD_INIT),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),
         STRUCT(reducer_stats, sizeof(size_t), SYMMCOLL_REDUCER_STATS_INIT),
         STRUCT(rendezvous_functions,
@@ -519,9 +526,14 @@ int main(void)
     if (symmcoll_reducer_create(symmcoll_world_group(world), &param, 1, NULL,
             &reducer) != SYMMCOLL_OK)
         return 1;
+    reducer_args.shard = 1;
+    if (symmcoll_reducer_create(symmcoll_world_group(world), &param, 1,
+            &reducer_args, &sharded) != SYMMCOLL_OK)
+        return 1;
     for (int i = 0; i < n; i++)
         check(&kinds[i]);
     symmcoll_reducer_free(reducer);
+    symmcoll_reducer_free(sharded);
     if (symmcoll_finalize(world) != SYMMCOLL_OK)
         return 1;
     symmcoll_store_close(store);

@@ -19,6 +19,7 @@ enum place {
     IN_FINISH,
     IN_REBUILD,
     IN_FORWARD,
+    IN_GATHER,
     IN_JOIN,
     IN_JOIN_END
 };
@@ -86,6 +87,7 @@ static symmcoll_status_t create(
     if (place == IN_FINISH)
         args.hook_end = hook_end;
     args.static_graph = place == IN_READY;
+    args.shard = place == IN_GATHER;
     return symmcoll_reducer_create(
         group, survivor->model.params, MODEL_PARAMS, &args, &survivor->reducer);
 }
@@ -112,6 +114,17 @@ static symmcoll_status_t run_step(struct survivor *survivor, int size)
                                  : status;
 }
 
+/* Ends a step: gathers the parameters, if they are sharded. */
+static symmcoll_status_t end_step(struct survivor *survivor)
+{
+    if (survivor->death->place == IN_GATHER) {
+        die(survivor, IN_GATHER);
+        return symmcoll_reducer_gather(survivor->reducer);
+    }
+    symmcoll_reducer_zero(survivor->reducer);
+    return SYMMCOLL_OK;
+}
+
 /* Runs steps until one fails. Returns its status. */
 static symmcoll_status_t run_until_death(struct survivor *survivor)
 {
@@ -127,13 +140,36 @@ static symmcoll_status_t run_until_death(struct survivor *survivor)
         die(survivor, IN_JOIN_END);
         status = run_step(survivor, SIZE);
         if (status == SYMMCOLL_OK)
-            symmcoll_reducer_zero(survivor->reducer);
+            status = end_step(survivor);
     }
     if (!joins)
         return status;
     ended = symmcoll_join_end(join);
     return status == SYMMCOLL_OK || status == ended ? ended
                                                     : SYMMCOLL_ERR_INTERNAL;
+}
+
+/* Checks the averages of this rank's slices. */
+static bool slices_hold(const struct survivor *survivor, int size)
+{
+    int n = symmcoll_reducer_shard_count(survivor->reducer);
+
+    for (int s = 0; s < n; s++) {
+        struct symmcoll_shard shard = SYMMCOLL_SHARD_INIT;
+
+        if (symmcoll_reducer_shard(survivor->reducer, s, &shard) != SYMMCOLL_OK)
+            return false;
+        for (size_t i = 0; i < shard.count; i++) {
+            float sum = 0;
+
+            for (int r = 0; r < size; r++)
+                sum += model_term(
+                    r, shard.param, (int)(shard.offset + i), survivor->step);
+            if (((const float *)shard.grad)[i] != sum)
+                return false;
+        }
+    }
+    return n > 0;
 }
 
 /* Moves to the group of the survivors, and trains there. */
@@ -154,16 +190,19 @@ static bool go_on(struct survivor *survivor, struct symmcoll_group *left)
             survivor->model.values[0][3] == 3;
     for (survivor->step = 10; right && survivor->step < 13; survivor->step++) {
         right = run_step(survivor, size) == SYMMCOLL_OK &&
-                model_views_hold(survivor->reducer, &survivor->model, size,
-                    survivor->step, survivor->step);
-        symmcoll_reducer_zero(survivor->reducer);
+                (survivor->death->place == IN_GATHER
+                        ? slices_hold(survivor, size)
+                        : model_views_hold(survivor->reducer, &survivor->model,
+                              size, survivor->step, survivor->step)) &&
+                end_step(survivor) == SYMMCOLL_OK;
     }
     return right;
 }
 
 static int lose_one(struct faults_rank *self)
 {
-    struct survivor survivor = {.death = self->arg, .rank = self->rank};
+    const struct death *death = self->arg;
+    struct survivor survivor = {.death = death, .rank = self->rank};
     struct symmcoll_group *left = NULL;
     symmcoll_status_t status;
     bool right;
@@ -173,7 +212,10 @@ static int lose_one(struct faults_rank *self)
     status = create(self->group, &survivor);
     if (status == SYMMCOLL_OK)
         status = run_until_death(&survivor);
-    right = status == SYMMCOLL_ERR_PEER;
+    /* A gather starts several buckets: the group may have failed before one. */
+    right = status == SYMMCOLL_ERR_PEER ||
+            (death->place == IN_GATHER && status == SYMMCOLL_ERR_ABORTED &&
+                symmcoll_group_error(self->group) == SYMMCOLL_ERR_PEER);
     if (!right)
         diag("rank %d: %d: %s", self->rank, status, symmcoll_last_error());
     right = right && symmcoll_group_shrink(self->group, NULL, &left, NULL) ==
@@ -205,6 +247,7 @@ int main(void)
     test_death(IN_FINISH, 2, "a rank dies in finish");
     test_death(IN_REBUILD, 1, "a rank dies before it rebuilds its buckets");
     test_death(IN_FORWARD, 2, "a rank dies before it sends its buffers");
+    test_death(IN_GATHER, 2, "a rank dies before it gathers parameters");
     test_death(
         IN_JOIN, 2, "a rank dies in a join, where another has no inputs");
     test_death(IN_JOIN_END, 4, "a rank dies where two have no inputs");
