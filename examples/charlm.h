@@ -64,6 +64,7 @@ struct charlm_options {
     uint64_t seed;
     double learning_rate;
     enum charlm_hook hook;
+    bool shard;    /* each rank updates its slices of the parameters */
     bool uneven;   /* later ranks have fewer steps */
     int kill_rank; /* this rank is killed before step at_step; 0: none */
     int at_step;
@@ -139,6 +140,10 @@ struct charlm_param {
     int64_t shape[2];
 };
 
+/* Called with the number of a parameter; a result other than 0 ends the
+ * caller. */
+typedef int (*charlm_param_fn)(void *arg, int param);
+
 struct charlm_model {
     struct charlm_shape shape;
     /* in the order of the forward pass */
@@ -153,11 +158,10 @@ struct charlm_model {
     float *d_input;
     /* batch x context + 1: the input of each row, and the next symbol */
     unsigned char *symbols;
+    /* called by forward before it reads a parameter; NULL: none */
+    charlm_param_fn need;
+    void *need_arg;
 };
-
-/* Called for each gradient once it is complete; a result other than 0 ends the
- * backward pass. */
-typedef int (*charlm_ready_fn)(void *arg, int param);
 
 /* Creates a model with random weights from a seed.  Returns NULL without
  * memory. */
@@ -170,14 +174,15 @@ size_t charlm_count_params(const struct charlm_model *model);
 void charlm_set_row(struct charlm_model *model, int row,
     const unsigned char *symbols, uint32_t position);
 
-/* Returns the sum of the losses of the first rows of the batch, in nats. */
+/* Returns the sum of the losses of the first rows of the batch, in nats; NAN if
+ * need() fails. */
 double charlm_forward(struct charlm_model *model, int rows);
 
 /* Computes the gradients of the batch's mean loss, from the last layer to the
- * first, after charlm_forward() of all its rows.  Returns the last result of
- * ready(). */
+ * first, after charlm_forward() of all its rows.  Calls ready() for each gradient
+ * once it is complete, and returns its last result. */
 int charlm_backward(
-    struct charlm_model *model, charlm_ready_fn ready, void *arg);
+    struct charlm_model *model, charlm_param_fn ready, void *arg);
 
 /* Returns the mean loss over a set, in nats per character; 0 for an empty
  * one. */
@@ -194,21 +199,30 @@ uint64_t charlm_mix(uint64_t value);
 
 /* ---- charlm_adam.c ---- */
 
-/* Adam (Kingma and Ba, 2015): both moments of every parameter. */
-struct charlm_adam {
-    float *mean[CHARLM_NPARAMS];
-    float *square[CHARLM_NPARAMS];
-    int step;
+/* Elements of a parameter that this rank updates, their gradients, and both
+ * moments of Adam (Kingma and Ba, 2015). */
+struct charlm_slice {
+    float *value;
+    const float *grad; /* set before each step */
+    float *mean;
+    float *square;
+    size_t count;
 };
 
-/* Returns -1 without memory. */
-int charlm_create_adam(
-    struct charlm_adam *adam, const struct charlm_model *model);
+struct charlm_adam {
+    struct charlm_slice slices[CHARLM_NPARAMS];
+    int nslices;
+    int step;
+    size_t nbytes; /* of the moments */
+};
+
+/* Allocates the moments of the slices, which are set.  Returns -1 without
+ * memory. */
+int charlm_create_adam(struct charlm_adam *adam);
 void charlm_free_adam(struct charlm_adam *adam);
 
-/* Takes one step with these gradients, in the order of the parameters. */
-void charlm_step_adam(struct charlm_adam *adam, struct charlm_model *model,
-    const float *const *grads, double learning_rate);
+/* Takes one step on all slices. */
+void charlm_step_adam(struct charlm_adam *adam, double learning_rate);
 
 /* ---- charlm_train.c ---- */
 
@@ -226,6 +240,7 @@ struct charlm_cost {
     double comm;
     double exposed;    /* those of them without computation */
     double characters; /* characters read by all ranks */
+    size_t state;      /* bytes of the optimizer on this rank */
 };
 
 /*

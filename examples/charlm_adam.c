@@ -8,34 +8,30 @@
 #include <math.h>
 #include <stdlib.h>
 
-int charlm_create_adam(
-    struct charlm_adam *adam, const struct charlm_model *model)
+int charlm_create_adam(struct charlm_adam *adam)
 {
-    *adam = (struct charlm_adam){0};
-    for (int i = 0; i < CHARLM_NPARAMS; i++) {
-        size_t count = model->params[i].count;
+    for (int i = 0; i < adam->nslices; i++) {
+        struct charlm_slice *slice = &adam->slices[i];
 
-        adam->mean[i] = calloc(count, sizeof(float));
-        adam->square[i] = calloc(count, sizeof(float));
-        if (adam->mean[i] == NULL || adam->square[i] == NULL) {
-            charlm_free_adam(adam);
+        slice->mean = calloc(slice->count, sizeof(float));
+        slice->square = calloc(slice->count, sizeof(float));
+        adam->nbytes += 2 * slice->count * sizeof(float);
+        if (slice->mean == NULL || slice->square == NULL)
             return -1;
-        }
     }
     return 0;
 }
 
 void charlm_free_adam(struct charlm_adam *adam)
 {
-    for (int i = 0; i < CHARLM_NPARAMS; i++) {
-        free(adam->mean[i]);
-        free(adam->square[i]);
+    for (int i = 0; i < adam->nslices; i++) {
+        free(adam->slices[i].mean);
+        free(adam->slices[i].square);
     }
     *adam = (struct charlm_adam){0};
 }
 
-void charlm_step_adam(struct charlm_adam *adam, struct charlm_model *model,
-    const float *const *grads, double learning_rate)
+void charlm_step_adam(struct charlm_adam *adam, double learning_rate)
 {
     const float decay1 = 0.9f, decay2 = 0.99f, epsilon = 1e-8f;
 
@@ -46,13 +42,13 @@ void charlm_step_adam(struct charlm_adam *adam, struct charlm_model *model,
     float rate = (float)(learning_rate / bias1);
     float unbias = (float)(1.0 / sqrt(bias2));
 
-    for (int i = 0; i < CHARLM_NPARAMS; i++) {
-        float *restrict value = model->params[i].value;
-        float *restrict mean = adam->mean[i];
-        float *restrict square = adam->square[i];
-        const float *restrict grad = grads[i];
+    for (int i = 0; i < adam->nslices; i++) {
+        float *restrict value = adam->slices[i].value;
+        float *restrict mean = adam->slices[i].mean;
+        float *restrict square = adam->slices[i].square;
+        const float *restrict grad = adam->slices[i].grad;
 
-        for (size_t j = 0; j < model->params[i].count; j++) {
+        for (size_t j = 0; j < adam->slices[i].count; j++) {
             mean[j] = decay1 * mean[j] + (1.0f - decay1) * grad[j];
             square[j] =
                 decay2 * square[j] + (1.0f - decay2) * grad[j] * grad[j];

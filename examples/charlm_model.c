@@ -221,6 +221,15 @@ static double apply_softmax(float *row, int vocab, int target)
     return log(fmax((double)sum, 1.0)) - score;
 }
 
+/* Waits until parameters can be read.  Returns -1 if that fails. */
+static int need(const struct charlm_model *model, int first, int last)
+{
+    for (int p = first; p <= last; p++)
+        if (model->need != NULL && model->need(model->need_arg, p) != 0)
+            return -1;
+    return 0;
+}
+
 double charlm_forward(struct charlm_model *model, int rows)
 {
     const struct charlm_shape *s = &model->shape;
@@ -228,6 +237,8 @@ double charlm_forward(struct charlm_model *model, int rows)
     size_t embed = (size_t)s->embed, context = (size_t)s->context;
     double loss = 0.0;
 
+    if (need(model, EMBEDDING, EMBEDDING) != 0)
+        return NAN;
     for (size_t r = 0; r < (size_t)rows; r++) {
         const unsigned char *symbols = model->symbols + r * (context + 1);
 
@@ -236,10 +247,16 @@ double charlm_forward(struct charlm_model *model, int rows)
                 params[EMBEDDING].value + symbols[i] * embed,
                 embed * sizeof(float));
     }
+    if (need(model, WEIGHT1, BIAS1) != 0)
+        return NAN;
     apply_layer(&params[WEIGHT1], &params[BIAS1], model->input, model->hidden1,
         rows, true);
+    if (need(model, WEIGHT2, BIAS2) != 0)
+        return NAN;
     apply_layer(&params[WEIGHT2], &params[BIAS2], model->hidden1,
         model->hidden2, rows, true);
+    if (need(model, WEIGHT3, BIAS3) != 0)
+        return NAN;
     apply_layer(&params[WEIGHT3], &params[BIAS3], model->hidden2, model->output,
         rows, false);
     for (int r = 0; r < rows; r++)
@@ -254,7 +271,7 @@ double charlm_forward(struct charlm_model *model, int rows)
  * may already be in flight to the other ranks.
  */
 static int reverse_layer(struct charlm_model *model, int weight_number,
-    const float *in, const float *d_out, float *d_in, charlm_ready_fn ready,
+    const float *in, const float *d_out, float *d_in, charlm_param_fn ready,
     void *arg)
 {
     struct charlm_param *weight = &model->params[weight_number];
@@ -320,7 +337,7 @@ static void reverse_embedding(struct charlm_model *model)
 }
 
 int charlm_backward(
-    struct charlm_model *model, charlm_ready_fn ready, void *arg)
+    struct charlm_model *model, charlm_param_fn ready, void *arg)
 {
     const struct charlm_shape *s = &model->shape;
     size_t batch = (size_t)s->batch;

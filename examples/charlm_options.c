@@ -30,6 +30,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 'x'},
     {"learning-rate", required_argument, NULL, 'l'},
     {"hook", required_argument, NULL, 'H'},
+    {"shard", no_argument, NULL, 'S'},
     {"uneven", no_argument, NULL, 'e'},
     {"kill-rank", required_argument, NULL, 'k'},
     {"at-step", required_argument, NULL, 'K'},
@@ -59,6 +60,8 @@ void charlm_print_help(void)
           "  --hook NAME          average gradients by this hook: none, fp16, "
           "bf16\n"
           "                       or powersgd, of rank 4 (none)\n"
+          "  --shard              update a part of the parameters on each "
+          "rank\n"
           "  --uneven             give later ranks fewer steps\n"
           "  --kill-rank N        kill this process, from 1, and go on without "
           "it\n"
@@ -172,10 +175,27 @@ static int refuse_option(char **argv, char *error)
     if (optopt == 0)
         return charlm_fail(
             error, "no option %s (try --help)", argv[optind - 1]);
-    if (optopt == 'h' || optopt == 'B' || optopt == 'e')
-        return charlm_fail(error, "--%s takes no argument",
-            optopt == 'h' ? "help" : (optopt == 'B' ? "blas" : "uneven"));
+    for (const struct option *o = long_options; o->name != NULL; o++)
+        if (o->val == optopt && o->has_arg == no_argument)
+            return charlm_fail(error, "--%s takes no argument", o->name);
     return charlm_fail(error, "no option -%c (try --help)", optopt);
+}
+
+/* Checks that --shard comes with options that it can be combined with. */
+static int check_shard(const struct charlm_options *options, char *error)
+{
+    const char *other = NULL;
+
+    if (options->hook != CHARLM_HOOK_NONE)
+        other = "--hook";
+    else if (options->uneven)
+        other = "--uneven";
+    else if (options->kill_rank > 0)
+        other = "--kill-rank";
+    if (!options->shard || other == NULL)
+        return 0;
+    return charlm_fail(
+        error, "expected --shard or %s, found both (try --help)", other);
 }
 
 /* Checks the options about a rank that is killed. */
@@ -235,6 +255,8 @@ int charlm_parse_options(
             status = parse_rate(optarg, &options->learning_rate, error);
         else if (c == 'H')
             status = parse_hook(optarg, &options->hook, error);
+        else if (c == 'S')
+            options->shard = true;
         else if (c == 'e')
             options->uneven = true;
         else if (c == 'k')
@@ -262,5 +284,7 @@ int charlm_parse_options(
     if (status == 0 && optind < argc)
         status =
             charlm_fail(error, "no argument \"%s\" (try --help)", argv[optind]);
+    if (status == 0)
+        status = check_shard(options, error);
     return status == 0 ? check_death(options, error) : status;
 }

@@ -139,6 +139,9 @@ void charlm_print_summary(const struct charlm_options *options, int ranks,
         options->steps, ranks, options->accumulate, options->batch);
     printf("               %.1f s, %.0f characters/s\n", cost->seconds,
         cost->characters / cost->seconds);
+    printf("optimizer      %.1f MiB on each rank%s\n",
+        (double)cost->state / (1024 * 1024),
+        options->shard ? ", in slices" : "");
     printf("blas           %s", blas->name);
     if (blas->rate > 0)
         printf(", %.1f GF/s", blas->rate);

@@ -10,6 +10,10 @@
  * others in the order of micro-batches: by the reducer within a rank, by the
  * collective over the ranks.  So R ranks with one micro-batch each, and one
  * rank with R, get bitwise the same result.
+ *
+ * With --shard a rank has the averages of its slices of the parameters only, and
+ * the optimizer's memory for them.  After the update the slices are gathered,
+ * while the next forward runs; it waits for each parameter before it uses it.
  */
 #include "charlm.h"
 
@@ -94,6 +98,7 @@ static int create_reducer(struct trainer *trainer, char *error)
     args.first_bucket_cap = 64 * 1024;
     args.bucket_cap = 256 * 1024;
     args.names = names;
+    args.shard = trainer->options->shard;
     if (choose_hook(trainer, &args, error) != 0)
         return -1;
     if (symmcoll_reducer_create(trainer->group, params, CHARLM_NPARAMS, &args,
@@ -164,6 +169,8 @@ static int run_micro_batches(struct trainer *trainer, int step, double *losses)
         draw_rows(trainer, step, trainer->rank * accumulate + a);
         losses[a] = charlm_forward(trainer->model, trainer->options->batch) /
                     trainer->options->batch;
+        if (trainer->status != SYMMCOLL_OK)
+            return -1;
         trainer->status =
             symmcoll_reducer_begin(trainer->reducer, a == accumulate - 1);
         if (trainer->status != SYMMCOLL_OK ||
@@ -191,22 +198,51 @@ static double learning_rate(const struct charlm_options *options, int step)
            (least + (1.0 - least) * 0.5 * (1.0 + cos(pi * share)));
 }
 
-static int take_step(struct trainer *trainer, int step)
+/* Finds the elements that this rank updates, and their gradients: all, or its
+ * slices. */
+static int find_slices(struct trainer *trainer)
 {
-    const float *grads[CHARLM_NPARAMS];
+    struct charlm_adam *adam = &trainer->adam;
+    bool shard = trainer->options->shard;
 
-    for (int i = 0; i < CHARLM_NPARAMS; i++) {
+    adam->nslices =
+        shard ? symmcoll_reducer_shard_count(trainer->reducer) : CHARLM_NPARAMS;
+    for (int i = 0; i < adam->nslices; i++) {
+        struct charlm_slice *slice = &adam->slices[i];
+        struct symmcoll_shard own = SYMMCOLL_SHARD_INIT;
         struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
 
-        trainer->status = symmcoll_reducer_grad(trainer->reducer, i, &grad);
+        trainer->status =
+            shard ? symmcoll_reducer_shard(trainer->reducer, i, &own)
+                  : symmcoll_reducer_grad(trainer->reducer, i, &grad);
         if (trainer->status != SYMMCOLL_OK)
             return -1;
-        grads[i] = grad.data;
+        slice->value = shard ? own.data : trainer->model->params[i].value;
+        slice->grad = shard ? own.grad : grad.data;
+        slice->count = shard ? own.count : trainer->model->params[i].count;
     }
-    charlm_step_adam(&trainer->adam, trainer->model, grads,
-        learning_rate(trainer->options, step));
-    symmcoll_reducer_zero(trainer->reducer);
     return 0;
+}
+
+/* Waits until a parameter has been gathered, before forward uses it. */
+static int await_param(void *arg, int number)
+{
+    struct trainer *trainer = arg;
+
+    trainer->status = symmcoll_reducer_gather_wait(trainer->reducer, number);
+    return trainer->status == SYMMCOLL_OK ? 0 : -1;
+}
+
+static int take_step(struct trainer *trainer, int step)
+{
+    if (find_slices(trainer) != 0)
+        return -1;
+    charlm_step_adam(&trainer->adam, learning_rate(trainer->options, step));
+    if (trainer->options->shard)
+        trainer->status = symmcoll_reducer_gather(trainer->reducer);
+    else
+        symmcoll_reducer_zero(trainer->reducer);
+    return trainer->status == SYMMCOLL_OK ? 0 : -1;
 }
 
 static int add_times(struct trainer *trainer, struct charlm_cost *cost)
@@ -379,8 +415,34 @@ static int allocate(struct trainer *trainer, struct charlm_curve *curve)
     trainer->all_losses = calloc(count * (size_t)trainer->size, sizeof(double));
     return curve->losses != NULL && trainer->own_losses != NULL &&
                    trainer->all_losses != NULL
-               ? charlm_create_adam(&trainer->adam, trainer->model)
+               ? 0
                : -1;
+}
+
+/* Creates the reducer and the optimizer, for the slices of this rank. */
+static int create(struct trainer *trainer, struct charlm_cost *cost)
+{
+    if (create_reducer(trainer, trainer->error) != 0)
+        return -1;
+    if (find_slices(trainer) != 0)
+        return library_fail(trainer->error);
+    if (charlm_create_adam(&trainer->adam) != 0)
+        return charlm_fail(trainer->error, "no memory for the optimizer");
+    cost->state = trainer->adam.nbytes;
+    if (trainer->options->shard) {
+        trainer->model->need = await_param;
+        trainer->model->need_arg = trainer;
+    }
+    return 0;
+}
+
+/* Waits for the parameters of the last step. */
+static int await_params(struct trainer *trainer)
+{
+    for (int i = 0; trainer->options->shard && i < CHARLM_NPARAMS; i++)
+        if (await_param(trainer, i) != 0)
+            return library_fail(trainer->error);
+    return 0;
 }
 
 int charlm_train(struct symmcoll_group **group,
@@ -402,12 +464,15 @@ int charlm_train(struct symmcoll_group **group,
     if (allocate(&trainer, curve) != 0) {
         status = charlm_fail(error, "no memory to train in");
     } else {
-        status = create_reducer(&trainer, error);
+        status = create(&trainer, cost);
         if (status == 0)
             status = options->uneven ? run_uneven_steps(&trainer, curve, cost)
                                      : run_steps(&trainer, curve, cost);
+        if (status == 0)
+            status = await_params(&trainer);
     }
     *group = trainer.group;
+    model->need = NULL;
     symmcoll_reducer_free(trainer.reducer);
     symmcoll_powersgd_free(trainer.powersgd);
     charlm_free_adam(&trainer.adam);

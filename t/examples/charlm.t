@@ -43,6 +43,11 @@ trained even "$run" -n 3 "$train"
 for hook in none fp16 bf16 powersgd; do
     trained hook_$hook "$run" -n 2 "$train" --hook $hook
 done
+for n in 2 4; do
+    trained shard$n "$run" -n $n "$train" --shard
+done
+trained shard_threads "$train" --threads 4 --shard
+trained shard_accumulate "$run" -n 2 "$train" --shard --accumulate 2
 trained hook_threads "$train" --threads 2 --hook powersgd
 for at in 0 5; do
     trained "lost1_$at" "$run" -n 3 --grace 600 "$train" --kill-rank 1 \
@@ -62,6 +67,27 @@ try 'accumulating threads give the same bits as accumulating processes' \
 ok $? 'other micro-batches give other parameters'
 ! cmp -s n2 seed
 ok $? 'another seed gives other parameters'
+try 'two ranks with slices of the parameters have the bits of two without' \
+    cmp shard2 n2
+try 'so have four' cmp shard4 n4
+try 'so have threads' cmp shard_threads t4
+try 'so have ranks that accumulate' cmp shard_accumulate n2a2
+# losses NAME: what training and scoring have printed, without times.
+losses()
+{
+    sed -n 's/^\[0\] \(step .* loss [0-9.]*\) .*/\1/p; /tenth kilobyte/p' "$1.out"
+}
+is "$(losses shard4)" "$(losses n4)" 'and the same losses'
+# state NAME: the optimizer's memory, in MiB.
+state()
+{
+    sed -n 's/^\[0\] optimizer  *\([0-9.]*\) MiB on each rank.*/\1/p' "$1.out"
+}
+whole=$(state n4)
+part=$(state shard4)
+[ -n "$part" ] &&
+    awk "BEGIN { exit !($part >= $whole / 4 - 0.1 && $part <= $whole / 4 + 0.1) }"
+ok $? "the optimizer of one of four ranks has a quarter of the memory: $part of $whole"
 try 'the hook none is that of no option' cmp hook_none n2
 for hook in fp16 bf16 powersgd; do
     grep -q 'parameters identical on all ranks: yes' hook_$hook.out &&
@@ -173,6 +199,9 @@ ranks=3
 refused '--uneven or --kill-rank, found both' --uneven --kill-rank 1
 refused '--hook: expected none, fp16, bf16 or powersgd, found "topk"' --hook topk
 refused '--hook powersgd or --kill-rank, found both' --hook powersgd --kill-rank 1
+refused '--shard or --hook, found both' --shard --hook fp16
+refused '--shard or --uneven, found both' --shard --uneven
+refused '--shard or --kill-rank, found both' --shard --kill-rank 1
 refused '--at-step: expected --kill-rank with it, found none' --at-step 0
 refused '--at-step: expected a step from 0 to 1, as --steps is 2, found 2' \
     --kill-rank 1 --at-step 2
