@@ -80,7 +80,7 @@ export SYMMCOLL_MODULE_DIR="$builddir/t/cuda/.libs"
 export FAKE_CUDA='devices=4 memory=256M granularity=4K'
 export SYMMCOLL_CUDA_STAGING=64KiB
 export SYMMCOLL_CUDA_NCCL= # which would ask for a device that is there
-small='--check-only --min 64 --max 32K --step 8'
+small='--check-only --min 64 --max 32K --step 512'
 
 says 2 'expected a number from 0 to 3, found cuda:99' \
     'a device that is not there is refused' "$perf" --device cuda:99
@@ -115,7 +115,7 @@ try 'ranks that share a device have them' \
 grep -q 'all on cuda:2' "$scratch/try.out"
 ok $? 'the heading says so'
 for dtype in $dtypes; do
-    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K \
+    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K --step 64 \
         --dtype $dtype >"$scratch/out" 2>&1 || {
         echo "$dtype"
         diag <"$scratch/out"
@@ -123,7 +123,7 @@ for dtype in $dtypes; do
 done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" 'so do other element types'
 for reduce in $reductions; do
-    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K \
+    "$perf" --device cuda --threads 2 --check-only --min 64 --max 4K --step 64 \
         --reduce $reduce --op all_reduce,reduce_scatter,all_reduce_in_place \
         >"$scratch/out" 2>&1 || echo "$reduce"
 done >"$scratch/wrong"
@@ -246,13 +246,13 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     skip 2 'ThreadSanitizer has 8128 threads, fewer than 32 blocks of 2 ranks'
 else
     result=3
-    ! with_nccl env "$few" "$perf" --min 1M --max 1M &&
+    ! with_nccl env "$few" "$perf" --min 256K --max 256K &&
         grep -q 'ncclAllReduce' "$scratch/err"
     ok $? 'the way of NCCL is NCCL'\''s' || diag <"$scratch/err"
     result=0
-    with_nccl env "$few" "$perf" --min 1M --max 1M --tsv &&
+    with_nccl env "$few" "$perf" --min 256K --max 256K --tsv &&
         awk '/^symmcoll_cuda.all_reduce_nccl.2/ { rows++ }
-            /^#     nccl_min = "(1MiB|inf)"/ { setting = 1 }
+            /^#     nccl_min = "(256KiB|inf)"/ { setting = 1 }
             END { exit rows != 1 || !setting }' "$scratch/out"
     ok $? 'and is measured beside two shots' || {
         diag <"$scratch/out"

@@ -11,6 +11,7 @@
 
 #include "group/group.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +24,15 @@
 #define PIECE ((size_t)512) /* elements that are computed at once */
 
 /* ---- guarded buffers ---- */
+
+/* Lets the C library keep the memory of closed buffers: tests that open
+ * megabytes for each case would otherwise spend most of their time in page
+ * faults. */
+__attribute__((constructor)) static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
 
 struct guarded guarded_open(size_t nbytes, size_t shift)
 {
