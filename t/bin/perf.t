@@ -86,13 +86,13 @@ try 'a rank alone gives right results without a launcher' \
     "$perf" --check-only --max 32K --op "$all"
 for n in 2 3; do
     try "$n threads give right results" \
-        "$perf" --threads $n --check-only --max 2M --op "$all"
+        "$perf" --threads $n --check-only --max 2M --step 8 --op "$all"
     try "$n processes give right results" \
-        "$run" -n $n "$perf" --check-only --max 2M --op "$all"
+        "$run" -n $n "$perf" --check-only --max 2M --step 8 --op "$all"
 done
 for dtype in int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 \
     bfloat16 float64 complex64 complex128 bool; do
-    "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+    "$perf" --threads 3 --check-only --max 32K --step 64 --dtype $dtype \
         --op "$all" >"$scratch/out" 2>&1 || {
         echo "$dtype"
         diag <"$scratch/out"
@@ -101,7 +101,7 @@ done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" 'sums of every element type are right'
 for reduce in avg product min max premul_sum; do
     for dtype in float16 bfloat16 float32 float64; do
-        "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+        "$perf" --threads 3 --check-only --max 32K --step 64 --dtype $dtype \
             --reduce $reduce --op $reducing >"$scratch/out" 2>&1 || {
             echo "$reduce $dtype"
             diag <"$scratch/out"
@@ -111,7 +111,7 @@ done >"$scratch/wrong"
 none "$(cat "$scratch/wrong")" 'every reduction of floats is right'
 for reduce in avg product min max band bor bxor; do
     for dtype in int8 uint16 int32 uint64; do
-        "$perf" --threads 3 --check-only --max 32K --dtype $dtype \
+        "$perf" --threads 3 --check-only --max 32K --step 64 --dtype $dtype \
             --reduce $reduce --op $reducing >"$scratch/out" 2>&1 || {
             echo "$reduce $dtype"
             diag <"$scratch/out"
@@ -158,7 +158,7 @@ try 'two threads send to each other, there and back and at once' "$perf" \
 try 'so do two processes' "$run" -n 2 "$perf" --check-only --max 1M --op $pair
 for ranks in 2 3; do
     try "symmetric buffers are right on $ranks processes" \
-        "$run" -n $ranks "$perf" --symmetric --check-only --max 1M \
+        "$run" -n $ranks "$perf" --symmetric --check-only --max 1M --step 8 \
         --op "$moving,$reducing,$in_place,all_to_all_v"
 done
 is "$("$perf" --threads 2 --symmetric --tsv --seconds 0.01 --min 64K --max 64K \
