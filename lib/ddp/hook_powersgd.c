@@ -6,7 +6,8 @@
  * orthogonal and starts the sum of Q = M^T P, and at the end of that it writes
  * P Q^T to the bucket.  So no call waits.
  */
-#include "base/reduce.h"
+#include "ddp/element.h"
+#include "ddp/hook_state.h"
 #include "ddp/powersgd.h"
 
 #include <symmcoll/group.h>
@@ -18,42 +19,12 @@
 
 /* ---- elements ---- */
 
-/* Returns the largest finite value of a type. */
-static double largest(enum symmcoll_dtype dtype)
-{
-    if (dtype == SYMMCOLL_FLOAT16)
-        return 65504.0;
-    return dtype == SYMMCOLL_BFLOAT16
-               ? (double)symc_bfloat16_to_float(UINT16_C(0x7f7f))
-               : (double)FLT_MAX;
-}
-
 /* Returns the largest value that may be added over the ranks without an
  * overflow. */
 static double largest_term(
     enum symmcoll_dtype dtype, const struct symmcoll_group *group)
 {
-    return 0.99 * largest(dtype) / symmcoll_group_size(group);
-}
-
-static float load(const void *array, uint64_t i, enum symmcoll_dtype dtype)
-{
-    if (dtype == SYMMCOLL_FLOAT32)
-        return ((const float *)array)[i];
-    return dtype == SYMMCOLL_FLOAT16
-               ? symc_half_to_float(((const uint16_t *)array)[i])
-               : symc_bfloat16_to_float(((const uint16_t *)array)[i]);
-}
-
-static void store(
-    void *array, uint64_t i, enum symmcoll_dtype dtype, float value)
-{
-    if (dtype == SYMMCOLL_FLOAT32)
-        ((float *)array)[i] = value;
-    else
-        ((uint16_t *)array)[i] = dtype == SYMMCOLL_FLOAT16
-                                     ? symc_float_to_half(value)
-                                     : symc_float_to_bfloat16(value);
+    return 0.99 * symc_element_largest(dtype) / symmcoll_group_size(group);
 }
 
 /* ---- the matrices of a bucket ---- */
@@ -216,7 +187,7 @@ static symmcoll_status_t start_sum(struct symc_psgd_bucket *held,
     if (held->wire_dtype != SYMMCOLL_FLOAT32) {
         sent.buffer = held->wire;
         for (uint64_t i = 0; i < count; i++)
-            store(held->wire, i, held->wire_dtype, array[i]);
+            symc_element_store(held->wire, i, held->wire_dtype, array[i]);
     }
     return symc_hook_sum(group, &sent, false, work);
 }
@@ -226,7 +197,7 @@ static void end_sum(
 {
     if (held->wire_dtype != SYMMCOLL_FLOAT32)
         for (uint64_t i = 0; i < count; i++)
-            array[i] = load(held->wire, i, held->wire_dtype);
+            array[i] = symc_element_load(held->wire, i, held->wire_dtype);
 }
 
 /* ---- the hook ---- */
@@ -238,12 +209,12 @@ static void add_errors(struct symc_psgd_bucket *held,
     const struct symmcoll_bucket *bucket, bool feedback)
 {
     for (uint64_t i = 0; i < bucket->count; i++) {
-        float grad = load(bucket->buffer, i, bucket->dtype);
+        float grad = symc_element_load(bucket->buffer, i, bucket->dtype);
 
         if (!isfinite(grad))
             held->copy[i] = grad;
         else
-            held->copy[i] = (float)symc_psgd_limit(
+            held->copy[i] = (float)symc_element_limit(
                 (double)grad + (feedback ? (double)held->copy[i] : 0.0),
                 FLT_MAX);
     }
@@ -328,19 +299,10 @@ static symmcoll_status_t find_state(const char *where,
 static symmcoll_status_t check(
     const struct symmcoll_bucket *bucket, const struct symc_psgd_bucket *held)
 {
-    const char *name = symmcoll_dtype_name(bucket->dtype);
+    symmcoll_status_t status = symc_hook_check_floats("hook_powersgd", bucket);
 
-    if (bucket->device != SYMMCOLL_HOST)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "hook_powersgd: expected gradients in host memory, found them on "
-            "device %d",
-            bucket->device_index);
-    if (bucket->dtype != SYMMCOLL_FLOAT32 &&
-        bucket->dtype != SYMMCOLL_FLOAT16 && bucket->dtype != SYMMCOLL_BFLOAT16)
-        return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
-            "hook_powersgd: expected gradients of float32, float16 or "
-            "bfloat16, found %s",
-            name != NULL ? name : "an unknown type");
+    if (status != SYMMCOLL_OK)
+        return status;
     if (bucket->reducer->hook_end == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "hook_powersgd: expected a reducer with hook_end "
@@ -396,7 +358,8 @@ static symmcoll_status_t end_first(const struct symmcoll_powersgd *state,
 
         for (uint64_t e = 0;
              matrix->rank == 0 && e < matrix->rows * matrix->columns; e++) {
-            store(bucket->buffer, matrix->offset + e, bucket->dtype, p[e]);
+            symc_element_store(
+                bucket->buffer, matrix->offset + e, bucket->dtype, p[e]);
             copy[e] = 0.0f;
         }
         if (matrix->rank == 0)
@@ -420,15 +383,16 @@ static void end_row(const struct symc_psgd_bucket *held,
     uint64_t first = matrix->offset + row * matrix->columns;
 
     symc_psgd_expand_row(values, held->first + matrix->p, held->q + matrix->q,
-        matrix, row, largest(bucket->dtype));
+        matrix, row, symc_element_largest(bucket->dtype));
     for (uint64_t c = 0; c < matrix->columns; c++) {
         double error = (double)held->copy[first + c] - values[c];
 
         /* After an overflow of the loss the next pass begins without errors. */
         held->copy[first + c] =
-            isfinite(error) ? (float)symc_psgd_limit(error, FLT_MAX) : 0.0f;
+            isfinite(error) ? (float)symc_element_limit(error, FLT_MAX) : 0.0f;
         if (first + c < bucket->count)
-            store(bucket->buffer, first + c, bucket->dtype, values[c]);
+            symc_element_store(
+                bucket->buffer, first + c, bucket->dtype, values[c]);
         else
             held->copy[first + c] = 0.0f;
     }

@@ -3,18 +3,11 @@
  * The state of the PowerSGD hook: created, freed, saved and loaded.
  */
 #include "ddp/powersgd.h"
-
-#include "base/dtype.h"
-
-#include <symmcoll/collectives.h>
-#include <symmcoll/group.h>
+#include "ddp/hook_state.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Makes an open coalescing region of the thread refuse the collective. */
-static const struct symmcoll_call outside = SYMMCOLL_CALL_INIT;
 
 static const struct symmcoll_powersgd_args default_args =
     SYMMCOLL_POWERSGD_ARGS_INIT;
@@ -95,12 +88,6 @@ void symmcoll_powersgd_free(struct symmcoll_powersgd *state)
 #define OPTIONS 7 /* the first terms */
 #define TERMS 10
 
-/* The values that all ranks compare. */
-struct terms {
-    int64_t status; /* of the rank */
-    double values[TERMS];
-};
-
 static const char *const term_names[TERMS] = {"rank", "start", "min_rate",
     "epsilon", "seed (low half)", "seed (high half)", "flags",
     "number of passes", "factors (low half)", "factors (high half)"};
@@ -134,43 +121,23 @@ static uint64_t digest(const struct symmcoll_powersgd *state)
     return hash;
 }
 
-static void fill_terms(
-    const struct symmcoll_powersgd *state, struct terms *terms)
+/* Fills in the values that all ranks compare. */
+static void fill_terms(const struct symmcoll_powersgd *state, double *values)
 {
     const struct symmcoll_powersgd_args *args = &state->args;
     uint64_t hash = digest(state);
 
-    terms->values[0] = args->rank;
-    terms->values[1] = args->start;
-    terms->values[2] = args->min_rate;
-    terms->values[3] = args->epsilon;
-    terms->values[4] = low_half(args->seed);
-    terms->values[5] = high_half(args->seed);
-    terms->values[6] = (args->no_error_feedback != 0) +
-                       2 * (args->no_warm_start != 0) +
-                       4 * (args->batched != 0);
-    terms->values[7] = (double)state->iteration;
-    terms->values[8] = low_half(hash);
-    terms->values[9] = high_half(hash);
-}
-
-/* Compares the terms of all ranks with those of rank 0. */
-static symmcoll_status_t compare_terms(
-    const char *where, const struct terms *all, int size)
-{
-    for (int r = 0; r < size; r++)
-        if (all[r].status != SYMMCOLL_OK)
-            return symc_fail((symmcoll_status_t)all[r].status,
-                "%s: expected no error on any rank, found one on rank %d",
-                where, r);
-    for (int r = 1; r < size; r++)
-        for (int t = 0; t < TERMS; t++)
-            if (all[r].values[t] != all[0].values[t])
-                return symc_fail(SYMMCOLL_ERR_MISMATCH,
-                    "%s: %s differs: rank 0 has %.17g, rank %d has %.17g",
-                    where, term_names[t], all[0].values[t], r,
-                    all[r].values[t]);
-    return SYMMCOLL_OK;
+    values[0] = args->rank;
+    values[1] = args->start;
+    values[2] = args->min_rate;
+    values[3] = args->epsilon;
+    values[4] = low_half(args->seed);
+    values[5] = high_half(args->seed);
+    values[6] = (args->no_error_feedback != 0) +
+                2 * (args->no_warm_start != 0) + 4 * (args->batched != 0);
+    values[7] = (double)state->iteration;
+    values[8] = low_half(hash);
+    values[9] = high_half(hash);
 }
 
 /* Compares a state over the ranks; own: the status of this rank, with which
@@ -178,25 +145,11 @@ static symmcoll_status_t compare_terms(
 static symmcoll_status_t agree(const char *where, struct symmcoll_group *group,
     const struct symmcoll_powersgd *state, symmcoll_status_t own)
 {
-    int size = symmcoll_group_size(group);
-    struct terms mine = {.status = own}, *all;
-    struct symc_error error;
-    symmcoll_status_t status;
+    double values[TERMS] = {0};
 
-    symc_error_keep(&error, own);
-    all = symc_alloc((size_t)size, sizeof(*all));
-    if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
     if (own == SYMMCOLL_OK)
-        fill_terms(state, &mine);
-    status = symmcoll_all_gather(
-        group, all, &mine, sizeof(mine), SYMMCOLL_UINT8, &outside, NULL);
-    if (own != SYMMCOLL_OK)
-        status = symc_error_return(&error);
-    else if (status == SYMMCOLL_OK)
-        status = compare_terms(where, all, size);
-    free(all);
-    return status;
+        fill_terms(state, values);
+    return symc_hook_agree(where, group, term_names, values, TERMS, own);
 }
 
 static symmcoll_status_t refuse(
@@ -295,30 +248,23 @@ static size_t saved_size(const struct symc_psgd_bucket *bucket)
            (bucket->ncopy + bucket->nq) * sizeof(float);
 }
 
-static char *put(char *at, const void *from, size_t nbytes)
-{
-    if (nbytes > 0)
-        memcpy(at, from, nbytes);
-    return at + nbytes;
-}
-
 static char *put_bucket(char *at, const struct symc_psgd_bucket *bucket)
 {
     struct file_bucket head = {bucket->nmatrices, bucket->ncopy, bucket->nfirst,
         bucket->nq, bucket->has_q};
 
-    at = put(at, &head, sizeof(head));
-    at = put(
+    at = symc_saved_put(at, &head, sizeof(head));
+    at = symc_saved_put(
         at, bucket->matrices, bucket->nmatrices * sizeof(*bucket->matrices));
-    at = put(at, bucket->copy, bucket->ncopy * sizeof(float));
-    return put(at, bucket->q, bucket->nq * sizeof(float));
+    at = symc_saved_put(at, bucket->copy, bucket->ncopy * sizeof(float));
+    return symc_saved_put(at, bucket->q, bucket->nq * sizeof(float));
 }
 
 symmcoll_status_t symmcoll_powersgd_save(
     const struct symmcoll_powersgd *state, void **data, size_t *nbytes)
 {
     struct file head = {.magic = MAGIC, .nbytes = sizeof(head)};
-    struct terms terms;
+    double values[TERMS];
     char *at;
 
     if (state == NULL || data == NULL || nbytes == NULL)
@@ -332,39 +278,21 @@ symmcoll_status_t symmcoll_powersgd_save(
                 "found one that has not, or has failed");
         head.nbytes += saved_size(&state->buckets[b]);
     }
-    fill_terms(state, &terms);
-    memcpy(head.options, terms.values, sizeof(head.options));
+    fill_terms(state, values);
+    memcpy(head.options, values, sizeof(head.options));
     head.iteration = state->iteration;
     head.nbuckets = (uint64_t)state->nbuckets;
     *data = symc_alloc(1, head.nbytes);
     if (*data == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     *nbytes = head.nbytes;
-    at = put(*data, &head, sizeof(head));
+    at = symc_saved_put(*data, &head, sizeof(head));
     for (int b = 0; b < state->nbuckets; b++)
         at = put_bucket(at, &state->buckets[b]);
     return SYMMCOLL_OK;
 }
 
 /* ---- loading ---- */
-
-/* What remains of a saved state. */
-struct rest {
-    const char *at;
-    size_t nbytes;
-};
-
-/* Copies the next count elements; returns whether there were as many. */
-static bool take(struct rest *rest, void *to, uint64_t count, size_t size)
-{
-    if (count > rest->nbytes / size)
-        return false;
-    if (count > 0)
-        memcpy(to, rest->at, count * size);
-    rest->at += count * size;
-    rest->nbytes -= count * size;
-    return true;
-}
 
 static symmcoll_status_t refuse_bytes(const char *found)
 {
@@ -388,12 +316,12 @@ static bool matrices_fit(const struct symc_psgd_bucket *bucket)
 }
 
 static symmcoll_status_t take_bucket(
-    struct rest *rest, struct symc_psgd_bucket *bucket)
+    struct symc_saved *rest, struct symc_psgd_bucket *bucket)
 {
     struct file_bucket head;
     size_t matrix = sizeof(*bucket->matrices);
 
-    if (!take(rest, &head, 1, sizeof(head)) ||
+    if (!symc_saved_take(rest, &head, 1, sizeof(head)) ||
         head.nmatrices > rest->nbytes / matrix ||
         head.ncopy > rest->nbytes / sizeof(float) ||
         head.nq > rest->nbytes / sizeof(float) || head.nfirst > head.ncopy)
@@ -409,13 +337,13 @@ static symmcoll_status_t take_bucket(
     if (bucket->matrices == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     bucket->spare = bucket->matrices + head.nmatrices;
-    if (!take(rest, bucket->matrices, head.nmatrices, matrix) ||
+    if (!symc_saved_take(rest, bucket->matrices, head.nmatrices, matrix) ||
         !matrices_fit(bucket))
         return refuse_bytes("other matrices");
     if (symc_psgd_bucket_alloc(bucket) != SYMMCOLL_OK)
         return SYMMCOLL_ERR_NO_MEMORY;
-    return take(rest, bucket->copy, head.ncopy, sizeof(float)) &&
-                   take(rest, bucket->q, head.nq, sizeof(float))
+    return symc_saved_take(rest, bucket->copy, head.ncopy, sizeof(float)) &&
+                   symc_saved_take(rest, bucket->q, head.nq, sizeof(float))
                ? SYMMCOLL_OK
                : refuse_bytes("a part of a bucket");
 }
@@ -424,24 +352,24 @@ static symmcoll_status_t take_bucket(
 static symmcoll_status_t read_state(
     struct symmcoll_powersgd *made, const void *data, size_t nbytes)
 {
-    struct rest rest = {data, nbytes};
-    struct terms terms;
+    struct symc_saved rest = {data, nbytes};
+    double values[TERMS];
     struct file head;
 
-    if (!take(&rest, &head, 1, sizeof(head)) || head.magic != MAGIC)
+    if (!symc_saved_take(&rest, &head, 1, sizeof(head)) || head.magic != MAGIC)
         return refuse_bytes("others");
     if (head.nbytes != nbytes ||
         head.nbuckets > nbytes / sizeof(struct file_bucket))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "powersgd_load: expected %llu bytes, found %zu",
             (unsigned long long)head.nbytes, nbytes);
-    fill_terms(made, &terms);
+    fill_terms(made, values);
     for (int t = 0; t < OPTIONS; t++)
-        if (head.options[t] != terms.values[t])
+        if (head.options[t] != values[t])
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "powersgd_load: expected a state with the %s %.17g, found "
                 "%.17g",
-                term_names[t], terms.values[t], head.options[t]);
+                term_names[t], values[t], head.options[t]);
     made->iteration = head.iteration;
     for (uint64_t b = 0; b < head.nbuckets; b++) {
         struct symc_psgd_bucket *bucket = symc_psgd_bucket_at(made, (int)b);

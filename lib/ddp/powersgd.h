@@ -91,12 +91,4 @@ void symc_psgd_project_back(float *q, const float *m, const float *p,
 void symc_psgd_expand_row(float *out, const float *p, const float *q,
     const struct symc_psgd_matrix *matrix, size_t row, double limit);
 
-/* Limits a value to +-limit; a NaN remains one. */
-static inline double symc_psgd_limit(double value, double limit)
-{
-    if (value > limit)
-        return limit;
-    return value < -limit ? -limit : value;
-}
-
 #endif

@@ -7,6 +7,8 @@
  */
 #include "ddp/powersgd.h"
 
+#include "ddp/element.h"
+
 #include <math.h>
 
 /* A column of length 1 that becomes as short as this when the columns before it
@@ -105,7 +107,7 @@ void symc_psgd_project(float *p, const float *m, const float *q,
             for (size_t k = 0; k < rank; k++)
                 sums[k] += (double)row[c] * q[c * rank + k];
         for (size_t k = 0; k < rank; k++)
-            p[r * rank + k] = (float)symc_psgd_limit(sums[k], limit);
+            p[r * rank + k] = (float)symc_element_limit(sums[k], limit);
     }
 }
 
@@ -125,7 +127,7 @@ void symc_psgd_project_back(float *q, const float *m, const float *p,
                 sums[c * rank + k] += (double)row[c] * left[k];
     }
     for (size_t i = 0; i < count; i++)
-        q[i] = (float)symc_psgd_limit(sums[i] * factor, limit);
+        q[i] = (float)symc_element_limit(sums[i] * factor, limit);
 }
 
 void symc_psgd_expand_row(float *out, const float *p, const float *q,
@@ -139,6 +141,6 @@ void symc_psgd_expand_row(float *out, const float *p, const float *q,
 
         for (size_t k = 0; k < rank; k++)
             sum += (double)left[k] * q[c * rank + k];
-        out[c] = (float)symc_psgd_limit(sum, limit);
+        out[c] = (float)symc_element_limit(sum, limit);
     }
 }
