@@ -69,6 +69,20 @@ static const struct symc_sized wrapped_kind = {.name = "arg",
     .nbytes = sizeof(default_wrapped),
     .least = sizeof(default_wrapped)};
 
+symmcoll_status_t symc_hook_read_wrapped(
+    const char *where, const void *arg, struct symmcoll_hook_wrapped *wrapped)
+{
+    symmcoll_status_t status =
+        symc_sized_read(&wrapped_kind, where, arg, wrapped);
+
+    if (status == SYMMCOLL_OK && wrapped->hook == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected a struct symmcoll_hook_wrapped with a hook, found "
+            "NULL",
+            where);
+    return status;
+}
+
 static symmcoll_status_t wrap(const struct form *form,
     struct symmcoll_group *group, const struct symmcoll_bucket *given,
     const void *arg, struct symmcoll_work **work)
@@ -78,16 +92,10 @@ static symmcoll_status_t wrap(const struct form *form,
     symmcoll_status_t status =
         symc_hook_read(form->where, group, given, work, &bucket);
 
+    if (status == SYMMCOLL_OK)
+        status = symc_hook_read_wrapped(form->where, arg, &wrapped);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_sized_read(&wrapped_kind, form->where, arg, &wrapped);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (wrapped.hook == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a struct symmcoll_hook_wrapped with a hook, found "
-            "NULL",
-            form->where);
     if (bucket.dtype == form->dtype)
         return wrapped.hook(group, &bucket, wrapped.arg, work);
     status = symc_pack_bucket(form->where, &bucket, form->dtype, 1.0, &packed);
@@ -133,12 +141,4 @@ symmcoll_status_t symmcoll_hook_wrapper_end(struct symmcoll_group *group,
             "hook_wrapper_end: expected a struct symmcoll_hook_wrapped with a "
             "hook_end, found NULL");
     return wrapped.hook_end(group, bucket, wrapped.arg, work);
-}
-
-bool symc_hook_packs(symmcoll_bucket_fn hook)
-{
-    return hook == symmcoll_hook_fp16_compress ||
-           hook == symmcoll_hook_bf16_compress ||
-           hook == symmcoll_hook_fp16_wrapper ||
-           hook == symmcoll_hook_bf16_wrapper;
 }

@@ -86,7 +86,7 @@ void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
     reducer->hook = hook;
     reducer->hook_end = hook_end;
     reducer->hook_arg = arg;
-    reducer->packs = symc_hook_packs(hook);
+    reducer->packs = symc_hook_packs(hook, arg);
     reducer->factor = symc_hook_factor(reducer, reducer->size);
 }
 

@@ -12,7 +12,7 @@
  * widen.c, write_back.c           gradients in float32, in the caller's memory
  * used.c, static_graph.c          unused parameters, static graphs
  * stream.c, times.c, stats.c      streams, times, statistics
- * hook.c, hook_compress.c, hook_end.c   hooks
+ * hook.c, hook_*.c, codecs.c      hooks
  * shard.c, gather.c               slices of gradients and parameters
  * join.c, uneven.c                exchange of calls; training with uneven inputs
  * move.c                          going on with another group
@@ -701,8 +701,14 @@ void symc_end_hooks(struct symmcoll_reducer *reducer);
 
 /* ---- hook_compress.c ---- */
 
-/* Returns whether a hook reduces float32 buckets in 16 bits. */
-bool symc_hook_packs(symmcoll_bucket_fn hook);
+/* Copies the argument of a wrapper (arg).  Errors: INVALID. */
+symmcoll_status_t symc_hook_read_wrapped(
+    const char *where, const void *arg, struct symmcoll_hook_wrapped *wrapped);
+
+/* ---- hook_kinds.c ---- */
+
+/* Returns whether a hook, with its argument, reduces float32 buckets in 16 bits. */
+bool symc_hook_packs(symmcoll_bucket_fn hook, const void *arg);
 
 /* ---- stream.c ---- */
 

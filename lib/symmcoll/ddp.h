@@ -693,6 +693,119 @@ symmcoll_status_t symmcoll_hook_powersgd_end(struct symmcoll_group *group,
     const struct symmcoll_bucket *bucket, void *arg,
     struct symmcoll_work **work);
 
+/* ---- hooks by name ---- */
+
+struct symmcoll_hook;
+
+/*
+ * Function of the program that uses a complete average, such as an optimizer's step.
+ *
+ * param  the parameter's number; the lower one of a parameter that has two
+ * grad   the average, a part of the bucket
+ *
+ * Returns OK or an error, which symmcoll_reducer_finish() returns.  Must not call
+ * functions of the reducer.  On a device it enqueues its work on the group's stream.
+ */
+typedef symmcoll_status_t (*symmcoll_step_fn)(
+    void *arg, int param, const struct symmcoll_tensor *grad);
+
+/* Options of symmcoll_hook_create().  An option that a hook does not have is INVALID
+ * unless it is 0. */
+struct symmcoll_hook_args {
+    size_t size;      /* sizeof(struct symmcoll_hook_args) */
+    const char *name; /* of symmcoll_hook_name() */
+    int start; /* post_local_sgd, top_k, one_bit: synchronising passes that average
+                  over all ranks, without compression; 0: 1000 with
+                  post_local_sgd, else 1 */
+    struct symmcoll_group
+        *subgroup;        /* post_local_sgd: the ranks to average over
+                                        after start, borrowed; NULL: those of
+                                        the group on this machine */
+    int no_local_average; /* post_local_sgd: do not average after start */
+    double ratio; /* top_k: the part of a bucket's elements that is sent, up to
+                     1; 0: 0.01 */
+    symmcoll_step_fn step; /* step: called for each parameter with an average */
+    void *step_arg;        /* borrowed */
+    const struct symmcoll_hook_wrapped
+        *inner; /* fp16_wrapper, bf16_wrapper, step: the hook that is called,
+                   copied; NULL: symmcoll_hook_all_reduce() */
+    const struct symmcoll_powersgd_args
+        *powersgd; /* powersgd; NULL: defaults */
+};
+#define SYMMCOLL_HOOK_ARGS_INIT                                             \
+    {                                                                       \
+        sizeof(struct symmcoll_hook_args), NULL, 0, NULL, 0, 0, NULL, NULL, \
+            NULL, NULL                                                      \
+    }
+
+/* Returns the name of built-in hook i, from 0; NULL: there are no more. */
+SYMMCOLL_API
+const char *symmcoll_hook_name(int i);
+
+/*
+ * Create a built-in hook for one reducer.  Collective: compares the options of all
+ * ranks.  The reducer has symmcoll_hook_run() as hook, symmcoll_hook_end() as hook_end
+ * and the hook as hook_arg; so has a struct symmcoll_hook_wrapped.
+ *
+ *   noop              none: gradients remain this rank's
+ *   all_reduce        symmcoll_hook_all_reduce()
+ *   fp16_compress     symmcoll_hook_fp16_compress()
+ *   bf16_compress     symmcoll_hook_bf16_compress()
+ *   fp16_wrapper      symmcoll_hook_fp16_wrapper() around inner
+ *   bf16_wrapper      symmcoll_hook_bf16_wrapper() around inner
+ *   step              inner, then args.step for each parameter
+ *   post_local_sgd    average over all ranks, after args.start passes over the subgroup
+ *   quantize_tensor   8 bits for each element, with one scale for a bucket
+ *   quantize_channel  8 bits for each element, with a scale for each 512
+ *   top_k             the elements of largest magnitude; the others are added to the
+ *                     next gradients
+ *   one_bit           the signs, with a mean magnitude for each 512 elements; what is
+ *                     lost is added to the next gradients
+ *   powersgd          symmcoll_hook_powersgd()
+ *
+ * All ranks get the same bits, except from noop and post_local_sgd.  Quantised, top_k and
+ * one_bit gradients are float32, float16 or bfloat16 in host memory; one that is not
+ * finite makes its element or channel NaN on all ranks.
+ *
+ * hook  out: release with symmcoll_hook_free(), after the reducer
+ *
+ * Errors: INVALID (a NULL; an unknown name; an option of another hook or out of range),
+ * MISMATCH, NO_MEMORY, and those of collectives.  An error on one rank is returned on
+ * every rank.  Errors of the hooks: INVALID (a NULL; not the bucket of a reducer; a reducer
+ * without hook_end), UNSUPPORTED (another element type; a device), NO_MEMORY, and those of
+ * collectives.
+ * Source: torch.distributed.algorithms.ddp_comm_hooks.
+ * Manual: symmcoll_hook_create(3).
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_create(struct symmcoll_group *group,
+    const struct symmcoll_hook_args *args, struct symmcoll_hook **hook);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_run(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_end(struct symmcoll_group *group,
+    const struct symmcoll_bucket *bucket, void *arg,
+    struct symmcoll_work **work);
+
+/* Free a hook.  Accepts NULL.  Not collective. */
+SYMMCOLL_API
+void symmcoll_hook_free(struct symmcoll_hook *hook);
+
+/*
+ * Save and load a hook, as symmcoll_powersgd_save() and symmcoll_powersgd_load(): its
+ * number of passes and what this rank has still to add to its gradients.  A hook within
+ * another one is saved by itself.
+ * Errors: as those functions.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_save(
+    const struct symmcoll_hook *hook, void **data, size_t *nbytes);
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_hook_load(struct symmcoll_hook *hook,
+    struct symmcoll_group *group, const void *data, size_t nbytes);
+
 SYMMCOLL_END_DECLS
 
 #endif

@@ -213,6 +213,16 @@ static symmcoll_status_t use_hook_wrapped(void *given)
     return status;
 }
 
+static symmcoll_status_t use_hook_args(void *given)
+{
+    struct symmcoll_hook *made = NULL;
+    symmcoll_status_t status =
+        symmcoll_hook_create(symmcoll_world_group(world), given, &made);
+
+    symmcoll_hook_free(made);
+    return status;
+}
+
 static symmcoll_status_t use_powersgd_args(void *given)
 {
     struct symmcoll_powersgd *made = NULL;
@@ -476,6 +486,8 @@ int main(void)
         STRUCT(hook_wrapped, sizeof(struct symmcoll_hook_wrapped),
             {.size = sizeof(struct symmcoll_hook_wrapped),
                 .hook = symmcoll_hook_all_reduce}),
+        STRUCT(hook_args, offsetof(struct symmcoll_hook_args, start),
+            {.size = sizeof(struct symmcoll_hook_args), .name = "noop"}),
         STRUCT(powersgd_args, sizeof(size_t), SYMMCOLL_POWERSGD_ARGS_INIT),
         STRUCT(shard, sizeof(size_t), SYMMCOLL_SHARD_INIT),
         STRUCT(reducer_times, sizeof(size_t), SYMMCOLL_REDUCER_TIMES_INIT),

@@ -389,6 +389,47 @@ static int powersgd_is_refused(struct symmcoll_group *group, int rank)
     return right;
 }
 
+static int lossy_hooks_are_refused(struct symmcoll_group *group, int rank)
+{
+    static const char *const names[] = {
+        "quantize_tensor", "quantize_channel", "top_k", "one_bit"};
+    struct symmcoll_hook_args named = SYMMCOLL_HOOK_ARGS_INIT;
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    int right = 1;
+
+    args.hook = symmcoll_hook_run;
+    args.hook_end = symmcoll_hook_end;
+    for (int i = 0; right && i < 4; i++) {
+        /* The first pass of the last two averages. */
+        int passes = i < 2 ? 0 : 1;
+        struct symmcoll_hook *hook = NULL;
+        struct alone alone = {0};
+
+        named.name = names[i];
+        right = symmcoll_hook_create(group, &named, &hook) == SYMMCOLL_OK;
+        args.hook_arg = hook;
+        right = right && alone_begin(&alone, group, rank, &args);
+        for (int pass = 0; right && pass <= passes; pass++) {
+            right = symmcoll_reducer_begin(alone.reducer, 1) == SYMMCOLL_OK;
+            alone_enqueue(&alone, 1.0f);
+            if (pass < passes)
+                right = right &&
+                        symmcoll_reducer_ready(alone.reducer, 0, alone.grad) ==
+                            SYMMCOLL_OK &&
+                        symmcoll_reducer_finish(alone.reducer) == SYMMCOLL_OK;
+            else
+                right = right && ended(symmcoll_reducer_ready(
+                                           alone.reducer, 0, alone.grad),
+                                     SYMMCOLL_ERR_UNSUPPORTED,
+                                     "expected gradients in host memory, found "
+                                     "them on device");
+        }
+        right = alone_end(&alone, right);
+        symmcoll_hook_free(hook);
+    }
+    return right;
+}
+
 /* Rank 1 has no memory for a move, which all repeat: it still looks for unused
  * parameters, as the others do. */
 static int no_memory_to_move(struct symmcoll_group *group, int rank)
@@ -442,6 +483,8 @@ int main(void)
         "a gradient on a device is refused where parameters are on the host");
     on_both(2, powersgd_is_refused,
         "D69: gradients on a device are refused by the PowerSGD hook");
+    on_both(2, lossy_hooks_are_refused,
+        "D71 D72 D74: so are they by hooks that encode gradients");
     ok(ranks_run(2, asked_once),
         "the driver is asked once about each memory of gradients on the host");
     ok(ranks_run(2, no_memory),

@@ -155,6 +155,45 @@ int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)
     return run_twins(group, rank, &args, NULL);
 }
 
+/* Accepts an average. */
+static symmcoll_status_t accept_step(
+    void *arg, int param, const struct symmcoll_tensor *grad)
+{
+    (void)arg;
+    (void)param;
+    return grad->data != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_INVALID;
+}
+
+/* Runs twins with a built-in hook that averages in the end. */
+static int run_named(struct symmcoll_group *group, int rank,
+    const struct symmcoll_hook_args *named)
+{
+    struct symmcoll_reducer_args args = make_args();
+    struct symmcoll_hook *hook = NULL;
+    int right = symmcoll_hook_create(group, named, &hook) == SYMMCOLL_OK;
+
+    args.hook = symmcoll_hook_run;
+    args.hook_end = symmcoll_hook_end;
+    args.hook_arg = hook;
+    right = right && run_twins(group, rank, &args, NULL);
+    symmcoll_hook_free(hook);
+    return right;
+}
+
+int reducer_named_hooks(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_hook_args args = SYMMCOLL_HOOK_ARGS_INIT;
+
+    args.name = "post_local_sgd";
+    args.start = 1;
+    if (!run_named(group, rank, &args))
+        return 0;
+    args.name = "step";
+    args.start = 0;
+    args.step = accept_step;
+    return run_named(group, rank, &args);
+}
+
 /* Compresses the twins' buckets of float32 with one hook or the other, and
  * reduces those of float16 as they are. */
 static symmcoll_status_t compress_floats(struct symmcoll_group *group,
