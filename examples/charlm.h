@@ -43,14 +43,6 @@ struct symmcoll_group;
 int charlm_fail(char *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The hook that averages gradients. */
-enum charlm_hook {
-    CHARLM_HOOK_NONE,
-    CHARLM_HOOK_FP16,
-    CHARLM_HOOK_BF16,
-    CHARLM_HOOK_POWERSGD
-};
-
 struct charlm_options {
     const char *const *texts; /* ntexts paths; none: the licences */
     int ntexts;
@@ -63,10 +55,10 @@ struct charlm_options {
     int threads;
     uint64_t seed;
     double learning_rate;
-    enum charlm_hook hook;
-    bool shard;    /* each rank updates its slices of the parameters */
-    bool uneven;   /* later ranks have fewer steps */
-    int kill_rank; /* this rank is killed before step at_step; 0: none */
+    const char *hook; /* averages gradients; NULL: none */
+    bool shard;       /* each rank updates its slices of the parameters */
+    bool uneven;      /* later ranks have fewer steps */
+    int kill_rank;    /* this rank is killed before step at_step; 0: none */
     int at_step;
     bool blas;            /* only print which BLAS is used */
     const char *use_blas; /* chosen by the user, or NULL */
@@ -212,8 +204,8 @@ struct charlm_slice {
 struct charlm_adam {
     struct charlm_slice slices[CHARLM_NPARAMS];
     int nslices;
-    int step;
-    size_t nbytes; /* of the moments */
+    float rate, unbias; /* of the step that has begun */
+    size_t nbytes;      /* of the moments */
 };
 
 /* Allocates the moments of the slices, which are set.  Returns -1 without
@@ -221,8 +213,12 @@ struct charlm_adam {
 int charlm_create_adam(struct charlm_adam *adam);
 void charlm_free_adam(struct charlm_adam *adam);
 
-/* Takes one step on all slices. */
-void charlm_step_adam(struct charlm_adam *adam, double learning_rate);
+/* Begins a step, from number 0. */
+void charlm_begin_adam(
+    struct charlm_adam *adam, int step, double learning_rate);
+
+/* Takes the step on slice i. */
+void charlm_step_adam(struct charlm_adam *adam, int i);
 
 /* ---- charlm_train.c ---- */
 

@@ -31,28 +31,29 @@ void charlm_free_adam(struct charlm_adam *adam)
     *adam = (struct charlm_adam){0};
 }
 
-void charlm_step_adam(struct charlm_adam *adam, double learning_rate)
+static const float decay1 = 0.9f, decay2 = 0.99f;
+
+void charlm_begin_adam(struct charlm_adam *adam, int step, double learning_rate)
 {
-    const float decay1 = 0.9f, decay2 = 0.99f, epsilon = 1e-8f;
-
-    adam->step++;
     /* The moments start at zero; the rate corrects their bias. */
-    double bias1 = 1.0 - pow((double)decay1, adam->step);
-    double bias2 = 1.0 - pow((double)decay2, adam->step);
-    float rate = (float)(learning_rate / bias1);
-    float unbias = (float)(1.0 / sqrt(bias2));
+    double bias1 = 1.0 - pow((double)decay1, step + 1);
+    double bias2 = 1.0 - pow((double)decay2, step + 1);
 
-    for (int i = 0; i < adam->nslices; i++) {
-        float *restrict value = adam->slices[i].value;
-        float *restrict mean = adam->slices[i].mean;
-        float *restrict square = adam->slices[i].square;
-        const float *restrict grad = adam->slices[i].grad;
+    adam->rate = (float)(learning_rate / bias1);
+    adam->unbias = (float)(1.0 / sqrt(bias2));
+}
 
-        for (size_t j = 0; j < adam->slices[i].count; j++) {
-            mean[j] = decay1 * mean[j] + (1.0f - decay1) * grad[j];
-            square[j] =
-                decay2 * square[j] + (1.0f - decay2) * grad[j] * grad[j];
-            value[j] -= rate * mean[j] / (sqrtf(square[j]) * unbias + epsilon);
-        }
+void charlm_step_adam(struct charlm_adam *adam, int i)
+{
+    const float epsilon = 1e-8f, rate = adam->rate, unbias = adam->unbias;
+    float *restrict value = adam->slices[i].value;
+    float *restrict mean = adam->slices[i].mean;
+    float *restrict square = adam->slices[i].square;
+    const float *restrict grad = adam->slices[i].grad;
+
+    for (size_t j = 0; j < adam->slices[i].count; j++) {
+        mean[j] = decay1 * mean[j] + (1.0f - decay1) * grad[j];
+        square[j] = decay2 * square[j] + (1.0f - decay2) * grad[j] * grad[j];
+        value[j] -= rate * mean[j] / (sqrtf(square[j]) * unbias + epsilon);
     }
 }

@@ -4,6 +4,8 @@
  */
 #include "charlm.h"
 
+#include <symmcoll.h>
+
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -57,9 +59,8 @@ void charlm_print_help(void)
           "  --threads N          run N ranks as threads of this process\n"
           "  --seed N             of weights and batches (1)\n"
           "  --learning-rate X    the largest (0.002)\n"
-          "  --hook NAME          average gradients by this hook: none, fp16, "
-          "bf16\n"
-          "                       or powersgd, of rank 4 (none)\n"
+          "  --hook NAME          average gradients by this hook of\n"
+          "                       symmcoll_hook_create(3), or none (none)\n"
           "  --shard              update a part of the parameters on each "
           "rank\n"
           "  --uneven             give later ranks fewer steps\n"
@@ -128,18 +129,23 @@ static int parse_rate(const char *text, double *rate, char *error)
     return 0;
 }
 
-static int parse_hook(const char *text, enum charlm_hook *hook, char *error)
+static int parse_hook(const char *text, const char **hook, char *error)
 {
-    static const char *const names[] = {"none", "fp16", "bf16", "powersgd"};
+    char names[256] = "none";
+    const char *name;
 
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(text, names[i]) != 0)
-            continue;
-        *hook = (enum charlm_hook)i;
-        return 0;
+    *hook = NULL;
+    for (int i = 0; (name = symmcoll_hook_name(i)) != NULL; i++) {
+        size_t length = strlen(names);
+
+        if (strcmp(text, name) == 0)
+            *hook = name;
+        snprintf(names + length, sizeof(names) - length, ", %s", name);
     }
-    return charlm_fail(error,
-        "--hook: expected none, fp16, bf16 or powersgd, found \"%s\"", text);
+    return *hook != NULL || strcmp(text, "none") == 0
+               ? 0
+               : charlm_fail(error, "--hook: expected one of %s, found \"%s\"",
+                     names, text);
 }
 
 static int parse_path(
@@ -186,7 +192,7 @@ static int check_shard(const struct charlm_options *options, char *error)
 {
     const char *other = NULL;
 
-    if (options->hook != CHARLM_HOOK_NONE)
+    if (options->hook != NULL)
         other = "--hook";
     else if (options->uneven)
         other = "--uneven";
@@ -204,9 +210,12 @@ static int check_death(struct charlm_options *options, char *error)
     if (options->uneven && options->kill_rank > 0)
         return charlm_fail(
             error, "expected --uneven or --kill-rank, found both (try --help)");
-    if (options->hook == CHARLM_HOOK_POWERSGD && options->kill_rank > 0)
+    if (options->kill_rank > 0 && options->hook != NULL &&
+        strcmp(options->hook, "all_reduce") != 0 &&
+        strstr(options->hook, "_compress") == NULL)
         return charlm_fail(error,
-            "expected --hook powersgd or --kill-rank, found both (try --help)");
+            "expected --hook %s or --kill-rank, found both (try --help)",
+            options->hook);
     if (options->at_step >= 0 && options->kill_rank == 0)
         return charlm_fail(error,
             "--at-step: expected --kill-rank with it, found none (try --help)");

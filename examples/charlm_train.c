@@ -34,7 +34,8 @@ struct trainer {
     struct charlm_model *model;
     struct symmcoll_group *group;
     struct symmcoll_reducer *reducer;
-    struct symmcoll_powersgd *powersgd; /* NULL: another hook */
+    struct symmcoll_hook *hook; /* NULL: none */
+    bool steps;                 /* the hook takes the steps of the optimizer */
     struct charlm_adam adam;
     int rank;
     int size;
@@ -50,27 +51,44 @@ static int library_fail(char *error)
     return charlm_fail(error, "%s", symmcoll_last_error());
 }
 
+/* Takes the optimizer's step with one average, for the hook "step". */
+static symmcoll_status_t step_param(
+    void *arg, int param, const struct symmcoll_tensor *grad)
+{
+    struct trainer *trainer = arg;
+
+    trainer->adam.slices[param].grad = grad->data;
+    charlm_step_adam(&trainer->adam, param);
+    return SYMMCOLL_OK;
+}
+
 /* Sets the hook of a reducer that will be created. */
 static int choose_hook(
     struct trainer *trainer, struct symmcoll_reducer_args *args, char *error)
 {
-    static const symmcoll_bucket_fn hooks[] = {NULL,
-        symmcoll_hook_fp16_compress, symmcoll_hook_bf16_compress,
-        symmcoll_hook_powersgd};
     const struct charlm_options *options = trainer->options;
+    struct symmcoll_hook_args hook = SYMMCOLL_HOOK_ARGS_INIT;
     struct symmcoll_powersgd_args powersgd = SYMMCOLL_POWERSGD_ARGS_INIT;
 
-    args->hook = hooks[options->hook];
-    if (options->hook != CHARLM_HOOK_POWERSGD)
+    if (options->hook == NULL)
         return 0;
+    hook.name = options->hook;
+    if (strcmp(hook.name, "powersgd") == 0)
+        hook.powersgd = &powersgd;
     powersgd.rank = 4;
     powersgd.start = options->steps < 20 ? 2 : options->steps / 2;
     powersgd.seed = options->seed;
-    if (symmcoll_powersgd_create(
-            trainer->group, &powersgd, &trainer->powersgd) != SYMMCOLL_OK)
+    trainer->steps = strcmp(hook.name, "step") == 0;
+    if (trainer->steps) {
+        hook.step = step_param;
+        hook.step_arg = trainer;
+    }
+    if (symmcoll_hook_create(trainer->group, &hook, &trainer->hook) !=
+        SYMMCOLL_OK)
         return library_fail(error);
-    args->hook_end = symmcoll_hook_powersgd_end;
-    args->hook_arg = trainer->powersgd;
+    args->hook = symmcoll_hook_run;
+    args->hook_end = symmcoll_hook_end;
+    args->hook_arg = trainer->hook;
     return 0;
 }
 
@@ -233,11 +251,12 @@ static int await_param(void *arg, int number)
     return trainer->status == SYMMCOLL_OK ? 0 : -1;
 }
 
-static int take_step(struct trainer *trainer, int step)
+static int take_step(struct trainer *trainer)
 {
     if (find_slices(trainer) != 0)
         return -1;
-    charlm_step_adam(&trainer->adam, learning_rate(trainer->options, step));
+    for (int i = 0; !trainer->steps && i < trainer->adam.nslices; i++)
+        charlm_step_adam(&trainer->adam, i);
     if (trainer->options->shard)
         trainer->status = symmcoll_reducer_gather(trainer->reducer);
     else
@@ -350,6 +369,7 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
         double mean;
 
         status = lose_rank(trainer, step);
+        charlm_begin_adam(&trainer->adam, step, learning_rate(options, step));
         if (status == 0)
             status = run_micro_batches(trainer, step,
                 trainer->own_losses +
@@ -361,7 +381,7 @@ static int run_steps(struct trainer *trainer, struct charlm_curve *curve,
         }
         cost->characters += count_characters(trainer, step);
         if (status == 0)
-            status = take_step(trainer, step);
+            status = take_step(trainer);
         if (status == 0)
             status = add_times(trainer, cost);
         pending++;
@@ -474,7 +494,7 @@ int charlm_train(struct symmcoll_group **group,
     *group = trainer.group;
     model->need = NULL;
     symmcoll_reducer_free(trainer.reducer);
-    symmcoll_powersgd_free(trainer.powersgd);
+    symmcoll_hook_free(trainer.hook);
     charlm_free_adam(&trainer.adam);
     free(trainer.own_losses);
     free(trainer.all_losses);

@@ -40,7 +40,10 @@ trained t2a2 "$train" --threads 2 --accumulate 2
 trained seed "$run" -n 2 "$train" --seed 2
 trained uneven "$run" -n 3 "$train" --uneven
 trained even "$run" -n 3 "$train"
-for hook in none fp16 bf16 powersgd; do
+hooks='fp16_compress bf16_compress fp16_wrapper bf16_wrapper quantize_tensor
+quantize_channel top_k one_bit powersgd'
+same_hooks='none all_reduce post_local_sgd step'
+for hook in noop $hooks $same_hooks; do
     trained hook_$hook "$run" -n 2 "$train" --hook $hook
 done
 for n in 2 4; do
@@ -88,12 +91,17 @@ part=$(state shard4)
 [ -n "$part" ] &&
     awk "BEGIN { exit !($part >= $whole / 4 - 0.1 && $part <= $whole / 4 + 0.1) }"
 ok $? "the optimizer of one of four ranks has a quarter of the memory: $part of $whole"
-try 'the hook none is that of no option' cmp hook_none n2
-for hook in fp16 bf16 powersgd; do
+for hook in $same_hooks; do
+    try "a run with the hook $hook has the bits of one without" \
+        cmp hook_$hook n2
+done
+for hook in $hooks; do
     grep -q 'parameters identical on all ranks: yes' hook_$hook.out &&
         ! cmp -s hook_$hook n2
     ok $? "ranks with the hook $hook end with the same parameters, and others"
 done
+grep -q 'parameters identical on all ranks: no' hook_noop.out
+ok $? 'ranks with the hook noop have other parameters'
 try 'threads with the hook powersgd have the bits of processes' \
     cmp hook_threads hook_powersgd
 grep -q 'parameters identical on all ranks: yes' uneven.out
@@ -197,9 +205,10 @@ refused '--kill-rank: expected at least 2 processes, found 1' --text text \
     --batch 8 --kill-rank 1
 ranks=3
 refused '--uneven or --kill-rank, found both' --uneven --kill-rank 1
-refused '--hook: expected none, fp16, bf16 or powersgd, found "topk"' --hook topk
+refused '--hook: expected one of none, noop, all_reduce, fp16_compress, bf16_compress, fp16_wrapper, bf16_wrapper, step, post_local_sgd, quantize_tensor, quantize_channel, top_k, one_bit, powersgd, found "topk"' \
+    --hook topk
 refused '--hook powersgd or --kill-rank, found both' --hook powersgd --kill-rank 1
-refused '--shard or --hook, found both' --shard --hook fp16
+refused '--shard or --hook, found both' --shard --hook fp16_compress
 refused '--shard or --uneven, found both' --shard --uneven
 refused '--shard or --kill-rank, found both' --shard --kill-rank 1
 refused '--at-step: expected --kill-rank with it, found none' --at-step 0
