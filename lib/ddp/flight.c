@@ -37,7 +37,7 @@ static symmcoll_status_t call_hook(struct symmcoll_reducer *reducer,
 /* Starts the sum of a bucket, without a hook.  If it is captured there is no
  * work: the operation is part of the graph. */
 static symmcoll_status_t reduce_bucket(
-    const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
+    struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
     struct symmcoll_call call = SYMMCOLL_CALL_INIT;
     char label[SYMC_BUCKET_TEXT];
@@ -45,6 +45,7 @@ static symmcoll_status_t reduce_bucket(
     call.label =
         symc_bucket_text((int)(bucket - reducer->layout.buckets), label);
     call.stream = bucket->stream;
+    reducer->sent_nbytes += bucket->count * symmcoll_dtype_size(bucket->dtype);
     if (reducer->shard)
         return symc_shard_reduce(reducer, bucket, &call);
     return symmcoll_all_reduce(reducer->group, bucket->buffer, bucket->buffer,
@@ -76,8 +77,10 @@ symmcoll_status_t symc_launch_buckets(struct symmcoll_reducer *reducer)
 
         seen.reducer = reducer;
         bucket->stream = symc_site_stream(reducer->site);
-        if (index == 0)
+        if (index == 0) {
             symc_times_note(reducer, SYMC_MOMENT_LAUNCH);
+            reducer->sent_nbytes = 0;
+        }
         if (reducer->hook != NULL)
             status = call_hook(reducer, bucket, &seen);
         else

@@ -155,6 +155,9 @@ symmcoll_status_t symc_hook_sum(struct symmcoll_group *group,
     call.label = symc_bucket_text(bucket->index, label);
     if (bucket->device == SYMMCOLL_CUDA)
         call.stream = bucket->stream;
+    if (bucket->reducer != NULL)
+        bucket->reducer->sent_nbytes +=
+            bucket->count * symmcoll_dtype_size(bucket->dtype);
     return symmcoll_all_reduce(group, bucket->buffer, bucket->buffer,
         bucket->count, bucket->dtype, SYMMCOLL_SUM, &call,
         captured ? NULL : work);

@@ -145,6 +145,7 @@ static symmcoll_status_t start_gather(const struct symc_encoded *encoded,
     char label[SYMC_BUCKET_TEXT];
 
     call.label = symc_bucket_text(bucket->index, label);
+    bucket->reducer->sent_nbytes += encoded->nbytes;
     return symmcoll_all_gather(group, encoded->encoded, own, encoded->nbytes,
         SYMMCOLL_UINT8, &call, work);
 }

@@ -263,6 +263,8 @@ struct symmcoll_reducer {
                      them after the first synchronised backward */
     int narrived;
 
+    uint64_t sent_nbytes; /* passed to collectives by the library for the
+                             buckets of the latest synchronised backward */
     uint64_t npasses; /* synchronised backwards that ended without a failure */
     enum symc_backward backward;
     bool captured; /* the backward began on a stream that was being captured */

@@ -37,7 +37,8 @@ static struct symmcoll_reducer_stats make_stats(
         .backward = average(sums, sums->backward_ns),
         .comm = average(sums, sums->comm_ns),
         .overlap = average(sums, sums->overlap_ns),
-        .exposed = average(sums, sums->comm_ns - sums->overlap_ns)};
+        .exposed = average(sums, sums->comm_ns - sums->overlap_ns),
+        .sent_nbytes = reducer->sent_nbytes};
 
     for (int b = 0; b < reducer->layout.nbuckets; b++)
         stats.nbytes += reducer->layout.buckets[b].count *
@@ -168,6 +169,7 @@ static void write_stats(FILE *out, const struct symmcoll_reducer *reducer)
 
     write_size(out, "iteration", stats.passes);
     write_size(out, "unused_parameter_size_bytes", stats.unused_nbytes);
+    write_size(out, "sent_size_bytes", stats.sent_nbytes);
     write_size(out, "measured", stats.measured);
     fprintf(out,
         "\"avg_backward_compute_time_ns\": %.0f, "

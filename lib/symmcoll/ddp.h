@@ -499,10 +499,15 @@ struct symmcoll_reducer_stats {
     size_t
         unused_nbytes; /* bytes of the parameters that no rank used in the latest
                              pass, with find_unused or static_graph; else 0 */
+    size_t
+        sent_nbytes; /* bytes that this rank has passed to collectives for the
+                           buckets of the latest pass; by a built-in hook that
+                           compresses, fewer than nbytes.  Without those of a hook of
+                           the program */
 };
-#define SYMMCOLL_REDUCER_STATS_INIT                                   \
-    {                                                                 \
-        sizeof(struct symmcoll_reducer_stats), 0, 0, 0, 0, 0, 0, 0, 0 \
+#define SYMMCOLL_REDUCER_STATS_INIT                                      \
+    {                                                                    \
+        sizeof(struct symmcoll_reducer_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_reducer_get_stats(

@@ -636,6 +636,91 @@ static int failed_step_is_one_ranks(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* ---- points: statistics ---- */
+
+/* Returns the bytes of encoded gradients of each bucket, a multiple of 8. */
+static size_t encoded_size(const char *name, size_t count)
+{
+    size_t channels = (count + 511) / 512, nbytes = 0;
+
+    if (strcmp(name, "quantize_tensor") == 0)
+        nbytes = 8 + count;
+    if (strcmp(name, "quantize_channel") == 0)
+        nbytes = 8 * channels + count;
+    if (strcmp(name, "top_k") == 0)
+        nbytes = 8 * (size_t)ceil(0.01 * (double)count);
+    if (strcmp(name, "one_bit") == 0)
+        nbytes = 4 * channels + (count + 7) / 8;
+    return (nbytes + 7) / 8 * 8;
+}
+
+/* Returns the bytes that a rank sends in a pass. */
+static size_t sent_size(
+    const struct symmcoll_reducer *reducer, const char *name, size_t nbytes)
+{
+    size_t sum = 0;
+
+    if (strcmp(name, "noop") == 0)
+        return 0;
+    if (strncmp(name, "fp16", 4) == 0 || strncmp(name, "bf16", 4) == 0)
+        return nbytes / 2;
+    /* A matrix of 30 x 40, of which 30 and 40 elements are sent, and others. */
+    if (strcmp(name, "powersgd") == 0)
+        return nbytes - 30 * 40 * 4 + (30 + 40) * 4;
+    if (encoded_size(name, 1) == 0)
+        return nbytes;
+    for (int b = 0; b < symmcoll_reducer_bucket_count(reducer); b++) {
+        struct symmcoll_bucket bucket = SYMMCOLL_BUCKET_INIT;
+
+        if (symmcoll_reducer_bucket(reducer, b, &bucket) == SYMMCOLL_OK)
+            sum += encoded_size(name, bucket.count);
+    }
+    return sum;
+}
+
+/* Runs three passes, and checks the statistics of the last one. */
+static int sends(struct symmcoll_group *group, int rank, const char *name)
+{
+    struct run run = make_run(name);
+    struct steps steps = {.run = run, .size = symmcoll_group_size(group)};
+    struct symmcoll_reducer_stats stats = SYMMCOLL_REDUCER_STATS_INIT;
+    struct symmcoll_powersgd_args powersgd = SYMMCOLL_POWERSGD_ARGS_INIT;
+    struct symmcoll_hook *hook = NULL;
+    struct symmcoll_reducer *reducer = NULL;
+    size_t expected = 0;
+    int right;
+
+    powersgd.start = 2;
+    if (strcmp(name, "powersgd") == 0)
+        run.args.powersgd = &powersgd;
+    if (strcmp(name, "step") == 0) {
+        run.args.step = note_step;
+        run.args.step_arg = &steps;
+    }
+    right = symmcoll_hook_create(group, &run.args, &hook) == SYMMCOLL_OK &&
+            (reducer = make_reducer(group, &run.reducer, hook)) != NULL;
+    for (int step = 0; right && step < 3; step++)
+        right = run_pass(reducer, &run, rank, step);
+    right = right && symmcoll_reducer_get_stats(reducer, &stats) == SYMMCOLL_OK;
+    if (right)
+        expected = sent_size(reducer, name, stats.nbytes);
+    if (stats.sent_nbytes != expected)
+        diag("%s: expected %zu, found %zu of %zu bytes", name, expected,
+            stats.sent_nbytes, stats.nbytes);
+    symmcoll_reducer_free(reducer);
+    symmcoll_hook_free(hook);
+    return right && stats.sent_nbytes == expected;
+}
+
+static int bytes_are_counted(struct symmcoll_group *group, int rank)
+{
+    int right = 1;
+
+    for (int i = 0; right && symmcoll_hook_name(i) != NULL; i++)
+        right = sends(group, rank, symmcoll_hook_name(i));
+    return right;
+}
+
 /* ---- points: training ---- */
 
 /* A rank's training of parameters towards the mean of all ranks' targets. */
@@ -996,6 +1081,7 @@ static const struct model_point points[] = {
         "D64: parameters have the same bits after 200 steps of each hook"},
     {each_hook_trains, 3, "D64: so have they on three ranks"},
     {each_hook_trains_wrapped, 2, "D67: so have they within a wrapper"},
+    {bytes_are_counted, 2, "D89: the bytes that each hook sends are counted"},
     {bad_options, 2, "bad options are refused with their values"},
     {other_options, 3, "options that differ name the ranks and both values"},
     {bad_reducers, 2, "reducers that a hook cannot serve are refused"},

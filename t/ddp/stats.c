@@ -36,7 +36,8 @@ static bool count_passes(
         symmcoll_reducer_zero(reducer);
     }
     right = right && get(reducer, &stats) && stats.measured == expected &&
-            stats.nbytes == (32 + 8 + 32 + 4) * sizeof(float);
+            stats.nbytes == (32 + 8 + 32 + 4) * sizeof(float) &&
+            stats.sent_nbytes == stats.nbytes;
     if (!right)
         diag("%llu passes, %llu measured", (unsigned long long)stats.passes,
             (unsigned long long)stats.measured);
