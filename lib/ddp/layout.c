@@ -21,39 +21,52 @@ struct symc_bucket_item *symc_list_items(const struct symmcoll_reducer *reducer)
     return items;
 }
 
-static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
-    const int *params, const int *numbers, int ngrads,
-    struct symc_ddp_bucket *bucket)
+/* Counts the elements of a bucket, and its bytes (out). */
+static symmcoll_status_t measure_bucket(const struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, size_t *nbytes)
 {
-    size_t nbytes = 0;
-    void *at = NULL;
-    symmcoll_status_t status;
+    size_t elem = symmcoll_dtype_size(bucket->dtype);
+    size_t size = (size_t)reducer->size, total = 0;
+    bool fits = true;
 
-    bucket->params = params;
-    bucket->numbers = numbers;
-    bucket->ngrads = ngrads;
-    bucket->dtype = reducer->params[params[0]].grad_dtype;
-    for (int i = 0; i < ngrads; i++)
-        if (!symc_add(nbytes, reducer->params[params[i]].grad_nbytes, &nbytes))
-            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-                "reducer: a bucket of %d gradients has no size", ngrads);
-    bucket->count = nbytes / symmcoll_dtype_size(bucket->dtype);
+    for (int i = 0; i < bucket->ngrads; i++)
+        fits =
+            fits && symc_add(total,
+                        reducer->params[bucket->params[i]].grad_nbytes, &total);
+    bucket->count = total / elem;
     if (reducer->shard) {
-        size_t size = (size_t)reducer->size;
-
         bucket->part = bucket->count / size + (bucket->count % size != 0);
-        if (!symc_multiply(bucket->part, size, &nbytes) ||
-            !symc_multiply(nbytes, symmcoll_dtype_size(bucket->dtype), &nbytes))
-            return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-                "reducer: a bucket of %d gradients has no size", ngrads);
+        fits = fits && symc_multiply(bucket->part, size * elem, &total);
     }
-    /* An empty bucket also has an address of its own. */
-    status =
-        symc_site_alloc("reducer: a bucket", reducer->site, nbytes, 1, &at);
+    *nbytes = total;
+    return fits ? SYMMCOLL_OK
+                : symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+                      "reducer: a bucket of %d gradients has no size",
+                      bucket->ngrads);
+}
+
+/* Makes a bucket, in symmetric memory from *at on, which advances; NULL: in
+ * memory of its own. */
+static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, char **at)
+{
+    size_t nbytes;
+    void *own = NULL;
+    symmcoll_status_t status = measure_bucket(reducer, bucket, &nbytes);
+
     if (status != SYMMCOLL_OK)
         return status;
-    bucket->buffer = at;
-    status = symc_site_clear(reducer->site, at, nbytes);
+    if (*at != NULL) {
+        bucket->buffer = symc_memory_next(at, nbytes);
+    } else {
+        /* An empty bucket also has an address of its own. */
+        status = symc_site_alloc(
+            "reducer: a bucket", reducer->site, nbytes, 1, &own);
+        if (status != SYMMCOLL_OK)
+            return status;
+        bucket->buffer = own;
+        status = symc_site_clear(reducer->site, own, nbytes);
+    }
     return status == SYMMCOLL_OK && reducer->packs
                ? symc_packed_alloc(reducer, bucket)
                : status;
@@ -61,9 +74,12 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
 
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     const struct symc_assignment *assignment, bool reversed,
-    struct symc_layout *layout)
+    struct symc_bucket_memory *memory, struct symc_layout *layout)
 {
-    struct symc_layout made = {.nbuckets = assignment->nbuckets};
+    /* The memory is taken at the end. */
+    struct symc_layout made = {
+        .memory.at = memory->at, .nbuckets = assignment->nbuckets};
+    char *at = memory->at;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     made.buckets = symc_alloc((size_t)made.nbuckets, sizeof(*made.buckets));
@@ -78,20 +94,26 @@ symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     for (int b = 0; status == SYMMCOLL_OK && b < made.nbuckets; b++) {
         int from = reversed ? made.nbuckets - 1 - b : b;
         int first = assignment->first[from];
+        struct symc_ddp_bucket *bucket = &made.buckets[b];
 
-        status = make_bucket(reducer, made.params + first, made.numbers + first,
-            assignment->first[from + 1] - first, &made.buckets[b]);
+        bucket->params = made.params + first;
+        bucket->numbers = made.numbers + first;
+        bucket->ngrads = assignment->first[from + 1] - first;
+        bucket->dtype = reducer->params[bucket->params[0]].grad_dtype;
+        status = make_bucket(reducer, bucket, &at);
     }
     if (status != SYMMCOLL_OK) {
         symc_layout_free(reducer, &made);
         return status;
     }
+    made.memory = *memory;
+    *memory = (struct symc_bucket_memory){.at = NULL};
     *layout = made;
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_layout_first(
-    const struct symmcoll_reducer *reducer, struct symc_layout *layout)
+symmcoll_status_t symc_layout_first(const struct symmcoll_reducer *reducer,
+    struct symc_bucket_memory *memory, struct symc_layout *layout)
 {
     const size_t none = SYMC_BUCKET_NO_LIMIT;
     bool stay = reducer->rebuild == SYMC_REBUILD_DONE;
@@ -104,7 +126,7 @@ symmcoll_status_t symc_layout_first(
     status = symc_assign_buckets(items, reducer->nparams, NULL,
         stay ? reducer->limits : &none, stay ? 2 : 1, &assignment);
     if (status == SYMMCOLL_OK)
-        status = symc_layout_make(reducer, &assignment, true, layout);
+        status = symc_layout_make(reducer, &assignment, true, memory, layout);
     symc_assignment_free(&assignment);
     free(items);
     return status;
@@ -113,10 +135,17 @@ symmcoll_status_t symc_layout_first(
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout)
 {
+    bool own = layout->memory.at == NULL;
+    bool lost = false; /* memory that an operation may still use */
+
     for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++) {
-        symc_site_release(reducer->site, layout->buckets[b].buffer);
+        lost = lost || layout->buckets[b].buffer == NULL;
+        if (own)
+            symc_site_release(reducer->site, layout->buckets[b].buffer);
         symc_site_release(reducer->site, layout->buckets[b].packed);
     }
+    if (!lost)
+        symc_memory_free(&layout->memory);
     free(layout->buckets);
     free(layout->params);
     free(layout->numbers);

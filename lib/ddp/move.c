@@ -62,6 +62,7 @@ static void drop_gradients(struct symmcoll_reducer *reducer)
 static symmcoll_status_t allocate(
     struct symmcoll_reducer *reducer, bool searches, struct symc_layout *layout)
 {
+    struct symc_bucket_memory none = {.at = NULL};
     symmcoll_status_t status = symc_open_site(reducer);
 
     if (status != SYMMCOLL_OK)
@@ -77,7 +78,7 @@ static symmcoll_status_t allocate(
         status = symc_used_open(reducer);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_layout_first(reducer, layout);
+    status = symc_layout_first(reducer, &none, layout);
     return status == SYMMCOLL_OK ? symc_layout_fill(reducer, layout) : status;
 }
 
@@ -157,6 +158,8 @@ symmcoll_status_t symmcoll_reducer_move(struct symmcoll_reducer *reducer,
     if (!reducer->alone)
         status = symc_synchronise_params(
             reducer, symc_group_config(group)->ddp_bucket_cap, status);
+    if (status == SYMMCOLL_OK)
+        status = symc_rebuild_shared(reducer);
     reducer->unmoved = status != SYMMCOLL_OK;
     return status;
 }

@@ -75,16 +75,14 @@ static symmcoll_status_t propose(const struct symmcoll_reducer *reducer,
     return SYMMCOLL_OK;
 }
 
-/* Makes the layout (out) of the assignment in words, with copies of the
- * gradients. */
+/* Makes the layout (out) of an assignment, with copies of the gradients. */
 static symmcoll_status_t build(const struct symmcoll_reducer *reducer,
-    struct symc_assignment *assignment, const int64_t *words,
+    const struct symc_assignment *assignment, struct symc_bucket_memory *memory,
     struct symc_layout *layout)
 {
-    symmcoll_status_t status;
+    symmcoll_status_t status =
+        symc_layout_make(reducer, assignment, false, memory, layout);
 
-    read_words(assignment, reducer->nparams, words);
-    status = symc_layout_make(reducer, assignment, false, layout);
     return status == SYMMCOLL_OK ? symc_layout_fill(reducer, layout) : status;
 }
 
@@ -94,13 +92,43 @@ static symmcoll_status_t build_alike(const struct symmcoll_reducer *reducer,
     struct symc_assignment *assignment, int64_t *words,
     struct symc_layout *layout)
 {
+    struct symc_bucket_memory memory;
     symmcoll_status_t status = symmcoll_broadcast(reducer->group, words,
         count_words(reducer->nparams), SYMMCOLL_INT64, 0, NULL, NULL);
 
-    return status == SYMMCOLL_OK
-               ? symc_share_failure(
-                     reducer, build(reducer, assignment, words, layout))
-               : status;
+    if (status != SYMMCOLL_OK)
+        return status;
+    read_words(assignment, reducer->nparams, words);
+    status = symc_memory_share(reducer, assignment->nbuckets, &memory);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_share_failure(
+        reducer, build(reducer, assignment, &memory, layout));
+    symc_memory_free(&memory); /* if it was not taken */
+    return status;
+}
+
+symmcoll_status_t symc_rebuild_shared(struct symmcoll_reducer *reducer)
+{
+    struct symc_bucket_memory memory;
+    struct symc_layout layout = {0};
+    symmcoll_status_t status;
+
+    if (symc_rebuild_is_wanted(reducer))
+        return SYMMCOLL_OK;
+    status = symc_memory_share(reducer, reducer->layout.nbuckets, &memory);
+    if (status != SYMMCOLL_OK || memory.at == NULL)
+        return status;
+    status = symc_layout_first(reducer, &memory, &layout);
+    if (status == SYMMCOLL_OK)
+        status = symc_layout_fill(reducer, &layout);
+    status = symc_share_failure(reducer, status);
+    if (status == SYMMCOLL_OK)
+        symc_layout_adopt(reducer, &layout);
+    else
+        symc_layout_free(reducer, &layout);
+    symc_memory_free(&memory); /* if it was not taken */
+    return status;
 }
 
 symmcoll_status_t symc_rebuild_buckets(

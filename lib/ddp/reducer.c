@@ -44,6 +44,7 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *args)
 {
+    struct symc_bucket_memory none = {.at = NULL};
     struct symc_layout layout;
     symmcoll_status_t status;
 
@@ -87,7 +88,7 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         status = symc_used_open(reducer);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_layout_first(reducer, &layout);
+    status = symc_layout_first(reducer, &none, &layout);
     if (status != SYMMCOLL_OK)
         return status;
     symc_layout_adopt(reducer, &layout);
@@ -152,6 +153,8 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     if (!args.no_init_sync)
         status = symc_synchronise_params(
             made, symc_group_config(group)->ddp_bucket_cap, status);
+    if (status == SYMMCOLL_OK)
+        status = symc_rebuild_shared(made);
     if (status != SYMMCOLL_OK) {
         symmcoll_reducer_free(made);
         return status;

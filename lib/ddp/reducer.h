@@ -6,7 +6,7 @@
  * numbers.c, param.c, overlap.c   the parameters
  * verify.c, failure.c             comparison of the ranks at creation
  * broadcast.c, buffers.c          broadcast of tensors; buffers
- * layout.c, rebuild.c             the buckets' memory, and rebuilding them once
+ * memory.c, layout.c, rebuild.c   the buckets' memory, and rebuilding them once
  * flight.c, pack.c                start and end of buckets; buckets in 16 bits
  * ready.c, step.c, outcome.c      a gradient; a backward; its errors
  * widen.c, write_back.c           gradients in float32, in the caller's memory
@@ -106,8 +106,16 @@ struct symc_ddp_bucket {
     enum symc_packing packing; /* in this backward */
 };
 
+/* Symmetric memory for all buckets of a layout. */
+struct symc_bucket_memory {
+    void *at; /* NULL: none; each bucket has memory of its own */
+    struct symmcoll_world *world;
+    struct symmcoll_symm *handle;
+};
+
 /* All buckets of a reducer. */
 struct symc_layout {
+    struct symc_bucket_memory memory;
     struct symc_ddp_bucket *buckets;
     int nbuckets;
     int *params;
@@ -497,13 +505,26 @@ symmcoll_status_t symc_refuse_unfinished(
 symmcoll_status_t symc_forward(struct symmcoll_reducer *reducer, int sync);
 symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync);
 
+/* ---- memory.c ---- */
+
+/* Allocates symmetric memory (out) for all buckets, on all ranks, if they are
+ * then reduced in place; none if not, or if a rank has none.  Collective.
+ * Errors: those that fail the group. */
+symmcoll_status_t symc_memory_share(const struct symmcoll_reducer *reducer,
+    int nbuckets, struct symc_bucket_memory *memory);
+void symc_memory_free(struct symc_bucket_memory *memory);
+
+/* Returns the place of a bucket in symmetric memory, and advances to the next
+ * bucket's. */
+char *symc_memory_next(char **at, size_t nbytes);
+
 /* ---- layout.c ---- */
 
 /* Makes the buckets of an assignment, the last one first if reversed, with all
- * elements zero.  Errors: NO_MEMORY, those of symc_site_alloc(). */
+ * elements zero.  Takes the memory, if it is some, unless it fails.  Errors: NO_MEMORY, those of symc_site_alloc(). */
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     const struct symc_assignment *assignment, bool reversed,
-    struct symc_layout *layout);
+    struct symc_bucket_memory *memory, struct symc_layout *layout);
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout);
 
@@ -514,9 +535,9 @@ symmcoll_status_t symc_layout_fill(
 
 /* Makes (out) one bucket for each type, until the order of arrival is known.  If
  * buckets are never rebuilt, makes those of the size limits.  The last
- * parameters are in the first bucket. */
-symmcoll_status_t symc_layout_first(
-    const struct symmcoll_reducer *reducer, struct symc_layout *layout);
+ * parameters are in the first bucket.  Takes the memory as symc_layout_make(). */
+symmcoll_status_t symc_layout_first(const struct symmcoll_reducer *reducer,
+    struct symc_bucket_memory *memory, struct symc_layout *layout);
 
 /* Replaces the reducer's layout by this one, which is taken. */
 void symc_layout_adopt(
@@ -758,6 +779,10 @@ void symc_times_drop(const struct symmcoll_reducer *reducer);
 /* Returns whether the buckets are rebuilt after the first synchronised
  * backward. */
 bool symc_rebuild_is_wanted(const struct symmcoll_reducer *reducer);
+
+/* Moves buckets that are never rebuilt to symmetric memory, where that is used
+ * in place, on all ranks or on none.  Collective. */
+symmcoll_status_t symc_rebuild_shared(struct symmcoll_reducer *reducer);
 
 /* Rebuilds the buckets in rank 0's order of arrival, on all ranks or on none
  * (own: this rank's status before).  Collective. */
