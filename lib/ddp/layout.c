@@ -45,8 +45,8 @@ static symmcoll_status_t measure_bucket(const struct symmcoll_reducer *reducer,
                       bucket->ngrads);
 }
 
-/* Makes a bucket, in symmetric memory from *at on, which advances; NULL: in
- * memory of its own. */
+/* Makes a bucket, in symmetric memory from *at on, which advances; NULL: in the
+ * caller's memory, or in memory of its own. */
 static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
     struct symc_ddp_bucket *bucket, char **at)
 {
@@ -56,7 +56,9 @@ static symmcoll_status_t make_bucket(const struct symmcoll_reducer *reducer,
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (*at != NULL) {
+    if (reducer->memory != NULL) {
+        bucket->buffer = reducer->params[bucket->params[0]].home;
+    } else if (*at != NULL) {
         bucket->buffer = symc_memory_next(at, nbytes);
     } else {
         /* An empty bucket also has an address of its own. */
@@ -135,7 +137,7 @@ symmcoll_status_t symc_layout_first(const struct symmcoll_reducer *reducer,
 void symc_layout_free(
     const struct symmcoll_reducer *reducer, struct symc_layout *layout)
 {
-    bool own = layout->memory.at == NULL;
+    bool own = layout->memory.at == NULL && reducer->memory == NULL;
     bool lost = false; /* memory that an operation may still use */
 
     for (int b = 0; layout->buckets != NULL && b < layout->nbuckets; b++) {
@@ -157,6 +159,8 @@ symmcoll_status_t symc_layout_fill(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
+    if (reducer->memory != NULL) /* they are there */
+        return SYMMCOLL_OK;
     for (int b = 0; b < layout->nbuckets && status == SYMMCOLL_OK; b++) {
         const struct symc_ddp_bucket *bucket = &layout->buckets[b];
         struct symc_local_pieces views = {
@@ -203,8 +207,9 @@ symmcoll_status_t symc_layout_clear(const struct symmcoll_reducer *reducer)
     for (int b = 0; b < reducer->layout.nbuckets && status == SYMMCOLL_OK;
          b++) {
         const struct symc_ddp_bucket *bucket = &reducer->layout.buckets[b];
-        size_t count = reducer->shard ? bucket->part * (size_t)reducer->size
-                                      : bucket->count;
+        size_t count = reducer->shard && reducer->memory == NULL
+                           ? bucket->part * (size_t)reducer->size
+                           : bucket->count;
 
         status = symc_site_clear(reducer->site, bucket->buffer,
             count * symmcoll_dtype_size(bucket->dtype));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symmetric memory for buckets, where processes reduce without copies to staging.
+ * The memory of buckets: one array of the program, which has the gradients in the
+ * order of the parameters; or symmetric memory, where processes reduce without
+ * copies to staging; or memory of each bucket.
  */
 #include "ddp/reducer.h"
 
@@ -14,6 +16,70 @@
 
 #define ALIGN ((size_t)64) /* of a bucket in symmetric memory: a cache line */
 
+/* ---- the program's ---- */
+
+/* Checks that all gradients are of one type, and counts their elements (out). */
+static symmcoll_status_t count_elements(
+    const struct symmcoll_reducer *reducer, size_t *count)
+{
+    const struct symc_param *first = &reducer->params[0];
+    char text[SYMC_PARAM_TEXT];
+
+    *count = 0;
+    for (int i = 0; i < reducer->nparams; i++) {
+        const struct symc_param *param = &reducer->params[i];
+
+        if (param->grad_dtype != first->grad_dtype)
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %s: with memory, expected gradients of one type, %s, "
+                "found %s",
+                symc_number_text(reducer, param->number, text),
+                symmcoll_dtype_name(first->grad_dtype),
+                symmcoll_dtype_name(param->grad_dtype));
+        if (!symc_add(*count, param->count, count))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: %d gradients have no size", reducer->nparams);
+    }
+    return SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_memory_take(
+    struct symmcoll_reducer *reducer, const struct symmcoll_reducer_args *args)
+{
+    struct symmcoll_tensor flat = reducer->params[0].tensor;
+    size_t count, align = symc_param_align(&reducer->params[0]);
+    char *at = args->memory;
+    symmcoll_status_t status;
+
+    if (at == NULL)
+        return SYMMCOLL_OK;
+    if (args->write_back)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected memory or write_back, found both");
+    status = count_elements(reducer, &count);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (reducer->site != NULL && (uintptr_t)at % align != 0)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "reducer: expected memory at a multiple of %zu, found %p", align,
+            args->memory);
+    flat.data = at;
+    flat.dtype = reducer->params[0].grad_dtype;
+    flat.ndim = 1;
+    flat.shape[0] = (int64_t)count;
+    flat.strides[0] = 1;
+    status = symc_site_check("reducer: memory", reducer->group, &flat);
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int i = 0; i < reducer->nparams; i++) {
+        reducer->params[i].home = at;
+        at += reducer->params[i].grad_nbytes;
+    }
+    return SYMMCOLL_OK;
+}
+
+/* ---- symmetric memory ---- */
+
 /* Returns whether buckets of so many bytes are reduced in place in symmetric
  * memory, but not elsewhere; the same on all ranks. */
 static bool is_useful(const struct symmcoll_reducer *reducer, size_t nbytes)
@@ -21,8 +87,8 @@ static bool is_useful(const struct symmcoll_reducer *reducer, size_t nbytes)
     const struct symmcoll_world *world = reducer->group->world;
     const struct symc_config *config = symc_group_config(reducer->group);
 
-    if (reducer->site != NULL || reducer->alone || reducer->size == 1 ||
-        world->threads || world->fake != NULL)
+    if (reducer->memory != NULL || reducer->site != NULL || reducer->alone ||
+        reducer->size == 1 || world->threads || world->fake != NULL)
         return false;
     return config->host_symmetric && nbytes > config->host_small_max;
 }

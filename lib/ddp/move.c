@@ -136,7 +136,10 @@ static symmcoll_status_t move(struct symmcoll_reducer *reducer,
         return status;
     }
     reducer->mixed = false;
-    return SYMMCOLL_OK;
+    /* The caller's memory is not new. */
+    return reducer->memory != NULL && (flags & SYMMCOLL_MOVE_KEEP) == 0
+               ? symc_layout_clear(reducer)
+               : SYMMCOLL_OK;
 }
 
 symmcoll_status_t symmcoll_reducer_move(struct symmcoll_reducer *reducer,

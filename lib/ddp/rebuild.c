@@ -14,8 +14,9 @@
 
 bool symc_rebuild_is_wanted(const struct symmcoll_reducer *reducer)
 {
-    /* An optimizer's state belongs to the slices of the first buckets. */
-    if (reducer->shard)
+    /* An optimizer's state belongs to the slices of the first buckets, and the
+     * caller's memory has an order of its own. */
+    if (reducer->shard || reducer->memory != NULL)
         return false;
     return !reducer->find_unused || reducer->graph != SYMC_GRAPH_DYNAMIC;
 }

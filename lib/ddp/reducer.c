@@ -88,6 +88,9 @@ static symmcoll_status_t prepare(struct symmcoll_reducer *reducer,
         status = symc_used_open(reducer);
     if (status != SYMMCOLL_OK)
         return status;
+    status = symc_memory_take(reducer, args);
+    if (status != SYMMCOLL_OK)
+        return status;
     status = symc_layout_first(reducer, &none, &layout);
     if (status != SYMMCOLL_OK)
         return status;
@@ -114,13 +117,14 @@ static symmcoll_status_t allocate(const struct symmcoll_tensor *params,
 static void take_options(
     struct symmcoll_reducer *reducer, const struct symmcoll_reducer_args *args)
 {
-    reducer->views = args->gradient_as_bucket_view != 0;
+    reducer->views = args->gradient_as_bucket_view != 0 || args->memory != NULL;
     reducer->write_back = args->write_back != 0;
     reducer->alone = args->no_init_sync != 0;
     symc_hook_use(reducer, args->hook, args->hook_end, args->hook_arg);
     reducer->find_unused = args->find_unused != 0;
     reducer->graph = args->static_graph ? SYMC_GRAPH_FIRST : SYMC_GRAPH_DYNAMIC;
     reducer->shard = args->shard != 0;
+    reducer->memory = args->memory; /* placed by symc_memory_take() */
     if (!symc_rebuild_is_wanted(reducer))
         reducer->rebuild = SYMC_REBUILD_DONE;
 }
@@ -181,6 +185,8 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     symc_numbers_free(reducer);
     free(reducer->slices);
     free(reducer->slice_pieces);
+    free(reducer->parts.at);
+    free(reducer->parts.counts);
     pthread_mutex_destroy(&reducer->lock);
     free(reducer);
 }

@@ -68,8 +68,8 @@ struct symc_param {
                           host memory */
     void *origin;      /* write_back: the caller's gradient that is not averaged
                           yet; NULL: none */
-    void *home;        /* write_back: the caller's gradient in every pass; NULL:
-                          each call of ready passes it */
+    void *home;        /* write_back, memory: the caller's gradient in every
+                          pass; NULL: each call of ready passes it */
 };
 
 enum symc_packing {
@@ -84,7 +84,8 @@ struct symc_ddp_bucket {
     char *buffer;
     size_t count;
     size_t part; /* shard: elements of each rank's part; the last parts may end
-                    after count, in elements that are zero.  Else 0 */
+                    after count, in elements that are zero, or in the caller's
+                    memory are smaller.  Else 0 */
     enum symmcoll_dtype dtype;
     int ngrads;
     const int *params;          /* into the params of its symc_layout */
@@ -108,7 +109,8 @@ struct symc_ddp_bucket {
 
 /* Symmetric memory for all buckets of a layout. */
 struct symc_bucket_memory {
-    void *at; /* NULL: none; each bucket has memory of its own */
+    void *at; /* NULL: none; each bucket has memory of its own, or that of the
+                 program */
     struct symmcoll_world *world;
     struct symmcoll_symm *handle;
 };
@@ -220,6 +222,12 @@ struct symmcoll_join {
     struct symc_error error; /* of an exchange, which has ended the join */
 };
 
+/* Scratch for the parts of a bucket, one for each rank. */
+struct symc_shard_parts {
+    void **at;
+    size_t *counts;
+};
+
 struct symmcoll_reducer {
     pthread_mutex_t lock; /* held while a gradient is processed */
     struct symmcoll_group *group;
@@ -244,6 +252,8 @@ struct symmcoll_reducer {
     bool shadows;     /* makes a pass of other ranks, without own gradients */
     size_t limits[2]; /* bytes of a rebuilt bucket: the first, all others */
     bool views;       /* gradient_as_bucket_view */
+    char *memory;     /* the caller's gradients, one after another, of which
+                         buckets are slices; NULL: none */
     bool write_back;  /* averages are written over the gradients */
     bool shard;       /* buckets are reduce-scattered */
     bool averaged;    /* shard: a synchronised pass has begun since the
@@ -254,6 +264,7 @@ struct symmcoll_reducer {
     int nslices;
     struct symc_local_piece *slice_pieces; /* shard: scratch, one for each
                                               parameter and rank */
+    struct symc_shard_parts parts;
     symmcoll_bucket_fn hook;
     symmcoll_bucket_fn hook_end; /* called after the hook's work; NULL: none */
     void *hook_arg;
@@ -507,6 +518,11 @@ symmcoll_status_t symc_begin(struct symmcoll_reducer *reducer, int sync);
 
 /* ---- memory.c ---- */
 
+/* Takes args->memory, if it is set, in which each gradient gets its place.
+ * Errors: INVALID. */
+symmcoll_status_t symc_memory_take(
+    struct symmcoll_reducer *reducer, const struct symmcoll_reducer_args *args);
+
 /* Allocates symmetric memory (out) for all buckets, on all ranks, if they are
  * then reduced in place; none if not, or if a rank has none.  Collective.
  * Errors: those that fail the group. */
@@ -521,7 +537,8 @@ char *symc_memory_next(char **at, size_t nbytes);
 /* ---- layout.c ---- */
 
 /* Makes the buckets of an assignment, the last one first if reversed, with all
- * elements zero.  Takes the memory, if it is some, unless it fails.  Errors: NO_MEMORY, those of symc_site_alloc(). */
+ * elements zero, except for those in the caller's memory.  Takes the memory, if
+ * it is some, unless it fails.  Errors: NO_MEMORY, those of symc_site_alloc(). */
 symmcoll_status_t symc_layout_make(const struct symmcoll_reducer *reducer,
     const struct symc_assignment *assignment, bool reversed,
     struct symc_bucket_memory *memory, struct symc_layout *layout);

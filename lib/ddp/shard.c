@@ -80,18 +80,22 @@ static struct range cut(const struct symc_ddp_bucket *bucket,
 symmcoll_status_t symc_shard_list(struct symmcoll_reducer *reducer)
 {
     char text[SYMC_PARAM_TEXT];
-    size_t at;
+    size_t size = (size_t)reducer->size, at;
 
     if (!reducer->shard)
         return SYMMCOLL_OK;
     free(reducer->slices);
     free(reducer->slice_pieces);
+    free(reducer->parts.at);
+    free(reducer->parts.counts);
     reducer->slices =
         symc_alloc((size_t)reducer->nparams, sizeof(*reducer->slices));
-    reducer->slice_pieces =
-        symc_alloc((size_t)reducer->nparams + (size_t)reducer->size,
-            sizeof(*reducer->slice_pieces));
-    if (reducer->slices == NULL || reducer->slice_pieces == NULL)
+    reducer->slice_pieces = symc_alloc(
+        (size_t)reducer->nparams + size, sizeof(*reducer->slice_pieces));
+    reducer->parts.at = symc_alloc(size, sizeof(*reducer->parts.at));
+    reducer->parts.counts = symc_alloc(size, sizeof(*reducer->parts.counts));
+    if (reducer->slices == NULL || reducer->slice_pieces == NULL ||
+        reducer->parts.at == NULL || reducer->parts.counts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     reducer->nslices = 0;
     for (int i = 0; i < reducer->nparams; i++) {
@@ -169,15 +173,44 @@ symmcoll_status_t symmcoll_reducer_shard(const struct symmcoll_reducer *reducer,
 
 /* ---- gradients ---- */
 
+/* Returns whether a bucket has memory for parts of equal size.  The caller's
+ * memory has the next bucket where the last part would end. */
+static bool is_even(const struct symmcoll_reducer *reducer,
+    const struct symc_ddp_bucket *bucket)
+{
+    return reducer->memory == NULL ||
+           bucket->count % (size_t)reducer->size == 0;
+}
+
+/* Lists the parts of a bucket with elements of elem bytes. */
+static void list_parts(const struct symmcoll_reducer *reducer,
+    const struct symc_ddp_bucket *bucket, size_t elem)
+{
+    for (int r = 0; r < reducer->size; r++) {
+        struct range part = part_of(bucket, r);
+
+        reducer->parts.counts[r] = part.count;
+        reducer->parts.at[r] =
+            part.count > 0 ? bucket->buffer + part.first * elem : NULL;
+    }
+}
+
 symmcoll_status_t symc_shard_reduce(const struct symmcoll_reducer *reducer,
     struct symc_ddp_bucket *bucket, const struct symmcoll_call *call)
 {
-    size_t first = own_range(reducer, bucket).first;
+    const struct symc_shard_parts *parts = &reducer->parts;
+    size_t elem = symmcoll_dtype_size(bucket->dtype);
+    int rank = symmcoll_group_rank(reducer->group);
+    struct symmcoll_work **work = reducer->captured ? NULL : &bucket->work;
 
-    return symmcoll_reduce_scatter(reducer->group,
-        bucket->buffer + first * symmcoll_dtype_size(bucket->dtype),
-        bucket->buffer, bucket->part, bucket->dtype, SYMMCOLL_SUM, call,
-        reducer->captured ? NULL : &bucket->work);
+    if (is_even(reducer, bucket))
+        return symmcoll_reduce_scatter(reducer->group,
+            bucket->buffer + part_of(bucket, rank).first * elem, bucket->buffer,
+            bucket->part, bucket->dtype, SYMMCOLL_SUM, call, work);
+    list_parts(reducer, bucket, elem);
+    return symmcoll_reduce_scatter_list(reducer->group, parts->at[rank],
+        parts->counts[rank], (const void *const *)parts->at, parts->counts,
+        bucket->dtype, SYMMCOLL_SUM, call, work);
 }
 
 /* ---- parameters ---- */
@@ -234,6 +267,26 @@ symmcoll_status_t symc_shard_spread(
     return status;
 }
 
+/* Starts to gather the slots of a bucket, of nbytes each. */
+static symmcoll_status_t gather(const struct symmcoll_reducer *reducer,
+    struct symc_ddp_bucket *bucket, size_t nbytes,
+    const struct symmcoll_call *call)
+{
+    const struct symc_shard_parts *parts = &reducer->parts;
+    int rank = symmcoll_group_rank(reducer->group);
+
+    if (is_even(reducer, bucket))
+        return symmcoll_all_gather(reducer->group, bucket->buffer,
+            bucket->buffer + part_of(bucket, rank).first * nbytes,
+            bucket->part * nbytes, SYMMCOLL_UINT8, call, &bucket->work);
+    list_parts(reducer, bucket, nbytes);
+    for (int r = 0; r < reducer->size; r++)
+        parts->counts[r] *= nbytes;
+    return symmcoll_all_gather_list(reducer->group, parts->at, parts->counts,
+        parts->at[rank], parts->counts[rank], SYMMCOLL_UINT8, call,
+        &bucket->work);
+}
+
 symmcoll_status_t symc_shard_gather(
     const struct symmcoll_reducer *reducer, struct symc_ddp_bucket *bucket)
 {
@@ -254,9 +307,7 @@ symmcoll_status_t symc_shard_gather(
     bucket->stream = symc_site_stream(reducer->site);
     call.label = label;
     call.stream = bucket->stream;
-    status = symmcoll_all_gather(reducer->group, bucket->buffer,
-        bucket->buffer + own.first * slot, bucket->part * slot, SYMMCOLL_UINT8,
-        &call, &bucket->work);
+    status = gather(reducer, bucket, slot, &call);
     bucket->gathers = status == SYMMCOLL_OK;
     return status;
 }

@@ -149,7 +149,9 @@ static void write_options(FILE *out, const struct symmcoll_reducer *reducer)
         out, "memory", symc_site_format(&reducer->params[0].tensor, device));
     write_bool(out, "broadcast_buffers", reducer->buffers.n > 0);
     write_text(out, "bucket_memory",
-        reducer->layout.memory.at != NULL ? "symmetric" : "private");
+        reducer->memory != NULL
+            ? "program"
+            : (reducer->layout.memory.at != NULL ? "symmetric" : "private"));
     write_bool(out, "comm_hook", reducer->hook != NULL);
     write_bool(out, "find_unused_parameters", reducer->find_unused);
     write_bool(out, "gradient_as_bucket_view", reducer->views);

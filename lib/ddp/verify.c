@@ -20,13 +20,15 @@ enum option {
     OPTION_REDUCE_DTYPE,
     OPTION_HOOK_END,
     OPTION_SHARD,
+    OPTION_MEMORY,
     OPTION_FIRST_BUCKET_CAP,
     OPTION_BUCKET_CAP,
     OPTIONS
 };
 
 static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
-    "reduce_dtype", "hook_end", "shard", "first_bucket_cap", "bucket_cap"};
+    "reduce_dtype", "hook_end", "shard", "memory", "first_bucket_cap",
+    "bucket_cap"};
 
 /* The properties that are compared first. */
 struct summary {
@@ -120,6 +122,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
             [OPTION_REDUCE_DTYPE] = reducer->reduce_dtype,
             [OPTION_HOOK_END] = reducer->hook_end != NULL,
             [OPTION_SHARD] = reducer->shard,
+            [OPTION_MEMORY] = reducer->memory != NULL,
             [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
             [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
         }};

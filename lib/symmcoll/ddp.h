@@ -121,14 +121,19 @@ struct symmcoll_reducer_args {
                                    these are not compared, broadcast or reduced,
                                    and a tensor without data is accepted */
     int nignored;
-    int shard; /* each rank receives the averages of its slices only, see
+    int shard;    /* each rank receives the averages of its slices only, see
                   symmcoll_reducer_shard(); excludes hooks, write_back and
                   joins */
+    void *memory; /* one array with the gradients of all parameters, one after
+                    another in the order of their numbers, of one type: buckets
+                    are slices of it, and gradient_as_bucket_view is implied.
+                    Borrowed until free; excludes write_back */
 };
 #define SYMMCOLL_REDUCER_ARGS_INIT                                             \
     {                                                                          \
         sizeof(struct symmcoll_reducer_args), 0, 0, 0, 0, NULL, NULL, NULL, 0, \
-            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0, NULL, 0, NULL, NULL, 0, 0     \
+            NULL, 0, 0, SYMMCOLL_UINT8, NULL, 0, NULL, 0, NULL, NULL, 0, 0,    \
+            NULL                                                               \
     }
 
 /*

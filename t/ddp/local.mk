@@ -7,7 +7,7 @@ program_tests += t/ddp/bucket.t t/ddp/buffers.t t/ddp/compress.t \
 t_libt_a_SOURCES += t/ddp/model.c t/ddp/model.h
 if WITH_CUDA
 device_tests += t/ddp/device_buffers.t t/ddp/device_deaths.t t/ddp/device_faults.t t/ddp/device_graphs.t \
-    t/ddp/device_join.t t/ddp/device_mistakes.t t/ddp/device_pieces.t t/ddp/device_shard.t t/ddp/device_streams.t \
+    t/ddp/device_join.t t/ddp/device_memory.t t/ddp/device_mistakes.t t/ddp/device_pieces.t t/ddp/device_shard.t t/ddp/device_streams.t \
     t/ddp/devices.t
 t_cuda_libmembers_a_SOURCES += t/ddp/alone.h t/ddp/many.c t/ddp/many.h \
     t/ddp/on_device.c t/ddp/on_device.h t/ddp/twins.c t/ddp/twins.h

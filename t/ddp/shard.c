@@ -22,7 +22,8 @@ enum flag {
     STATIC_GRAPH = 4,
     WIDE = 8,
     TIES = 16,
-    COMBINATIONS = 32
+    FLAT = 32, /* with WIDE: gradients are in one array */
+    COMBINATIONS = 64
 };
 
 /* Parameter 1 has fewer elements than there are ranks, parameter 3 is stored by columns,
@@ -40,6 +41,7 @@ struct run {
     float values[PARAMS][MOST];
     float grads[PARAMS][MOST];
     float momenta[PARAMS][MOST];
+    float memory[PARAMS * MOST];
     struct symmcoll_tensor params[PARAMS];
 };
 
@@ -99,6 +101,12 @@ static struct symmcoll_reducer_args make_args(int flags, bool shards)
     return args;
 }
 
+/* Returns whether gradients are in one array, which has one type. */
+static bool is_flat(int flags)
+{
+    return (flags & WIDE) != 0 && (flags & FLAT) != 0;
+}
+
 static bool start(struct run *run, struct symmcoll_group *group, int rank,
     int flags, bool shards)
 {
@@ -110,6 +118,8 @@ static bool start(struct run *run, struct symmcoll_group *group, int rank,
     run->flags = flags;
     run->shards = shards;
     make_params(run);
+    if (is_flat(flags))
+        args.memory = run->memory;
     return symmcoll_reducer_create(
                group, run->params, PARAMS, &args, &run->reducer) == SYMMCOLL_OK;
 }
@@ -137,7 +147,7 @@ static bool is_missing(const struct run *run, int step, int p)
 static bool pass(struct run *run, int step, int p)
 {
     struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
-    bool views = (run->flags & VIEWS) != 0;
+    bool views = (run->flags & VIEWS) != 0 || is_flat(run->flags);
 
     if (symmcoll_reducer_grad(run->reducer, p, &grad) != SYMMCOLL_OK)
         return false;
