@@ -35,6 +35,16 @@ struct attributes {
 
 #define ATTEMPTS_MAX 500 /* to start a thread: about 0.1 s */
 
+void symc_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 void symc_thread_be_prompt(void)
 {
     struct attributes attributes = {0};

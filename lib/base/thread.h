@@ -23,6 +23,9 @@
 symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
     size_t stack_nbytes, void *(*run)(void *), void *arg);
 
+/* Initialises a condition whose timed waits are on the clock of symc_now_ns(). */
+void symc_condition_init(pthread_cond_t *condition);
+
 /* Requests a short time slice for the calling thread, and a nice value of -10
  * if permitted, so that it runs soon after a wakeup although other threads
  * compute.  Best effort; the time slice takes effect from Linux 6.12 on. */

@@ -209,8 +209,7 @@ static symmcoll_status_t check(const struct request *request)
         return status;
     /* The broadcasts in flight use memory of this call, so the call has to
      * wait. */
-    if (symc_callbacks_inside_queue(
-            &request->group->queue->origin->callbacks, request->group->queue))
+    if (symc_queue_in_callback(request->group->queue))
         return symc_callbacks_refuse("broadcast_coalesced");
     if (request->buffer_nbytes == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -219,7 +219,7 @@ static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
 {
     struct symc_queue *queue = fused->group->queue;
 
-    if (symc_callbacks_inside_queue(&queue->origin->callbacks, queue))
+    if (symc_queue_in_callback(queue))
         return symc_callbacks_refuse(name);
     if (pthread_mutex_lock(&fused->lock) == EDEADLK)
         return symc_fail(SYMMCOLL_ERR_INVALID,

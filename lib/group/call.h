@@ -35,8 +35,7 @@ static inline symmcoll_status_t symc_group_call(
     symmcoll_status_t status;
     uint64_t ticket;
 
-    if (symc_callbacks_inside_queue(
-            &group->queue->origin->callbacks, group->queue))
+    if (symc_queue_in_callback(group->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
     if (!symc_queue_enter(group->queue, op, &ticket))
         return symc_slot_refuse(group, op);

@@ -104,8 +104,7 @@ static symmcoll_status_t check_call(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
             where);
-    if (symc_callbacks_inside_queue(
-            &parent->world->origin->callbacks, parent->queue))
+    if (symc_queue_in_callback(parent->queue))
         return symc_callbacks_refuse(where);
     return SYMMCOLL_OK;
 }

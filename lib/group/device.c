@@ -311,12 +311,11 @@ symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work)
 {
     bool blocks = work == NULL && (op->kind == SYMC_BARRIER ||
-                                      group->queue->origin->blocking_wait);
+                                      group->world->origin->blocking_wait);
     symmcoll_status_t status;
     void *mark = NULL;
 
-    if (work == NULL && symc_callbacks_inside_queue(
-                            &group->queue->origin->callbacks, group->queue))
+    if (work == NULL && symc_queue_in_callback(group->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
     status = symc_group_take_device(group, op);
     if (status != SYMMCOLL_OK)

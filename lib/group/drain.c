@@ -184,7 +184,8 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
         struct symmcoll_group *stuck = drain_queues(world, deadline);
 
         if (stuck != NULL ||
-            !symc_callbacks_drain(&world->origin->callbacks, NULL, deadline))
+            !symc_callbacks_drain(
+                &symc_engine_of(world)->callbacks, NULL, deadline))
             status = give_up(world, stuck);
     } while (status == SYMMCOLL_OK && !are_over(world));
     symc_error_keep(&first, status);
@@ -208,7 +209,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
  * ended in time. */
 static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
 {
-    struct symc_callbacks *callbacks = &group->world->origin->callbacks;
+    struct symc_callbacks *callbacks = &group->queue->engine->callbacks;
     bool inside = symc_callbacks_inside(callbacks);
 
     for (;;) {
@@ -265,8 +266,7 @@ static symmcoll_status_t check_drain(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_drain: expected the process that called init, found a fork "
             "of it");
-    if (symc_callbacks_inside_queue(
-            &group->world->origin->callbacks, group->queue))
+    if (symc_queue_in_callback(group->queue))
         return symc_callbacks_refuse("group_drain");
     if (symc_group_is_caller(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -136,7 +136,7 @@ static void notify(struct symmcoll_group *group, struct listener *listener,
     if (status < 0)
         symc_error_keep(notice->error, status);
     if (!symc_callbacks_push(
-            &group->world->origin->callbacks, &notice->callback))
+            &group->queue->engine->callbacks, &notice->callback))
         drop(notice);
 }
 
@@ -251,7 +251,7 @@ symmcoll_status_t symmcoll_group_notify(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_notify: expected trace.buffer_size of 1 or more, whose "
             "entries have the times of operations, found 0");
-    status = symc_callbacks_start(&group->world->origin->callbacks, where);
+    status = symc_callbacks_start(&group->queue->engine->callbacks, where);
     if (status != SYMMCOLL_OK)
         return status;
     listeners = open_list(group);

@@ -42,8 +42,7 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected a group that was created, found the world's "
             "own, which symmcoll_finalize() releases");
-    if (symc_group_is_member(group) &&
-        symc_callbacks_inside_queue(&world->origin->callbacks, group->queue))
+    if (symc_group_is_member(group) && symc_queue_in_callback(group->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected no callback of a work of group %s",
             group->name);

@@ -163,7 +163,7 @@ static symmcoll_status_t start_group(struct symmcoll_group *made)
         goto remove;
     ops = symc_group_queue_ops(made);
     symc_device_add_ops(&ops);
-    status = symc_queue_create(&ops, world->origin, &made->queue);
+    status = symc_queue_create(&ops, symc_engine_of(world), &made->queue);
     if (status != SYMMCOLL_OK)
         goto close_slots;
     symc_world_watch_works(world, &made->members, is_over);

@@ -45,20 +45,37 @@ static symmcoll_status_t open_all(struct symmcoll_world *world)
     return status;
 }
 
+static void close_world(struct symmcoll_world *world, bool orderly)
+{
+    struct symc_engine *engine = symc_engine_of(world);
+
+    symc_engine_stop(engine);
+    symc_world_close(world, orderly);
+    symc_engine_release(engine);
+}
+
 symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
     struct symc_fake *fake, struct symmcoll_world **world)
 {
+    struct symc_engine *engine;
     struct symmcoll_world *made;
-    symmcoll_status_t status = symc_world_open(args, fake, &made);
+    symmcoll_status_t status = symc_engine_create(&engine);
 
-    if (status != SYMMCOLL_OK)
+    if (status != SYMMCOLL_OK) {
+        free(fake);
         return status;
+    }
+    status = symc_world_open(args, fake, &engine->origin, &made);
+    if (status != SYMMCOLL_OK) {
+        symc_engine_release(engine);
+        return status;
+    }
     status = open_all(made);
     if (status != SYMMCOLL_OK) {
         struct symc_error error;
 
         symc_error_keep(&error, status); /* closing may fail as well */
-        symc_world_close(made, false);
+        close_world(made, false);
         return symc_error_return(&error);
     }
     symc_logf(&made->log, SYMC_LOG_INFO,
@@ -108,7 +125,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected the process that called init, found a fork "
             "of it");
-    if (symc_callbacks_inside(&world->origin->callbacks))
+    if (symc_callbacks_inside(&symc_engine_of(world)->callbacks))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "finalize: expected another thread than the callback thread");
     inside = symc_group_find_caller(world);
@@ -124,7 +141,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
     if (stands)
         return status;
     symc_error_keep(&first, status);
-    symc_callbacks_stop(&world->origin->callbacks);
+    symc_callbacks_stop(&symc_engine_of(world)->callbacks);
     symc_world_end_extensions(world);
     /* the newest first, the world's last, then groups still in use by a
      * backend */
@@ -134,7 +151,7 @@ static symmcoll_status_t finalize(struct symmcoll_world *world)
         if (first.status == SYMMCOLL_OK)
             symc_error_keep(&first, status);
     } while (world->groups != NULL || world->left != NULL);
-    symc_world_close(world, true);
+    close_world(world, true);
     return symc_error_return(&first);
 }
 

@@ -350,7 +350,7 @@ static symmcoll_status_t check(struct symmcoll_group *old,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_shrink: expected the process that called init, found a fork "
             "of it");
-    if (symc_callbacks_inside_queue(&old->world->origin->callbacks, old->queue))
+    if (symc_queue_in_callback(old->queue))
         return symc_callbacks_refuse("group_shrink");
     status = symc_sized_read(&args_kind, "group_shrink", given, args);
     if (status != SYMMCOLL_OK)

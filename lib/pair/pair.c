@@ -266,8 +266,7 @@ static symmcoll_status_t check(
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a world whose ranks are there, found a fake one",
             symc_kind_name(op->kind));
-    if (blocks && symc_callbacks_inside_queue(
-                      &group->queue->origin->callbacks, group->queue))
+    if (blocks && symc_queue_in_callback(group->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
     return SYMMCOLL_OK;
 }

@@ -37,9 +37,7 @@ static inline bool is_usual(
            group->world->fake == NULL &&
            atomic_load_explicit(
                &group->members.stopped, memory_order_acquire) == 0 &&
-           !symc_group_tells(group) &&
-           !symc_callbacks_inside_queue(
-               &group->queue->origin->callbacks, group->queue);
+           !symc_group_tells(group) && !symc_queue_in_callback(group->queue);
 }
 
 /* Records a send that has ended. */

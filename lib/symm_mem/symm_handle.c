@@ -84,8 +84,7 @@ symmcoll_status_t symc_symm_check_group(const char *where, enum symc_kind kind,
     if (group->world->fake != NULL && group->size > 1)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected ranks that are there, found a fake world", where);
-    if (symc_callbacks_inside_queue(
-            &group->world->origin->callbacks, group->queue))
+    if (symc_queue_in_callback(group->queue))
         return symc_callbacks_refuse(where);
     if (handle == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -196,7 +196,7 @@ static bool is_listed(
 
 void symc_queue_wake(struct symc_queue *queue)
 {
-    struct symc_attendant *attendant = &queue->origin->attendant;
+    struct symc_attendant *attendant = &queue->engine->attendant;
 
     pthread_mutex_lock(&attendant->lock);
     if (!queue->left) {
@@ -212,7 +212,7 @@ void symc_queue_wake(struct symc_queue *queue)
 
 void symc_queue_unlist(struct symc_queue *queue)
 {
-    struct symc_attendant *attendant = &queue->origin->attendant;
+    struct symc_attendant *attendant = &queue->engine->attendant;
 
     pthread_mutex_lock(&attendant->lock);
     while (attendant->visited == queue)
@@ -354,7 +354,7 @@ static void await_one(
     attendant->visited = queue;
     pthread_mutex_unlock(&attendant->lock);
     if (found->busy)
-        symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+        symc_wait_plainly(&queue->engine->origin.waiting, &queue->doorbell,
             &queue->serving, atomic_load(&queue->next), &budget);
     else if (found->runs) {
         int64_t nap_ns = again ? TICK_NS : 0; /* start with the longest nap */
@@ -420,9 +420,9 @@ static void *run_attendant(void *arg)
     return NULL;
 }
 
-symmcoll_status_t symc_attendant_start(struct symc_origin *origin)
+symmcoll_status_t symc_attendant_start(struct symc_engine *engine)
 {
-    struct symc_attendant *attendant = &origin->attendant;
+    struct symc_attendant *attendant = &engine->attendant;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     pthread_mutex_lock(&attendant->lock);
@@ -434,10 +434,8 @@ symmcoll_status_t symc_attendant_start(struct symc_origin *origin)
     return status;
 }
 
-void symc_attendant_stop(struct symc_origin *origin)
+static void stop_attendant(struct symc_attendant *attendant)
 {
-    struct symc_attendant *attendant = &origin->attendant;
-
     pthread_mutex_lock(&attendant->lock);
     attendant->stopping = true;
     pthread_cond_signal(&attendant->changed);
@@ -445,4 +443,11 @@ void symc_attendant_stop(struct symc_origin *origin)
     if (attendant->running)
         pthread_join(attendant->thread, NULL);
     attendant->running = false;
+}
+
+void symc_engine_stop(struct symc_engine *engine)
+{
+    symc_callbacks_stop(&engine->callbacks);
+    stop_attendant(&engine->attendant);
+    symc_pool_stop(&engine->pool);
 }

@@ -11,13 +11,8 @@
 
 void symc_callbacks_init(struct symc_callbacks *callbacks)
 {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&callbacks->lock, NULL);
-    pthread_cond_init(&callbacks->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    symc_condition_init(&callbacks->changed);
 }
 
 /* Removes and returns the first callback for works of a queue, or of any queue

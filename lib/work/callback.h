@@ -72,18 +72,6 @@ bool symc_callbacks_inside(struct symc_callbacks *callbacks);
 bool symc_callbacks_is_calling(
     const struct symc_callbacks *callbacks, const struct symc_queue *queue);
 
-/* Returns whether the caller is a callback of one of the queue's works.  Such a
- * caller must not wait for works that the queue has not completed. */
-static inline bool symc_callbacks_inside_queue(
-    struct symc_callbacks *callbacks, const struct symc_queue *queue)
-{
-    return __builtin_expect(
-               atomic_load_explicit(&callbacks->running, memory_order_acquire),
-               0) &&
-           symc_callbacks_inside(callbacks) &&
-           symc_callbacks_is_calling(callbacks, queue);
-}
-
 /* Returns INVALID for a blocking call inside a callback of the same queue. */
 symmcoll_status_t symc_callbacks_refuse(const char *where);
 

@@ -57,7 +57,7 @@ static struct symmcoll_work *make_new(struct symc_queue *queue)
     memset(work, 0, sizeof(*work));
     symc_queue_hold(queue);
     work->queue = queue;
-    work->origin = queue->origin;
+    work->engine = queue->engine;
     return work;
 }
 
@@ -192,7 +192,7 @@ static void queue_callbacks(
     }
     for (; oldest != NULL; oldest = next) {
         next = oldest->next;
-        symc_callbacks_push(&work->origin->callbacks, oldest);
+        symc_callbacks_push(&work->engine->callbacks, oldest);
     }
 }
 

@@ -2,7 +2,7 @@
 /*
  * Creation and release of what a group's queue and its works share.
  */
-#include "work/origin.h"
+#include "work/engine.h"
 #include "work/queue.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct symc_queue) % SYMC_FALSE_SHARING == 0,
     "aligned_alloc() wants a multiple");
 
 symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
-    struct symc_origin *origin, struct symc_queue **queue)
+    struct symc_engine *engine, struct symc_queue **queue)
 {
     struct symc_queue *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
 
@@ -21,8 +21,8 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
             "operation queue: %zu bytes asked for", sizeof(*made));
     memset(made, 0, sizeof(*made));
     made->ops = *ops;
-    symc_origin_hold(origin);
-    made->origin = origin;
+    symc_engine_hold(engine);
+    made->engine = engine;
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->running_lock, NULL);
     pthread_cond_init(&made->changed, NULL);
@@ -33,7 +33,7 @@ symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
 
 void symc_queue_release(struct symc_queue *queue)
 {
-    struct symc_origin *origin = queue->origin;
+    struct symc_engine *engine = queue->engine;
 
     /* Acquire: the last holder must see the other holders' writes. */
     if (atomic_fetch_sub_explicit(&queue->holders, 1, memory_order_acq_rel) > 1)
@@ -42,5 +42,5 @@ void symc_queue_release(struct symc_queue *queue)
     pthread_mutex_destroy(&queue->running_lock);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
-    symc_origin_release(origin);
+    symc_engine_release(engine);
 }

@@ -67,11 +67,11 @@ static symmcoll_status_t add_notice(
     if (work == NULL || (wanted->fn == NULL && wanted->ended_fn == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a work and a function, found NULL", where);
-    if (*work->origin->alive != 1)
+    if (*work->engine->origin.alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
             where);
-    status = symc_callbacks_start(&work->origin->callbacks, where);
+    status = symc_callbacks_start(&work->engine->callbacks, where);
     if (status != SYMMCOLL_OK)
         return status;
     notice = symc_alloc(1, sizeof(*notice));
@@ -85,11 +85,11 @@ static symmcoll_status_t add_notice(
         symc_work_entrust(work);
         return SYMMCOLL_OK;
     }
-    if (symc_callbacks_push(&work->origin->callbacks, &notice->callback))
+    if (symc_callbacks_push(&work->engine->callbacks, &notice->callback))
         return SYMMCOLL_OK;
     release(notice);
     /* The thread was stopped concurrently: starting it reports that. */
-    return symc_callbacks_start(&work->origin->callbacks, where);
+    return symc_callbacks_start(&work->engine->callbacks, where);
 }
 
 symmcoll_status_t symmcoll_work_then(

@@ -42,7 +42,7 @@ bool symc_queue_wait(
         struct symc_wait_budget budget = {
             .timeout_ns = LOOK_NS, .polled = began != 0};
 
-        if (symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+        if (symc_wait_plainly(&queue->engine->origin.waiting, &queue->doorbell,
                 &queue->serving, ticket, &budget))
             return true;
         if (began == 0)
@@ -141,14 +141,14 @@ static symmcoll_status_t find_threads(struct symc_queue *queue)
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (!queue->ready)
-        status = symc_attendant_start(queue->origin);
+        status = symc_attendant_start(queue->engine);
     if (status != SYMMCOLL_OK)
         return status;
     queue->ready = true;
     if (queue->served)
         return SYMMCOLL_OK;
     queue->task.run = serve;
-    status = symc_pool_run(&queue->origin->pool, &queue->task);
+    status = symc_pool_run(&queue->engine->pool, &queue->task);
     queue->served = status == SYMMCOLL_OK;
     return status;
 }
@@ -255,7 +255,7 @@ symmcoll_status_t symc_queue_prepare(struct symc_queue *queue)
     if (queue->ready)
         return SYMMCOLL_OK;
     pthread_mutex_lock(&queue->lock);
-    status = symc_attendant_start(queue->origin);
+    status = symc_attendant_start(queue->engine);
     queue->ready = queue->ready || status == SYMMCOLL_OK;
     pthread_mutex_unlock(&queue->lock);
     return status;
@@ -271,7 +271,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
         int64_t until;
         bool settled;
 
-        if (!symc_wait_plainly(&queue->origin->waiting, &queue->doorbell,
+        if (!symc_wait_plainly(&queue->engine->origin.waiting, &queue->doorbell,
                 &queue->serving, atomic_load(&queue->next), &budget))
             return false;
         if (!symc_queue_try(queue, &ticket))

@@ -27,14 +27,13 @@
 #include "base/base.h"
 #include "base/op.h"
 #include "segment/doorbell.h"
-#include "work/progress.h"
+#include "work/engine.h"
 
 #include <symmcoll/work.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct symc_origin;
 struct symmcoll_work;
 
 #define SYMC_SPARES 8 /* works kept for reuse */
@@ -114,7 +113,7 @@ struct symc_queue {
     struct symc_doorbell
         doorbell; /* wakes threads that wait for their ticket */
     struct symc_queue_ops ops;
-    struct symc_origin *origin; /* holds a reference */
+    struct symc_engine *engine; /* holds a reference */
 
     /* Issued works that have not ended, oldest first.  Need the ticket. */
     struct symmcoll_work *issued, *issued_tail;
@@ -156,7 +155,7 @@ struct symc_queue {
 
 /* Creates a queue, which its group and its works hold.  Errors: NO_MEMORY. */
 symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
-    struct symc_origin *origin, struct symc_queue **queue);
+    struct symc_engine *engine, struct symc_queue **queue);
 
 /* Completes queued and issued works and detaches the queue from the world's
  * threads; no work is accepted any more.  Works on a device may still run; the
@@ -175,6 +174,19 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns);
 /* Returns whether nothing is queued, issued or running; false while another
  * thread holds the ticket. */
 bool symc_queue_is_over(struct symc_queue *queue);
+
+/* Returns whether the caller is a callback of one of the queue's works.  Such a
+ * caller must not wait for works that the queue has not completed. */
+static inline bool symc_queue_in_callback(const struct symc_queue *queue)
+{
+    struct symc_callbacks *callbacks = &queue->engine->callbacks;
+
+    return __builtin_expect(
+               atomic_load_explicit(&callbacks->running, memory_order_acquire),
+               0) &&
+           symc_callbacks_inside(callbacks) &&
+           symc_callbacks_is_calling(callbacks, queue);
+}
 
 /* Issues or queues an operation, which is copied with its arrays.  Errors:
  * NO_MEMORY, SYSTEM, ABORTED (the world is being finalized). */
@@ -357,9 +369,10 @@ void symc_queue_wake(struct symc_queue *queue);
 void symc_queue_unlist(struct symc_queue *queue);
 
 /* Starts the attendant if it is not running.  Errors: SYSTEM. */
-symmcoll_status_t symc_attendant_start(struct symc_origin *origin);
+symmcoll_status_t symc_attendant_start(struct symc_engine *engine);
 
-/* Stops the attendant; no queue may be listed. */
-void symc_attendant_stop(struct symc_origin *origin);
+/* Runs the queued callbacks and stops the threads of a world; no queue may be
+ * listed or have works. */
+void symc_engine_stop(struct symc_engine *engine);
 
 #endif

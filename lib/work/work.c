@@ -51,7 +51,7 @@ static bool advance(struct symmcoll_work *work, enum symc_advance how)
 }
 
 /* Polls for a moment; with the ticket, until another thread wants it. */
-static void poll(struct symmcoll_work *work, const _Atomic uint64_t *word)
+static void poll_for(struct symmcoll_work *work, const _Atomic uint64_t *word)
 {
     struct symc_queue *queue = work->queue;
 
@@ -89,7 +89,7 @@ static void await_turn(struct symmcoll_work *work, const _Atomic uint64_t *word,
         symc_pause();
     }
     symc_wait_plainly(
-        &work->origin->waiting, &work->doorbell, word, 1, &budget);
+        &work->engine->origin.waiting, &work->doorbell, word, 1, &budget);
 }
 
 static int64_t sooner(int64_t deadline_ns, int64_t now, int64_t wait_ns)
@@ -106,7 +106,7 @@ static void await_issued(struct symmcoll_work *work,
     struct symc_wait_budget budget = {.polled = polled};
 
     if (!polled)
-        poll(work, word);
+        poll_for(work, word);
     for (int64_t now = 0; !is_set(word) && now < deadline_ns;) {
         bool advanced = advance(work, SYMC_ADVANCE_LOOK);
 
@@ -136,8 +136,8 @@ static bool await_queued(struct symmcoll_work *work,
     do {
         now = symc_now_ns();
         budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
-        if (symc_wait_plainly(
-                &work->origin->waiting, &work->doorbell, word, 1, &budget))
+        if (symc_wait_plainly(&work->engine->origin.waiting, &work->doorbell,
+                word, 1, &budget))
             return true;
         budget.polled = true;
     } while (symc_now_ns() < deadline_ns && !symc_work_is_stuck(work));
@@ -195,7 +195,7 @@ void symc_work_launch(struct symmcoll_work *work)
         return;
     cancel = symc_cancel_disable();
     await_issued(work, &work->started,
-        now + symc_wait_polling_ns(&work->origin->waiting, now), false);
+        now + symc_wait_polling_ns(&work->engine->origin.waiting, now), false);
     if (!is_set(&work->started))
         symc_queue_wake(work->queue);
     symc_cancel_restore(cancel);
@@ -385,17 +385,17 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return status;
     if (has_ended(work))
         return symc_work_result(work);
-    if (*work->origin->alive != 1)
+    if (*work->engine->origin.alive != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected the process that called init, found a fork of "
             "it");
-    if (symc_callbacks_inside_queue(&work->origin->callbacks, work->queue))
+    if (symc_queue_in_callback(work->queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "work_wait: expected a work of another group, or an earlier one, "
             "on the callback thread, found a later %s of the same group",
             symc_kind_name(work->op.kind));
     if (__builtin_expect(symc_queue_runs(&work->op), 0) && timeout < 0 &&
-        !work->origin->blocking_wait && work->op.kind != SYMC_BARRIER)
+        !work->engine->origin.blocking_wait && work->op.kind != SYMC_BARRIER)
         return order(work);
     if (timeout_ns != 0
             ? await_unless_stuck(work, deadline_after(timeout_ns), &stuck)
@@ -403,7 +403,7 @@ symmcoll_status_t symmcoll_work_wait(struct symmcoll_work *work, double timeout)
         return symc_work_result(work);
     if (stuck)
         return symc_work_refuse(work);
-    if (!work->origin->blocking_wait || timeout == 0) {
+    if (!work->engine->origin.blocking_wait || timeout == 0) {
         (void)symc_fail(SYMMCOLL_ERR_TIMEOUT,
             "work_wait: %s has not ended after %g s; it goes on",
             symc_kind_name(work->op.kind), timeout);
@@ -470,9 +470,9 @@ symmcoll_status_t symmcoll_work_test(struct symmcoll_work *work)
         return symc_work_result(work);
     /* A caller that polls in a loop may keep the processor from the ranks it
      * waits for. */
-    if (symc_wait_shares(&work->origin->waiting) &&
-        symc_wait_polling_ns(&work->origin->waiting, symc_now_ns()) > 0)
-        symc_wait_yield(&work->origin->waiting);
+    if (symc_wait_shares(&work->engine->origin.waiting) &&
+        symc_wait_polling_ns(&work->engine->origin.waiting, symc_now_ns()) > 0)
+        symc_wait_yield(&work->engine->origin.waiting);
     return SYMMCOLL_IN_PROGRESS;
 }
 

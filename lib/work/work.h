@@ -6,7 +6,6 @@
 #define SYMC_WORK_WORK_H
 
 #include "message/message.h"
-#include "work/origin.h"
 #include "work/queue.h"
 
 /* Values of a work's callbacks while they are being queued, and afterwards. */
@@ -17,7 +16,7 @@ struct symmcoll_work {
     /* in the queue, or among issued or running works */
     struct symmcoll_work *next;
     struct symc_queue *queue;   /* holds a reference, also as a spare */
-    struct symc_origin *origin; /* the queue's origin */
+    struct symc_engine *engine; /* the queue's */
     /* Latest first; SYMC_CALLING, then SYMC_CALLED, once the work has ended. */
     _Atomic(struct symc_callback *) callbacks;
     uint64_t ticket; /* ticket of a queued work */
@@ -67,7 +66,7 @@ static inline symmcoll_status_t symc_work_result(
  * queue is a copy. */
 static inline bool symc_work_is_mine(const struct symmcoll_work *work)
 {
-    return *work->origin->alive == 1;
+    return *work->engine->origin.alive == 1;
 }
 
 /* Enters the group of a work without the ticket.  Returns false if the work has

@@ -128,8 +128,8 @@ static void await_works(struct symmcoll_world *world)
     while (symc_now_ns() < until) {
         bool over = are_over(world);
 
-        if (symc_callbacks_drain(&world->origin->callbacks, NULL,
-                symc_now_ns() + SYMC_NS_PER_S / 100) &&
+        if (world->origin->drain_callbacks(
+                world->origin, symc_now_ns() + SYMC_NS_PER_S / 100) &&
             over)
             return;
         atomic_fetch_add_explicit(

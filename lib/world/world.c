@@ -386,7 +386,8 @@ static void close_pairs(struct symmcoll_world *world)
 }
 
 symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
-    struct symc_fake *fake, struct symmcoll_world **world)
+    struct symc_fake *fake, struct symc_origin *origin,
+    struct symmcoll_world **world)
 {
     struct symmcoll_world *made = symc_alloc(1, sizeof(*made));
     symmcoll_status_t status;
@@ -396,6 +397,8 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     made->fake = fake;
+    made->origin = origin;
+    made->alive = origin->alive;
     made->launcher = -1;
     status = load_settings(made);
     if (status != SYMMCOLL_OK)
@@ -408,19 +411,14 @@ symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
     status = apply_args(made, args);
     if (status != SYMMCOLL_OK)
         goto free_config;
-    status = symc_origin_create(&made->origin);
-    if (status != SYMMCOLL_OK)
-        goto free_config;
-    made->alive = made->origin->alive;
-    made->origin->blocking_wait = made->config->errors_blocking_wait;
+    origin->blocking_wait = made->config->errors_blocking_wait;
     status = join_world(made, args);
     if (status != SYMMCOLL_OK)
-        goto release_origin;
-    symc_waiting_init(&made->origin->waiting, is_oversubscribed(made),
+        goto free_config;
+    symc_waiting_init(&origin->waiting, is_oversubscribed(made),
         made->config->host_spin, made->config->host_polls,
         made->config->host_yield);
-    symc_doorbell_init(
-        &made->origin->waiting, symc_block_doorbell(made->own.block));
+    symc_doorbell_init(&origin->waiting, symc_block_doorbell(made->own.block));
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->claimed, NULL);
     status = check_nodes(made);
@@ -448,8 +446,6 @@ leave:
     close_launcher(made);
     free(made->peers);
     symc_rendezvous_close(&made->rendezvous);
-release_origin:
-    symc_origin_release(made->origin);
 free_config:
     symc_config_free(made->config);
 free_world:
@@ -460,9 +456,6 @@ free_world:
 
 void symc_world_close(struct symmcoll_world *world, bool orderly)
 {
-    symc_callbacks_stop(&world->origin->callbacks);
-    symc_attendant_stop(world->origin);
-    symc_pool_stop(&world->origin->pool);
     symc_pairs_stop(world->pairs);
     symc_monitor_stop(world, orderly);
     close_pairs(world);
@@ -478,7 +471,6 @@ void symc_world_close(struct symmcoll_world *world, bool orderly)
     free(world->peers);
     free(world->premuls);
     symc_rendezvous_close(&world->rendezvous);
-    symc_origin_release(world->origin);
     symc_config_free(world->config);
     free(world->fake);
     free(world);

@@ -19,8 +19,6 @@
 #include "segment/proposal.h"
 #include "segment/segment.h"
 #include "trace/trace.h"
-#include "work/origin.h"
-#include "work/queue.h"
 #include "world/failure.h"
 
 #include <symmcoll/trace.h>
@@ -77,6 +75,19 @@ struct symc_group_part {
     size_t nbytes;
 };
 
+/* The part of a world that its works read.  The layer above creates it, because
+ * works may be queried and released after finalize. */
+struct symc_origin {
+    /* On its own cache lines: waiting threads read it.  1; 0 in a forked
+     * child. */
+    _Alignas(SYMC_FALSE_SHARING) const uint32_t *alive;
+    bool blocking_wait; /* an expired wait fails the group */
+    struct symc_waiting waiting;
+    /* Returns whether all callbacks of works have ended, before a deadline.
+     * Set by the layer above. */
+    bool (*drain_callbacks)(struct symc_origin *origin, int64_t deadline_ns);
+};
+
 /* First member of a struct that a higher module keeps per world. */
 struct symc_extension {
     struct symc_extension *next;
@@ -99,9 +110,8 @@ struct symmcoll_world {
     int rank;
     int size;
     bool threads;
-    struct symc_fake *fake; /* the other ranks are absent; NULL: real */
-    /* shared with works, which may outlive the world */
-    struct symc_origin *origin;
+    struct symc_fake *fake;       /* the other ranks are absent; NULL: real */
+    struct symc_origin *origin;   /* outlives the world */
     const uint32_t *alive;        /* origin->alive: 1; 0 in a forked child */
     struct symc_block_view own;   /* this rank's block */
     int fd;                       /* memfd of the arena */
@@ -147,11 +157,14 @@ void symc_world_return_staging(struct symmcoll_world *world, size_t nbytes);
 #define SYMC_PREMUL_FIRST 1024
 
 /* Opens a world, from settings to peers: symmcoll_init() without its group.
- * fake is taken, also on failure; NULL: the other ranks are real. */
+ * fake is taken, also on failure; NULL: the other ranks are real.  origin is
+ * borrowed, and its settings are filled in. */
 symmcoll_status_t symc_world_open(const struct symmcoll_init_args *args,
-    struct symc_fake *fake, struct symmcoll_world **world);
+    struct symc_fake *fake, struct symc_origin *origin,
+    struct symmcoll_world **world);
 
-/* orderly: the rank has finalized; false: it gives up. */
+/* Stops the rank's sends and receives and the monitor, and releases the world.
+ * orderly: the rank has finalized; false: it gives up. */
 void symc_world_close(struct symmcoll_world *world, bool orderly);
 
 /* Returns whether this process created the world and is not a fork. */

@@ -95,9 +95,9 @@ static int count_pool(struct symmcoll_world *world)
 {
     int threads;
 
-    pthread_mutex_lock(&world->origin->pool.lock);
-    threads = world->origin->pool.threads;
-    pthread_mutex_unlock(&world->origin->pool.lock);
+    pthread_mutex_lock(&symc_engine_of(world)->pool.lock);
+    threads = symc_engine_of(world)->pool.threads;
+    pthread_mutex_unlock(&symc_engine_of(world)->pool.lock);
     return threads;
 }
 

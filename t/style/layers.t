@@ -16,8 +16,8 @@ trace
 backend
 host fake message cuda
 registry
-work
 world
+work
 group
 coll symm_mem
 pair symm_ops

@@ -160,16 +160,16 @@ static void callbacks_wait(void)
     struct gate gates[2] = {{0}, {0}};
     struct waiting waiting = {.other_gate = &gates[1]};
     struct symc_queue *queues[2];
-    struct symc_origin *origin;
+    struct symc_engine *engine;
 
-    if (symc_origin_create(&origin) != SYMMCOLL_OK)
+    if (symc_engine_create(&engine) != SYMMCOLL_OK)
         exit(1);
-    symc_waiting_init(&origin->waiting, false, 50000, 300, 1000000);
+    symc_waiting_init(&engine->origin.waiting, false, 50000, 300, 1000000);
     for (int i = 0; i < 2; i++)
         if (symc_queue_create(
                 &(struct symc_queue_ops){
                     .run = pass_gate, .group = &gates[i], .size = 1},
-                origin, &queues[i]) != SYMMCOLL_OK)
+                engine, &queues[i]) != SYMMCOLL_OK)
             exit(1);
     if (submit(queues[0], 0, &waiting.earlier) != SYMMCOLL_OK ||
         submit(queues[0], 1, &waiting.own) != SYMMCOLL_OK ||
@@ -192,16 +192,14 @@ static void callbacks_wait(void)
     atomic_store(&gates[0].open, 2);
     for (int i = 0; i < 2; i++)
         symc_queue_stop(queues[i]);
-    symc_callbacks_stop(&origin->callbacks);
-    symc_attendant_stop(origin);
-    symc_pool_stop(&origin->pool);
+    symc_engine_stop(engine);
     symmcoll_work_free(waiting.earlier);
     symmcoll_work_free(waiting.own);
     symmcoll_work_free(waiting.later);
     symmcoll_work_free(waiting.other);
     for (int i = 0; i < 2; i++)
         symc_queue_close(queues[i]);
-    symc_origin_release(origin);
+    symc_engine_release(engine);
 }
 
 static void both(int n, rank_fn body, const char *sentence)
@@ -212,21 +210,21 @@ static void both(int n, rank_fn body, const char *sentence)
 
 /* ---- cache lines that waiting threads read ---- */
 
-#define ORIGINS 16
+#define ENGINES 16
 
 static bool are_in_lines_of_their_own(void)
 {
-    struct symc_origin *origins[ORIGINS];
+    struct symc_engine *engines[ENGINES];
     bool right = true;
 
-    for (int i = 0; i < ORIGINS; i++) {
-        if (symc_origin_create(&origins[i]) != SYMMCOLL_OK)
+    for (int i = 0; i < ENGINES; i++) {
+        if (symc_engine_create(&engines[i]) != SYMMCOLL_OK)
             return false;
-        right = (uintptr_t)origins[i] % SYMC_FALSE_SHARING == 0 && right;
+        right = (uintptr_t)engines[i] % SYMC_FALSE_SHARING == 0 && right;
     }
-    for (int i = 0; i < ORIGINS; i++) {
-        symc_callbacks_stop(&origins[i]->callbacks);
-        symc_origin_release(origins[i]);
+    for (int i = 0; i < ENGINES; i++) {
+        symc_callbacks_stop(&engines[i]->callbacks);
+        symc_engine_release(engines[i]);
     }
     return right;
 }

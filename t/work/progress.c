@@ -29,7 +29,7 @@ struct gated {
     _Atomic int inside; /* operations that run */
 };
 
-static struct symc_origin *origin;
+static struct symc_engine *engine;
 static struct gated all[QUEUES];
 
 /* For each kind of threads that have called a backend: 1 if one has a smaller
@@ -149,9 +149,9 @@ static bool threads_become(const char *name, int expected)
 
 static void make_all(void)
 {
-    if (symc_origin_create(&origin) != SYMMCOLL_OK)
+    if (symc_engine_create(&engine) != SYMMCOLL_OK)
         exit(1);
-    symc_waiting_init(&origin->waiting, false, 50000, 300, 1000000);
+    symc_waiting_init(&engine->origin.waiting, false, 50000, 300, 1000000);
     for (int i = 0; i < QUEUES; i++)
         if (symc_queue_create(&(struct symc_queue_ops){.run = run,
                                   .issue = issue,
@@ -160,7 +160,7 @@ static void make_all(void)
                                   .await_progress = await_progress,
                                   .group = &all[i],
                                   .size = 1},
-                origin, &all[i].queue) != SYMMCOLL_OK)
+                engine, &all[i].queue) != SYMMCOLL_OK)
             exit(1);
 }
 
@@ -282,12 +282,10 @@ static bool nothing_is_left(void)
 {
     bool right;
 
-    symc_callbacks_stop(&origin->callbacks);
-    symc_attendant_stop(origin);
-    symc_pool_stop(&origin->pool);
+    symc_engine_stop(engine);
     right =
         threads_become("symc-attend", 0) && threads_become("symc-progress", 0);
-    symc_origin_release(origin);
+    symc_engine_release(engine);
     return right;
 }
 

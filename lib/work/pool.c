@@ -3,7 +3,7 @@
  * The thread pool.  The thread that became idle last takes the next task, so
  * that surplus threads stay idle and end after a while.
  */
-#include "work/progress.h"
+#include "work/pool.h"
 
 #include "base/thread.h"
 
@@ -23,16 +23,6 @@ struct symc_pool_thread {
     pthread_cond_t changed;
 };
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 void symc_pool_init(struct symc_pool *pool)
 {
     *pool = (struct symc_pool){0};
@@ -42,21 +32,6 @@ void symc_pool_init(struct symc_pool *pool)
 void symc_pool_destroy(struct symc_pool *pool)
 {
     pthread_mutex_destroy(&pool->lock);
-}
-
-void symc_attendant_init(struct symc_attendant *attendant)
-{
-    *attendant = (struct symc_attendant){0};
-    pthread_mutex_init(&attendant->lock, NULL);
-    init_condition(&attendant->changed);
-    init_condition(&attendant->left);
-}
-
-void symc_attendant_destroy(struct symc_attendant *attendant)
-{
-    pthread_cond_destroy(&attendant->left);
-    pthread_cond_destroy(&attendant->changed);
-    pthread_mutex_destroy(&attendant->lock);
 }
 
 static bool is_last(const struct symc_pool *pool)
@@ -145,7 +120,7 @@ static symmcoll_status_t start(struct symc_pool *pool, struct symc_task *task)
         return SYMMCOLL_ERR_NO_MEMORY;
     made->pool = pool;
     made->task = task;
-    init_condition(&made->changed);
+    symc_condition_init(&made->changed);
     status =
         symc_thread_start(&made->thread, "symc-progress", 0, run_tasks, made);
     if (status == SYMMCOLL_OK)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The threads of a world that complete works without a waiter: a pool that runs
- * queued operations, and the attendant, which completes issued ones.
+ * The thread pool of a world, which runs queued operations.
  *
  * INVARIANT: a task never waits for a thread of the pool.  A task runs the
  * queued operations of one group, which may block until those of another group
@@ -10,14 +9,12 @@
  * operations, plus those that became idle within the last second, one that
  * stays, and the attendant.
  */
-#ifndef SYMC_WORK_PROGRESS_H
-#define SYMC_WORK_PROGRESS_H
+#ifndef SYMC_WORK_POOL_H
+#define SYMC_WORK_POOL_H
 
 #include "base/base.h"
 
 #include <pthread.h>
-
-struct symc_queue;
 
 /* A task of the pool.  The thread calls run() and does not access the task
  * afterwards. */
@@ -35,21 +32,6 @@ struct symc_pool {
     bool stopping;
 };
 
-/* The attendant thread, and the queues with issued works. */
-struct symc_attendant {
-    pthread_mutex_t lock;
-    /* a queue was listed or needs the thread, or stopping was set */
-    pthread_cond_t changed;
-    pthread_cond_t left; /* the thread has finished with a queue */
-    struct symc_queue *head, *tail;
-    int listed;                 /* number of listed queues */
-    struct symc_queue *visited; /* the queue it is checking */
-    pthread_t thread;
-    bool running;
-    bool requested; /* some queue needs it */
-    bool stopping;
-};
-
 /* Runs a task on an idle or new thread.  Errors: NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_pool_run(struct symc_pool *pool, struct symc_task *task);
 
@@ -60,8 +42,5 @@ void symc_pool_stop(struct symc_pool *pool);
 
 /* Releases the resources, after symc_pool_stop(). */
 void symc_pool_destroy(struct symc_pool *pool);
-
-void symc_attendant_init(struct symc_attendant *attendant);
-void symc_attendant_destroy(struct symc_attendant *attendant);
 
 #endif
