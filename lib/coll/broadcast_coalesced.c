@@ -7,7 +7,7 @@
  * place.
  */
 #include "coll/coll.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <math.h>
 #include <stdio.h>

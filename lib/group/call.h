@@ -7,7 +7,7 @@
 #define SYMC_GROUP_CALL_H
 
 #include "group/group.h"
-#include "work/work.h"
+#include "run/work.h"
 
 /* Description of struct symmcoll_call. */
 extern const struct symc_sized symc_call_kind;

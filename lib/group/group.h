@@ -9,8 +9,8 @@
 #include "backend/backend.h"
 #include "group/inherit.h"
 #include "group/slot.h"
+#include "run/queue.h"
 #include "segment/shared.h"
-#include "work/queue.h"
 #include "world/world.h"
 
 #include <symmcoll/group.h>

@@ -6,7 +6,7 @@
  */
 #include "base/cancel.h"
 #include "group/release.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "group/region.h"
 #include "base/base.h"
 #include "group/group.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * message remains for a later receive to match.
  */
 #include "object/object_many.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <symmcoll/pair.h>
 #include <symmcoll/work.h>

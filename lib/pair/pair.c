@@ -8,7 +8,7 @@
 #include "pair/pair.h"
 #include "group/call.h"
 #include "group/group.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "modules.h"
 
 #include "group/group.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <math.h>
 #include <pthread.h>

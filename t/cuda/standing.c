@@ -6,8 +6,8 @@
  * driver has returned.
  */
 #include "group/group.h"
+#include "run/work.h"
 #include "t/cuda/sums.h"
-#include "work/work.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ backend
 host fake message cuda
 registry
 world
-work
+run
 group
 coll symm_mem
 pair symm_ops
@@ -199,11 +199,11 @@ found=$(printf '%s\n' 'lib/host/x.c host fake fake/fake.h' | judge includes)
 [ -n "$found" ]
 ok $? 'an arrow from one backend to another would be noticed'
 found=$(printf '%s\n' \
-    'lib/work/x.c work group lib/group/group.c:symc_group_run' | judge calls)
+    'lib/run/x.c run group lib/group/group.c:symc_group_run' | judge calls)
 [ -n "$found" ]
 ok $? 'a call of a module above would be noticed'
-found=$(printf 'lib/work/%s\n' 'x.c work work lib/work/y.c:symc_y' \
-    'y.c work work lib/work/z.c:symc_z' 'z.c work work lib/work/x.c:symc_x' |
+found=$(printf 'lib/run/%s\n' 'x.c run run lib/run/y.c:symc_y' \
+    'y.c run run lib/run/z.c:symc_z' 'z.c run run lib/run/x.c:symc_x' |
     call_circles)
 [ -n "$found" ]
 ok $? 'a circle of calls between three files would be noticed'

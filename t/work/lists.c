@@ -8,7 +8,7 @@
 #include "../pair/pair.h"
 
 #include "group/group.h"
-#include "work/work.h"
+#include "run/work.h"
 
 #include <string.h>
 

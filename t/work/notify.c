@@ -6,7 +6,7 @@
 #include "../ranks.h"
 #include "../tap.h"
 
-#include "work/work.h"
+#include "run/work.h"
 
 #include <symmcoll.h>
 

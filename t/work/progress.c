@@ -5,7 +5,7 @@
  */
 #include "../tap.h"
 
-#include "work/work.h"
+#include "run/work.h"
 
 #include <symmcoll.h>
 

@@ -2,7 +2,7 @@
 /*
  * Creation and release of the threads that a world and its works share.
  */
-#include "work/engine.h"
+#include "run/engine.h"
 
 #include "base/thread.h"
 

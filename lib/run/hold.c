@@ -2,8 +2,8 @@
 /*
  * Creation and release of what a group's queue and its works share.
  */
-#include "work/engine.h"
-#include "work/queue.h"
+#include "run/engine.h"
+#include "run/queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * Callbacks of works, also those added while the work completes.
  */
-#include "work/work.h"
+#include "run/work.h"
 
 #include <sched.h>
 #include <stddef.h>

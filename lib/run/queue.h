@@ -20,14 +20,14 @@
  * INVARIANT: no thread that holds the ticket waits for a work that was issued
  * after the oldest.
  */
-#ifndef SYMC_WORK_QUEUE_H
-#define SYMC_WORK_QUEUE_H
+#ifndef SYMC_RUN_QUEUE_H
+#define SYMC_RUN_QUEUE_H
 
 #include "backend/backend.h"
 #include "base/base.h"
 #include "base/op.h"
+#include "run/engine.h"
 #include "segment/doorbell.h"
-#include "work/engine.h"
 
 #include <symmcoll/work.h>
 

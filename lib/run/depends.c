@@ -3,8 +3,8 @@
  * Dependencies between an operation's input and the outputs of issued
  * operations.
  */
-#include "work/queue.h"
-#include "work/work.h"
+#include "run/queue.h"
+#include "run/work.h"
 
 /* The address range of all that an operation reads, or writes. */
 struct extent {

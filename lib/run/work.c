@@ -2,7 +2,7 @@
 /*
  * Public functions on works: wait, test, query, release.
  */
-#include "work/work.h"
+#include "run/work.h"
 
 #include "base/cancel.h"
 

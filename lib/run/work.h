@@ -2,11 +2,11 @@
 /*
  * Internals of a work handle.
  */
-#ifndef SYMC_WORK_WORK_H
-#define SYMC_WORK_WORK_H
+#ifndef SYMC_RUN_WORK_H
+#define SYMC_RUN_WORK_H
 
 #include "message/message.h"
-#include "work/queue.h"
+#include "run/queue.h"
 
 /* Values of a work's callbacks while they are being queued, and afterwards. */
 #define SYMC_CALLING ((struct symc_callback *)1)

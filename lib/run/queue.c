@@ -2,8 +2,8 @@
 /*
  * Tickets, the queue, and the execution of queued operations.
  */
-#include "work/queue.h"
-#include "work/work.h"
+#include "run/queue.h"
+#include "run/work.h"
 
 #include <sched.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * use.  Threads hold the lock only for moments.  Tests enter the backend under
  * the lock, so no thread inside the backend may take the lock.
  */
-#include "work/queue.h"
-#include "work/work.h"
+#include "run/queue.h"
+#include "run/work.h"
 
 #include <stdio.h>
 

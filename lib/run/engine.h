@@ -5,11 +5,11 @@
  * callback thread.  The world and each of its queues hold them, and works hold
  * their queue, so that a work may be queried and released after finalize.
  */
-#ifndef SYMC_WORK_ENGINE_H
-#define SYMC_WORK_ENGINE_H
+#ifndef SYMC_RUN_ENGINE_H
+#define SYMC_RUN_ENGINE_H
 
-#include "work/callback.h"
-#include "work/pool.h"
+#include "run/callback.h"
+#include "run/pool.h"
 #include "world/world.h"
 
 /* The attendant thread, and the queues with issued works. */

@@ -2,7 +2,7 @@
 /*
  * The queue of callbacks and the thread that runs them in order.
  */
-#include "work/callback.h"
+#include "run/callback.h"
 #include "base/cancel.h"
 #include "base/thread.h"
 

@@ -3,8 +3,8 @@
  * A queue with a ticket that is not passed on because its holder is stuck in a
  * backend: giving up tickets, and works.
  */
-#include "work/queue.h"
-#include "work/work.h"
+#include "run/queue.h"
+#include "run/work.h"
 
 #include <stdlib.h>
 

@@ -9,8 +9,8 @@
  * operations, plus those that became idle within the last second, one that
  * stays, and the attendant.
  */
-#ifndef SYMC_WORK_POOL_H
-#define SYMC_WORK_POOL_H
+#ifndef SYMC_RUN_POOL_H
+#define SYMC_RUN_POOL_H
 
 #include "base/base.h"
 

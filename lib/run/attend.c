@@ -13,8 +13,8 @@
  * checked now and then, even when nothing is issued.
  */
 #include "base/thread.h"
-#include "work/queue.h"
-#include "work/work.h"
+#include "run/queue.h"
+#include "run/work.h"
 
 #include <time.h>
 

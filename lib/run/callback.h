@@ -2,8 +2,8 @@
 /*
  * The callback thread: one per world, started with the first callback.
  */
-#ifndef SYMC_WORK_CALLBACK_H
-#define SYMC_WORK_CALLBACK_H
+#ifndef SYMC_RUN_CALLBACK_H
+#define SYMC_RUN_CALLBACK_H
 
 #include "base/base.h"
 

@@ -3,7 +3,7 @@
  * Work handles.  The user and the queue hold an asynchronous operation's work;
  * the last to release it frees it.  Completion of a work is here too.
  */
-#include "work/work.h"
+#include "run/work.h"
 
 #include <stdlib.h>
 #include <string.h>
