@@ -18,18 +18,19 @@ static symmcoll_status_t check_size(
     if (group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group, found NULL", symc_kind_name(op->kind));
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_group_refuse(group, op->kind);
     if (type == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an element type of 0 to %d, found %d",
             symc_kind_name(op->kind), SYMMCOLL_DTYPE_COUNT - 1, (int)op->dtype);
     if (!symc_multiply(op->count, type->size, &nbytes) ||
-        !symc_multiply(nbytes, (size_t)group->size, &nbytes) ||
+        !symc_multiply(nbytes, (size_t)symc_group_size(group), &nbytes) ||
         nbytes > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: %zu elements of %s on %d ranks are more bytes than memory has",
-            symc_kind_name(op->kind), op->count, type->name, group->size);
+            symc_kind_name(op->kind), op->count, type->name,
+            symc_group_size(group));
     op->elem = type->size;
     return SYMMCOLL_OK;
 }
@@ -47,7 +48,7 @@ static symmcoll_status_t check_reduction(
             "symmcoll_op_create_premul",
             symc_kind_name(op->kind));
     if (wanted >= SYMC_PREMUL_FIRST &&
-        symc_world_factor(group->world, wanted,
+        symc_world_factor(symc_group_world(group), wanted,
             op->listed ? &op->lists->factor : &op->factor))
         op->op = SYMMCOLL_PREMUL_SUM;
     if (op->op >= SYMC_PREMUL_FIRST)
@@ -73,18 +74,19 @@ static symmcoll_status_t check_reduction(
 static symmcoll_status_t check_buffers(struct symmcoll_group *group,
     const struct symc_kind_info *info, const struct symc_op *op)
 {
-    bool is_root = op->root == group->rank;
+    bool is_root = op->root == symc_group_rank(group);
     size_t part = op->count * op->elem;
     size_t in_nbytes =
         is_root || (info->traits & SYMC_FROM_ROOT) == 0
-            ? part * symc_parts_count(info->in_parts, group->size)
+            ? part * symc_parts_count(info->in_parts, symc_group_size(group))
             : 0;
     size_t out_nbytes =
         is_root || (info->traits & SYMC_TO_ROOT) == 0
-            ? part * symc_parts_count(info->out_parts, group->size)
+            ? part * symc_parts_count(info->out_parts, symc_group_size(group))
             : 0;
-    size_t shift =
-        info->in_parts == info->out_parts ? 0 : part * (size_t)group->rank;
+    size_t shift = info->in_parts == info->out_parts
+                       ? 0
+                       : part * (size_t)symc_group_rank(group);
     const char *larger = in_nbytes > out_nbytes ? op->in : op->out;
     const char *smaller = in_nbytes > out_nbytes ? op->out : op->in;
     bool lacks_in = op->in == NULL && in_nbytes > 0;
@@ -118,7 +120,7 @@ static symmcoll_status_t check_buffers(struct symmcoll_group *group,
 static symmcoll_status_t find_memory(struct symmcoll_group *group,
     const struct symc_kind_info *info, struct symc_op *op)
 {
-    bool is_root = op->root == group->rank;
+    bool is_root = op->root == symc_group_rank(group);
     symmcoll_status_t status;
     bool in = info->in_parts != SYMC_NO_PART &&
               (is_root || (info->traits & SYMC_FROM_ROOT) == 0);
@@ -173,8 +175,9 @@ static struct extents find_extents(
     struct symc_op one = symc_op_of(op, index);
     const char *out = one.out, *in = one.in;
 
-    return (struct extents){out, out + symc_op_out_nbytes(&one, group->size),
-        in, in + symc_op_in_nbytes(&one, group->size)};
+    return (struct extents){out,
+        out + symc_op_out_nbytes(&one, symc_group_size(group)), in,
+        in + symc_op_in_nbytes(&one, symc_group_size(group))};
 }
 
 /* Returns whether two ranges overlap; an empty one overlaps none. */
@@ -257,7 +260,7 @@ static symmcoll_status_t check_one(struct symmcoll_group *group,
         return status;
     status = check_buffers(group, info, one);
     if (status == SYMMCOLL_OK &&
-        symc_registry_is_other_present(&group->world->registry))
+        symc_registry_is_other_present(&symc_group_world(group)->registry))
         status = find_memory(group, info, one);
     if (status != SYMMCOLL_OK || one->count == 0)
         return status;
@@ -319,18 +322,21 @@ static bool are_usual(
     const struct symmcoll_group *group, struct symc_op *op, bool *hosts)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
-    size_t size = (size_t)group->size, most = PTRDIFF_MAX / op->elem / size;
-    size_t in_parts = symc_parts_count(info->in_parts, group->size);
-    size_t out_parts = symc_parts_count(info->out_parts, group->size);
+    size_t size = (size_t)symc_group_size(group),
+           most = PTRDIFF_MAX / op->elem / size;
+    size_t in_parts = symc_parts_count(info->in_parts, symc_group_size(group));
+    size_t out_parts =
+        symc_parts_count(info->out_parts, symc_group_size(group));
     struct hull outs = {UINTPTR_MAX, 0}, ins = {UINTPTR_MAX, 0};
-    const struct symc_registry *registry = &group->world->registry;
+    const struct symc_registry *registry = &symc_group_world(group)->registry;
     bool ascend = true, in_place = true, known = true;
 
     op->count = 0;
     *hosts = false;
     for (int i = 0; i < op->buffers && ascend; i++) {
         size_t part = op->counts[i] * op->elem;
-        size_t shift = in_parts == out_parts ? 0 : part * (size_t)group->rank;
+        size_t shift =
+            in_parts == out_parts ? 0 : part * (size_t)symc_group_rank(group);
         const char *out = symc_op_out_of(op, i), *in = symc_op_in_of(op, i);
         const char *larger = in_parts > out_parts ? in : out;
         const char *smaller = in_parts > out_parts ? out : in;
@@ -392,7 +398,7 @@ symmcoll_status_t symc_coll_check_coalesced(
         status = check_reduction(group, op);
     if (status == SYMMCOLL_OK)
         status = symc_coll_check_kept(group, op, lists);
-    return status == SYMMCOLL_OK && group->world->inspects
+    return status == SYMMCOLL_OK && symc_group_world(group)->inspects
                ? inspect_each(group, op)
                : status;
 }
@@ -406,10 +412,11 @@ static __attribute__((noinline)) symmcoll_status_t look(
 {
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (symc_registry_is_other_present(&group->world->registry))
+    if (symc_registry_is_other_present(&symc_group_world(group)->registry))
         status = find_memory(group, info, op);
     return status == SYMMCOLL_OK &&
-                   group->world->config->errors_nan_check != SYMC_NAN_CHECK_OFF
+                   symc_group_config(group)->errors_nan_check !=
+                       SYMC_NAN_CHECK_OFF
                ? symc_coll_inspect(group, op)
                : status;
 }
@@ -435,14 +442,14 @@ symmcoll_status_t symc_coll_check(
     if (status != SYMMCOLL_OK)
         return status;
     if ((info->traits & SYMC_ROOTED) != 0 &&
-        (op->root < 0 || op->root >= group->size))
+        (op->root < 0 || op->root >= symc_group_size(group)))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a root of 0 to %d, found %d",
-            symc_kind_name(op->kind), group->size - 1, op->root);
+            symc_kind_name(op->kind), symc_group_size(group) - 1, op->root);
     if (__builtin_expect(op->listed, 0))
         return symc_coll_check_lists(group, op);
     status = check_buffers(group, info, op);
-    if (__builtin_expect(is_to_be_looked_at(group->world, op), 0) &&
+    if (__builtin_expect(is_to_be_looked_at(symc_group_world(group), op), 0) &&
         status == SYMMCOLL_OK)
         return look(group, info, op);
     return status;

@@ -24,7 +24,7 @@ static symmcoll_status_t check_device(
     const struct symc_local_ops *ops;
     void *local = NULL;
     symmcoll_status_t status = symc_registry_open_device(
-        &group->world->registry, WHERE, request, &ops, &local);
+        &symc_group_world(group)->registry, WHERE, request, &ops, &local);
 
     if (status == SYMMCOLL_OK)
         ops->close(local);
@@ -48,7 +48,7 @@ static symmcoll_status_t take_device(struct symmcoll_group *group, int device)
     return symc_fail(SYMMCOLL_ERR_INVALID,
         WHERE ": expected device %d, on which group %s is on this rank, found "
               "%d",
-        found, group->name, device);
+        found, symc_group_name(group), device);
 }
 
 symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
@@ -60,7 +60,7 @@ symmcoll_status_t symmcoll_barrier_devices(struct symmcoll_group *group,
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, WHERE ": expected a group, found NULL");
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_coll_refuse(symc_group_refuse(group, SYMC_BARRIER), work);
     if (n > 1 || (n == 1 && device_ids == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,

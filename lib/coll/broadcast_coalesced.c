@@ -63,7 +63,8 @@ static bool begins_type(const struct request *request, size_t i)
 /* Returns whether buffer i is in memory that the host cannot pack. */
 static bool is_elsewhere(const struct request *request, size_t i)
 {
-    const struct symc_registry *registry = &request->group->world->registry;
+    const struct symc_registry *registry =
+        &symc_group_world(request->group)->registry;
     int16_t device;
 
     return (registry->finds || registry->unserved) &&
@@ -145,7 +146,7 @@ static symmcoll_status_t start(
     flight->in_place = bundle->members == 1;
     if (flight->in_place)
         buf = request->bufs[bundle->begin];
-    else if (request->group->rank == request->root)
+    else if (symc_group_rank(request->group) == request->root)
         copy_bundle(request, bundle, flight->packed, true);
     return symmcoll_broadcast(request->group, buf, bundle->count, bundle->dtype,
         request->root, request->call, &flight->work);
@@ -163,7 +164,7 @@ static symmcoll_status_t end(
     symmcoll_work_free(flight->work);
     flight->work = NULL;
     if (status == SYMMCOLL_OK && !flight->in_place &&
-        request->group->rank != request->root)
+        symc_group_rank(request->group) != request->root)
         copy_bundle(request, &flight->bundle, flight->packed, false);
     return status;
 }
@@ -209,7 +210,7 @@ static symmcoll_status_t check(const struct request *request)
         return status;
     /* The broadcasts in flight use memory of this call, so the call has to
      * wait. */
-    if (symc_queue_in_callback(request->group->queue))
+    if (symc_queue_in_callback(symc_group_queue(request->group)))
         return symc_callbacks_refuse("broadcast_coalesced");
     if (request->buffer_nbytes == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,

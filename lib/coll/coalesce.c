@@ -14,7 +14,7 @@ static symmcoll_status_t check_group(
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
-    return *group->alive == 1
+    return symc_group_is_usable(group)
                ? SYMMCOLL_OK
                : symc_group_refuse(group, SYMC_ALL_REDUCE_COALESCED);
 }

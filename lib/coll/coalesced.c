@@ -23,7 +23,7 @@ static symmcoll_status_t issue(struct symmcoll_group *group, struct symc_op *op,
     status = symc_coll_check_coalesced(group, op, &lists);
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
-    if (atomic_load_explicit(&group->region, memory_order_relaxed) != NULL &&
+    if (symc_region_current(group) != NULL &&
         symc_coll_keep(group, op, call, work, &status))
         return status;
     status = symc_coll_apply(group, op, call);

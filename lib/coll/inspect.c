@@ -13,7 +13,7 @@
 static symmcoll_status_t inspect(struct symmcoll_group *group,
     const struct symc_op *op, const void *at, size_t count, int part)
 {
-    struct symmcoll_world *world = group->world;
+    struct symmcoll_world *world = symc_group_world(group);
     size_t first = 0;
     size_t found = count > 0 ? symc_nan_count(at, count, op->dtype, &first) : 0;
     char text[SYMC_OP_TEXT], which[32] = "in", who[SYMC_RANK_TEXT];
@@ -22,17 +22,19 @@ static symmcoll_status_t inspect(struct symmcoll_group *group,
     if (found == 0)
         return SYMMCOLL_OK;
     symc_op_format(op->kind, 0, op->label, text, sizeof(text));
-    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    symc_format_rank(
+        symc_group_ranks(group), symc_group_rank(group), SYMC_NO_PID, who);
     if (part >= 0)
         snprintf(which, sizeof(which), "ins[%d]", part);
     if (world->config->errors_nan_check == SYMC_NAN_CHECK_ERROR)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s of group %s: %s: expected numbers, found element %zu of %s NaN "
             "(%zu element%s, of %zu)",
-            text, group->name, who, first, which, found, plural, count);
+            text, symc_group_name(group), who, first, which, found, plural,
+            count);
     symc_logf(&world->log, SYMC_LOG_WARN,
         "%s of group %s: %s: element %zu of %s is NaN (%zu element%s, of %zu)",
-        text, group->name, who, first, which, found, plural, count);
+        text, symc_group_name(group), who, first, which, found, plural, count);
     return SYMMCOLL_OK;
 }
 
@@ -41,29 +43,32 @@ static symmcoll_status_t inspect(struct symmcoll_group *group,
 static void tell_unsearched(
     struct symmcoll_group *group, const struct symc_op *op)
 {
-    struct symmcoll_world *world = group->world;
+    struct symmcoll_world *world = symc_group_world(group);
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
     if (atomic_exchange(&world->warned_unsearched, true))
         return;
     symc_op_format(op->kind, 0, op->label, text, sizeof(text));
-    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    symc_format_rank(
+        symc_group_ranks(group), symc_group_rank(group), SYMC_NO_PID, who);
     symc_logf(&world->log, SYMC_LOG_WARN,
         "%s of group %s: %s: errors.nan_check: expected host memory, found %s, "
         "in which nothing is searched, now and later",
-        text, group->name, who, symc_memory_name(op->memory));
+        text, symc_group_name(group), who, symc_memory_name(op->memory));
 }
 
 /* Returns whether the backend searches the data when it runs the operation. */
 static bool is_searched_later(
     const struct symmcoll_group *group, const struct symc_op *op)
 {
-    const struct symc_registry *registry = &group->world->registry;
+    const struct symc_registry *registry = &symc_group_world(group)->registry;
+    const struct symc_backend *open;
 
     if (symc_kind_has(op->kind, SYMC_PAIR))
         return false; /* no backend runs it */
-    if (atomic_load(&group->slots[op->memory].open))
-        return group->slots[op->memory].backend->device->searches;
+    open = symc_slot_backend(group, op->memory);
+    if (open != NULL)
+        return open->device->searches;
     for (int i = 0; i < registry->count; i++) {
         const struct symc_backend *backend = registry->backends[i];
 
@@ -78,10 +83,11 @@ symmcoll_status_t symc_coll_inspect(
 {
     const struct symc_lists *lists = op->listed ? op->lists : NULL;
     bool sends = symc_kinds[op->kind].in_parts != SYMC_NO_PART &&
-                 symc_kind_sends(op->kind, op->root == group->rank);
+                 symc_kind_sends(op->kind, op->root == symc_group_rank(group));
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF || !sends)
+    if (symc_group_config(group)->errors_nan_check == SYMC_NAN_CHECK_OFF ||
+        !sends)
         return SYMMCOLL_OK;
     if (op->memory != SYMC_MEMORY_HOST) {
         if (!is_searched_later(group, op))
@@ -90,10 +96,10 @@ symmcoll_status_t symc_coll_inspect(
     }
     if (lists == NULL)
         return inspect(group, op, op->in,
-            symc_op_in_nbytes(op, group->size) / op->elem, -1);
+            symc_op_in_nbytes(op, symc_group_size(group)) / op->elem, -1);
     if (lists->ins == NULL)
         return inspect(group, op, op->in, lists->in_total, -1);
-    for (int r = 0; r < group->size && status == SYMMCOLL_OK; r++)
+    for (int r = 0; r < symc_group_size(group) && status == SYMMCOLL_OK; r++)
         status = inspect(group, op, lists->ins[r], symc_op_in_count(op, r), r);
     return status;
 }

@@ -13,8 +13,7 @@
 static inline symmcoll_status_t apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call)
 {
-    op->timeout_ns =
-        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    op->timeout_ns = symc_group_timeout(group);
     return call != NULL ? symc_group_read_call(call, op) : SYMMCOLL_OK;
 }
 
@@ -40,9 +39,7 @@ static inline symmcoll_status_t issue(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         status = apply(group, op, call);
     if (status == SYMMCOLL_OK &&
-        __builtin_expect(
-            atomic_load_explicit(&group->region, memory_order_relaxed) != NULL,
-            0) &&
+        __builtin_expect(symc_region_current(group) != NULL, 0) &&
         symc_coll_keep(group, op, call, work, &status))
         return status;
     if (status != SYMMCOLL_OK)
@@ -77,7 +74,7 @@ static inline symmcoll_status_t run(struct symmcoll_group *group,
     if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
         return symc_group_call_device(group, op, work);
     if (work != NULL)
-        return symc_queue_submit(group->queue, op, work);
+        return symc_queue_submit(symc_group_queue(group), op, work);
     return symc_group_call(group, op);
 }
 

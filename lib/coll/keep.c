@@ -88,8 +88,7 @@ static symmcoll_status_t keep(struct symc_region *region,
 
 bool symc_coll_in_region(const struct symmcoll_group *group)
 {
-    const struct symc_region *region =
-        atomic_load_explicit(&group->region, memory_order_acquire);
+    const struct symc_region *region = symc_region_current(group);
 
     return region != NULL && pthread_equal(region->owner, pthread_self());
 }
@@ -98,8 +97,7 @@ bool symc_coll_keep(struct symmcoll_group *group, const struct symc_op *op,
     const struct symmcoll_call *call, struct symmcoll_work **work,
     symmcoll_status_t *status)
 {
-    struct symc_region *region =
-        atomic_load_explicit(&group->region, memory_order_acquire);
+    struct symc_region *region = symc_region_current(group);
 
     if (region == NULL || !pthread_equal(region->owner, pthread_self()))
         return false;

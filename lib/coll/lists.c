@@ -209,15 +209,16 @@ static void place_empty(
     bool any = false;
 
     for (int s = 0; s < 2; s++) {
-        for (int i = 0; i < count_ranges(&sides[s], group->size); i++) {
+        for (int i = 0; i < count_ranges(&sides[s], symc_group_size(group));
+             i++) {
             size_t nbytes;
             const void *at = range_at(&sides[s], i, op->elem, &nbytes);
             int16_t device;
 
             any = any || at != NULL;
             if (at == NULL || op->memory != SYMC_MEMORY_HOST ||
-                symc_registry_find(&group->world->registry, at, &device) ==
-                    SYMC_MEMORY_HOST ||
+                symc_registry_find(&symc_group_world(group)->registry, at,
+                    &device) == SYMC_MEMORY_HOST ||
                 device == SYMC_NO_DEVICE || device == SYMC_UNKNOWN_DEVICE)
                 continue;
             op->memory = SYMC_MEMORY_DEVICE;
@@ -236,7 +237,8 @@ static symmcoll_status_t find_memory(
     bool found = false;
 
     for (int s = 0; s < 2; s++) {
-        for (int i = 0; i < count_ranges(&sides[s], group->size); i++) {
+        for (int i = 0; i < count_ranges(&sides[s], symc_group_size(group));
+             i++) {
             size_t nbytes;
             const void *at = range_at(&sides[s], i, op->elem, &nbytes);
             int16_t device;
@@ -260,7 +262,7 @@ static symmcoll_status_t find_memory(
             found = true;
         }
     }
-    if (!found && !group->world->registry.unserved &&
+    if (!found && !symc_group_world(group)->registry.unserved &&
         symc_kind_has(op->kind, SYMC_UNEVEN) && sides[0].parts &&
         sides[1].parts)
         place_empty(group, op, sides);
@@ -313,13 +315,14 @@ symmcoll_status_t symc_coll_check_lists(
     struct side *out = &sides[0], *in = &sides[1];
     symmcoll_status_t status;
 
-    if (symc_kind_has(op->kind, SYMC_ROOTED) && op->root != group->rank)
+    if (symc_kind_has(op->kind, SYMC_ROOTED) &&
+        op->root != symc_group_rank(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a list on rank %d, the root, alone, found one on "
             "rank %d",
-            symc_kind_name(op->kind), op->root, group->rank);
+            symc_kind_name(op->kind), op->root, symc_group_rank(group));
     take_sides(op, out, in);
-    status = check_sides(op, sides, group->size);
+    status = check_sides(op, sides, symc_group_size(group));
     if (status != SYMMCOLL_OK)
         return status;
     lists->out_count = out->count;
@@ -330,20 +333,23 @@ symmcoll_status_t symc_coll_check_lists(
     lists->in_unlike = in->unlike;
     if (symc_kind_has(op->kind, SYMC_UNEVEN))
         op->count = in->total;
-    if (symc_op_in_count(op, group->rank) != symc_op_out_count(op, group->rank))
+    if (symc_op_in_count(op, symc_group_rank(group)) !=
+        symc_op_out_count(op, symc_group_rank(group)))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected equal counts of this rank's part for itself, found "
             "%zu in out and %zu in in",
-            symc_kind_name(op->kind), symc_op_out_count(op, group->rank),
-            symc_op_in_count(op, group->rank));
-    status = check_result(op, out, group->size);
+            symc_kind_name(op->kind),
+            symc_op_out_count(op, symc_group_rank(group)),
+            symc_op_in_count(op, symc_group_rank(group)));
+    status = check_result(op, out, symc_group_size(group));
     if (status != SYMMCOLL_OK)
         return status;
-    status = check_apart(op, out, in, group->rank, group->size);
+    status = check_apart(
+        op, out, in, symc_group_rank(group), symc_group_size(group));
     if (status == SYMMCOLL_OK &&
-        symc_registry_is_other_present(&group->world->registry))
+        symc_registry_is_other_present(&symc_group_world(group)->registry))
         status = find_memory(group, op, sides);
-    if (status != SYMMCOLL_OK || !group->world->inspects)
+    if (status != SYMMCOLL_OK || !symc_group_world(group)->inspects)
         return status;
     return symc_coll_inspect(group, op);
 }

@@ -10,12 +10,12 @@
 /* In a barrier, a member without a device of its group takes part all the same. */
 void symc_coll_take_device(struct symmcoll_group *group, struct symc_op *op)
 {
-    int32_t device = atomic_load(&group->device);
+    int device = symc_group_device(group);
 
-    if (device == 0)
+    if (device < 0)
         return;
     op->memory = SYMC_MEMORY_DEVICE;
-    op->device = (int16_t)(device - 1);
+    op->device = (int16_t)device;
 }
 
 /* Returns the error for memory that neither the host nor a backend can
@@ -38,7 +38,7 @@ symmcoll_status_t symc_coll_find(struct symmcoll_group *group,
     const struct symc_op *op, const char *buffer, const void *at,
     enum symc_memory *memory, int16_t *device)
 {
-    const struct symmcoll_world *world = group->world;
+    const struct symmcoll_world *world = symc_group_world(group);
 
     *memory = symc_registry_find(&world->registry, at, device);
     if (*device == SYMC_UNKNOWN_DEVICE)

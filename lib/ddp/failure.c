@@ -37,7 +37,7 @@ static symmcoll_status_t broadcast_failure(
     message.detail[sizeof(message.detail) - 1] = '\0';
     (void)symc_fail((symmcoll_status_t)message.status, "reducer: rank %d: %s",
         rank, message.detail);
-    return symc_error_add_reporter(&reducer->group->members.ranks, rank);
+    return symc_error_add_reporter(symc_group_ranks(reducer->group), rank);
 }
 
 symmcoll_status_t symc_share_failure(

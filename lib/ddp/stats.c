@@ -200,7 +200,7 @@ symmcoll_status_t symmcoll_reducer_describe(
         return symc_fail(
             SYMMCOLL_ERR_NO_MEMORY, "reducer_describe: no memory for a text");
     fputc('{', out);
-    write_text(out, "group", reducer->group->name);
+    write_text(out, "group", symc_group_name(reducer->group));
     write_size(out, "world_size", (uint64_t)reducer->size);
     write_size(out, "rank", (uint64_t)symmcoll_group_rank(reducer->group));
     write_params(out, reducer);

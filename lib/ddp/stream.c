@@ -22,7 +22,7 @@ symmcoll_status_t symc_open_site(struct symmcoll_reducer *reducer)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected parameters on device %d, as earlier operations "
             "of group %s, found device %d",
-            found, reducer->group->name, first->device_index);
+            found, symc_group_name(reducer->group), first->device_index);
     return symc_site_open("reducer", reducer->group, first->device_index,
         symmcoll_group_stream(reducer->group), first->data, true,
         &reducer->site);

@@ -68,7 +68,8 @@ static symmcoll_status_t check_reducer(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "join_begin: reducer %d: expected group %s, as of reducer 0, found "
             "group %s",
-            index, join->group->name, reducer->group->name);
+            index, symc_group_name(join->group),
+            symc_group_name(reducer->group));
     if (reducer->join != NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "join_begin: reducer %d: expected it in no join, found it in one",
@@ -232,10 +233,10 @@ static void warn_of_skew(struct symmcoll_join *join)
 {
     join->nshadows++;
     if (join->nshadows == SKEW)
-        symc_logf(&join->group->world->log, SYMC_LOG_WARN,
+        symc_logf(&symc_group_world(join->group)->log, SYMC_LOG_WARN,
             "join of group %s: this rank has had no inputs for %d passes of "
             "other ranks, which wait for it: divide the inputs more evenly",
-            join->group->name, SKEW);
+            symc_group_name(join->group), SKEW);
 }
 
 /* Makes the calls of the other ranks until none has inputs. */

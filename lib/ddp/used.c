@@ -137,11 +137,11 @@ static void report_none(const struct symmcoll_reducer *reducer)
 {
     if (reducer->used->is_quiet || reducer->graph != SYMC_GRAPH_DYNAMIC)
         return;
-    symc_logf(&reducer->group->world->log, SYMC_LOG_WARN,
+    symc_logf(&symc_group_world(reducer->group)->log, SYMC_LOG_WARN,
         "reducer of group %s: find_unused is set, but every parameter had a "
         "gradient on this rank: without it buckets are rebuilt, and nothing is "
         "searched",
-        reducer->group->name);
+        symc_group_name(reducer->group));
 }
 
 static bool has_unused(const struct symmcoll_reducer *reducer)

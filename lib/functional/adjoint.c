@@ -20,7 +20,7 @@ static symmcoll_status_t ready_reduce(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view view = symc_f_view_of(&step->in);
-    bool is_root = spec->group->rank == spec->root;
+    bool is_root = symc_group_rank(spec->group) == spec->root;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     step->from = step->in.data;
@@ -64,7 +64,7 @@ static symmcoll_status_t divide(const struct symc_f_spec *spec,
         .in = {from},
         .n = 1,
         .count = step->in_count,
-        .factor = 1.0 / spec->group->size};
+        .factor = 1.0 / symc_group_size(spec->group)};
 
     if (!symc_dtype_reduces(type, SYMMCOLL_PREMUL_SUM))
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
@@ -86,7 +86,7 @@ static symmcoll_status_t ready_gather(
 
     if (status != SYMMCOLL_OK)
         return status;
-    own = (char *)step->to + part * (size_t)spec->group->rank;
+    own = (char *)step->to + part * (size_t)symc_group_rank(spec->group);
     if (!symc_f_view_is_contiguous(&view)) {
         status = symc_f_copy(step->site, &view, step->from, own, step->elem);
         step->from = own;
@@ -151,7 +151,7 @@ static symmcoll_status_t choose_way(
         *spec = symc_f_all_to_all_spec();
         spec->out_splits = adjoint->splits;
         if (adjoint->splits != NULL)
-            spec->in_splits = adjoint->splits + adjoint->group->size;
+            spec->in_splits = adjoint->splits + symc_group_size(adjoint->group);
         return SYMMCOLL_OK;
     case SYMC_ALL_TO_ALL_V:
         *spec = symc_f_permute_spec();

@@ -35,7 +35,7 @@ static size_t sum_splits(const size_t *splits, int size)
 static symmcoll_status_t split_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    int size = spec->group->size;
+    int size = symc_group_size(spec->group);
     size_t rows, sum;
 
     if (step->in.ndim < 1)
@@ -99,14 +99,15 @@ static symmcoll_status_t start_uneven(const struct symc_f_spec *spec,
     const size_t *counts = step->counts;
 
     return symmcoll_all_to_all_v(spec->group, step->to, step->out_count, counts,
-        step->from, step->in_count, counts + spec->group->size, step->in.dtype,
-        spec->call, work);
+        step->from, step->in_count, counts + symc_group_size(spec->group),
+        step->in.dtype, spec->call, work);
 }
 
 static symmcoll_status_t ready_all_to_all(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    size_t size = (size_t)spec->group->size, row = count_row(&step->in);
+    size_t size = (size_t)symc_group_size(spec->group),
+           row = count_row(&step->in);
     symmcoll_status_t status =
         make_temp(spec, step, spec->in_splits != NULL ? 2 * size : 0);
     size_t *counts = step->counts;
@@ -161,7 +162,7 @@ static int find_source(const struct symc_f_spec *spec, int rank)
 {
     int source = -1;
 
-    for (int r = 0; r < spec->group->size; r++) {
+    for (int r = 0; r < symc_group_size(spec->group); r++) {
         if (spec->dst_of[r] == rank)
             source = r;
     }
@@ -177,13 +178,13 @@ static symmcoll_status_t check_permutation(
     if (spec->dst_of == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the ranks' destinations, found NULL", spec->name);
-    for (int r = 0; r < spec->group->size; r++) {
+    for (int r = 0; r < symc_group_size(spec->group); r++) {
         int to = spec->dst_of[r];
 
-        if (to < 0 || to >= spec->group->size)
+        if (to < 0 || to >= symc_group_size(spec->group))
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: destination of rank %d: expected 0 to %d, found %d",
-                spec->name, r, spec->group->size - 1, to);
+                spec->name, r, symc_group_size(spec->group) - 1, to);
         if (find_source(spec, to) != r)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "%s: expected a permutation, found ranks %d and %d with the "
@@ -197,7 +198,8 @@ static symmcoll_status_t check_permutation(
 static symmcoll_status_t ready_permute(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    int size = spec->group->size, rank = spec->group->rank;
+    int size = symc_group_size(spec->group),
+        rank = symc_group_rank(spec->group);
     symmcoll_status_t status = make_temp(spec, step, 2 * (size_t)size);
     size_t *counts = step->counts;
 

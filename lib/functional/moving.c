@@ -18,7 +18,7 @@ static symmcoll_status_t ready_broadcast(
 
     step->to = step->out.data;
     step->count = step->in_count;
-    if (spec->group->rank != spec->root)
+    if (symc_group_rank(spec->group) != spec->root)
         return SYMMCOLL_OK;
     if (step->in.data == step->out.data)
         return SYMMCOLL_OK;
@@ -74,8 +74,8 @@ symmcoll_status_t symmcoll_f_broadcast(struct symmcoll_group *group,
 symmcoll_status_t symc_f_ready_all_gather(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    struct symc_f_view join =
-        symc_f_view_join(&step->in, symc_f_dim(spec, step), spec->group->size);
+    struct symc_f_view join = symc_f_view_join(
+        &step->in, symc_f_dim(spec, step), symc_group_size(spec->group));
     symmcoll_status_t status;
 
     step->from = step->in.data;

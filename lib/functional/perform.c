@@ -36,11 +36,11 @@ symmcoll_status_t symc_f_check_root(
 {
     (void)step;
     if (spec->root >= 0 &&
-        (spec->group == NULL || spec->root < spec->group->size))
+        (spec->group == NULL || spec->root < symc_group_size(spec->group)))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected a root of 0 to %d, found %d", spec->name,
-        spec->group == NULL ? SYMC_RANKS_MAX : spec->group->size - 1,
+        spec->group == NULL ? SYMC_RANKS_MAX : symc_group_size(spec->group) - 1,
         spec->root);
 }
 
@@ -48,7 +48,7 @@ symmcoll_status_t symc_f_cut_shape(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     symmcoll_status_t status = check_dim(spec, step);
-    int size = spec->group->size, dim;
+    int size = symc_group_size(spec->group), dim;
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -69,10 +69,11 @@ symmcoll_status_t symc_f_join_shape(
         &step->out.shape[status == SYMMCOLL_OK ? symc_f_dim(spec, step) : 0];
 
     if (status == SYMMCOLL_OK &&
-        __builtin_mul_overflow(*length, (int64_t)spec->group->size, length))
+        __builtin_mul_overflow(
+            *length, (int64_t)symc_group_size(spec->group), length))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: dimension %d times %d ranks is too long", spec->name,
-            symc_f_dim(spec, step), spec->group->size);
+            symc_f_dim(spec, step), symc_group_size(spec->group));
     return status;
 }
 
@@ -134,7 +135,7 @@ static symmcoll_status_t check_input(
     if (step->in.device == SYMMCOLL_META)
         return SYMMCOLL_OK;
     if (spec->from_root && spec->group != NULL &&
-        spec->group->rank != spec->root)
+        symc_group_rank(spec->group) != spec->root)
         return SYMMCOLL_OK;
     if (step->in.data == NULL && step->in_count > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -154,9 +155,9 @@ static symmcoll_status_t check_group(
 {
     if (step->in.device == SYMMCOLL_META)
         return SYMMCOLL_OK;
-    if (*spec->group->alive != 1)
+    if (!symc_group_is_usable(spec->group))
         return symc_group_refuse(spec->group, spec->kind);
-    return spec->from_root && spec->group->rank != spec->root
+    return spec->from_root && symc_group_rank(spec->group) != spec->root
                ? SYMMCOLL_OK
                : symc_site_check(spec->name, spec->group, &step->in);
 }
@@ -225,7 +226,8 @@ static symmcoll_status_t make_result(
 
     if (status != SYMMCOLL_OK || step->site == NULL)
         return status;
-    status = symc_f_own(spec->group->world, step->out.data, step->site);
+    status =
+        symc_f_own(symc_group_world(spec->group), step->out.data, step->site);
     if (status != SYMMCOLL_OK) {
         symc_site_release(step->site, step->out.data);
         step->out.data = NULL;
@@ -238,7 +240,7 @@ static symmcoll_status_t make_result(
 static symmcoll_status_t make_ready(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
-    struct symmcoll_world *world = spec->group->world;
+    struct symmcoll_world *world = symc_group_world(spec->group);
     void *stream = NULL;
     symmcoll_status_t status = symc_f_find_site(spec, step, &stream);
 
@@ -268,7 +270,7 @@ static bool share(
 static symmcoll_status_t start(
     const struct symc_f_spec *spec, struct symc_f_step *steps, int n)
 {
-    struct symmcoll_world *world = spec->group->world;
+    struct symmcoll_world *world = symc_group_world(spec->group);
     struct symc_f_operation *operation;
     symmcoll_status_t status;
     size_t count = 0;
@@ -309,12 +311,14 @@ static symmcoll_status_t undo(const struct symc_f_spec *spec,
     symc_error_keep(&error, status);
     for (int i = 0; i < n; i++) {
         if (steps[i].pending)
-            (void)symc_f_result_wait(spec->group->world, steps[i].out.data, -1);
+            (void)symc_f_result_wait(
+                symc_group_world(spec->group), steps[i].out.data, -1);
         if (steps[i].pending &&
-            symc_f_result_is_pending(spec->group->world, steps[i].out.data))
+            symc_f_result_is_pending(
+                symc_group_world(spec->group), steps[i].out.data))
             continue; /* an operation still writes to it */
         if (steps[i].site != NULL && !steps[i].taken)
-            symc_f_disown(spec->group->world, steps[i].out.data);
+            symc_f_disown(symc_group_world(spec->group), steps[i].out.data);
         else if (!steps[i].taken)
             free(steps[i].out.data);
         symc_site_release(steps[i].site, steps[i].temp);

@@ -97,7 +97,9 @@ void symc_f_record_calls(
     const struct symc_f_spec *spec, const struct symc_f_step *steps, int n)
 {
     struct recording *recording =
-        spec->group == NULL ? NULL : find_recording(spec->group->world, false);
+        spec->group == NULL
+            ? NULL
+            : find_recording(symc_group_world(spec->group), false);
 
     if (recording == NULL)
         return;
@@ -106,7 +108,8 @@ void symc_f_record_calls(
         struct symmcoll_f_record record = SYMMCOLL_F_RECORD_INIT;
 
         snprintf(record.name, sizeof(record.name), "%s", spec->name);
-        snprintf(record.group, sizeof(record.group), "%s", spec->group->name);
+        snprintf(record.group, sizeof(record.group), "%s",
+            symc_group_name(spec->group));
         record.dtype = steps[i].in.dtype;
         record.op = spec->op;
         record.root = spec->root;

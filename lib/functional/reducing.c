@@ -107,8 +107,8 @@ static symmcoll_status_t ready_reduce_scatter(
     const struct symc_f_spec *spec, struct symc_f_step *step)
 {
     struct symc_f_view whole = symc_f_view_of(&step->in);
-    struct symc_f_view cut =
-        symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
+    struct symc_f_view cut = symc_f_view_cut(
+        &whole, symc_f_dim(spec, step), symc_group_size(spec->group));
     symmcoll_status_t status;
 
     step->from = step->in.data;

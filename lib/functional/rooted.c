@@ -8,7 +8,7 @@
 
 static bool is_root(const struct symc_f_spec *spec)
 {
-    return spec->group->rank == spec->root;
+    return symc_group_rank(spec->group) == spec->root;
 }
 
 /* Allocates temporary memory for the input, which the caller fills. */
@@ -126,7 +126,8 @@ static symmcoll_status_t ready_scatter(
         return SYMMCOLL_OK;
     step->from = step->in.data;
     whole = symc_f_view_of(&step->in);
-    cut = symc_f_view_cut(&whole, symc_f_dim(spec, step), spec->group->size);
+    cut = symc_f_view_cut(
+        &whole, symc_f_dim(spec, step), symc_group_size(spec->group));
     if (symc_f_view_is_contiguous(&cut))
         return SYMMCOLL_OK;
     status = make_temp(spec, step, step->in_count);

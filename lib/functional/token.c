@@ -24,7 +24,7 @@ static bool keep_splits(
 
     if (spec->in_splits == NULL)
         return true;
-    size = (size_t)spec->group->size;
+    size = (size_t)symc_group_size(spec->group);
     adjoint->splits = symc_alloc(2 * size, sizeof(*adjoint->splits));
     if (adjoint->splits == NULL)
         return false;
@@ -39,11 +39,11 @@ static bool keep_destinations(
 {
     if (spec->dst_of == NULL)
         return true;
-    adjoint->dst_of =
-        symc_alloc((size_t)spec->group->size, sizeof(*adjoint->dst_of));
+    adjoint->dst_of = symc_alloc(
+        (size_t)symc_group_size(spec->group), sizeof(*adjoint->dst_of));
     if (adjoint->dst_of == NULL)
         return false;
-    for (int r = 0; r < spec->group->size; r++)
+    for (int r = 0; r < symc_group_size(spec->group); r++)
         adjoint->dst_of[spec->dst_of[r]] = r;
     return true;
 }

@@ -77,7 +77,7 @@ symmcoll_status_t symc_fused_publish(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symmcoll_call *call,
     struct symmcoll_work **work)
 {
-    bool waits = work == NULL || fused->group->size == 1;
+    bool waits = work == NULL || symc_group_size(fused->group) == 1;
     symmcoll_status_t status;
 
     fused->mine.digest = digest_of(args);
@@ -111,8 +111,8 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
     struct symmcoll_group *group = fused->group;
     struct symc_fused_args described = *args;
     char mine[sizeof(args->text) + 32] = "";
-    char *all = symc_fused_take(
-        fused, SYMC_FUSED_PACKED, sizeof(mine) * (size_t)group->size);
+    char *all = symc_fused_take(fused, SYMC_FUSED_PACKED,
+        sizeof(mine) * (size_t)symc_group_size(group));
     char *first = all, *other = all;
     symmcoll_status_t status;
     int rank = 0;
@@ -125,13 +125,14 @@ static symmcoll_status_t name_difference(struct symc_fused *fused,
     status = symc_coll_gather_own(group, all, mine, sizeof(mine), call, NULL);
     if (status != SYMMCOLL_OK)
         return status;
-    while (rank + 1 < group->size && strncmp(first, other, sizeof(mine)) == 0)
+    while (rank + 1 < symc_group_size(group) &&
+           strncmp(first, other, sizeof(mine)) == 0)
         other = all + (size_t)++rank * sizeof(mine);
     (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: arguments differ: rank 0 passed %.*s, rank %d passed %.*s",
         args->name, (int)sizeof(mine), first, rank, (int)sizeof(mine), other);
     return symc_error_add_odd(
-        &group->members.ranks, have_same_digest, fused->all);
+        symc_group_ranks(group), have_same_digest, fused->all);
 }
 
 /* Returns the error for another rank's status. A function of the caller may
@@ -146,18 +147,19 @@ static symmcoll_status_t fail_of(const struct symc_fused *fused,
         known ? (symmcoll_status_t)found : SYMMCOLL_ERR_CANCELED;
     char who[SYMC_RANK_TEXT];
 
-    symc_format_rank(&group->members.ranks, rank, SYMC_NO_PID, who);
+    symc_format_rank(symc_group_ranks(group), rank, SYMC_NO_PID, who);
     if (known)
         (void)symc_fail(status, "%s: %s cannot go on: %s (group %s, seq %llu)",
-            args->name, who, symmcoll_status_name(status), group->name,
+            args->name, who, symmcoll_status_name(status),
+            symc_group_name(group),
             (unsigned long long)symmcoll_group_sequence(group));
     else
         (void)symc_fail(status,
             "%s: %s cannot go on: its function returned %d (group %s, seq "
             "%llu)",
-            args->name, who, (int)found, group->name,
+            args->name, who, (int)found, symc_group_name(group),
             (unsigned long long)symmcoll_group_sequence(group));
-    return symc_error_add_reporter(&group->members.ranks, rank);
+    return symc_error_add_reporter(symc_group_ranks(group), rank);
 }
 
 symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
@@ -176,11 +178,11 @@ symmcoll_status_t symc_fused_collect(struct symc_fused *fused,
         return status;
     if (own.status != SYMMCOLL_OK)
         return symc_error_return(&own);
-    for (int r = 0; r < fused->group->size; r++) {
+    for (int r = 0; r < symc_group_size(fused->group); r++) {
         if (fused->all[r].status != SYMMCOLL_OK)
             return fail_of(fused, args, r);
     }
-    for (int r = 0; r < fused->group->size; r++) {
+    for (int r = 0; r < symc_group_size(fused->group); r++) {
         if (fused->all[r].digest != fused->mine.digest)
             return name_difference(fused, args, call);
         *plain = *plain || fused->all[r].plain != 0;
@@ -209,7 +211,7 @@ symmcoll_status_t symc_fused_inspect(const struct symc_fused *fused,
     const void *data, size_t count)
 {
     struct symmcoll_group *group = fused->group;
-    int64_t setting = group->world->config->errors_nan_check;
+    int64_t setting = symc_group_config(group)->errors_nan_check;
     size_t first = 0, found = 0;
     char who[SYMC_RANK_TEXT];
 
@@ -217,15 +219,16 @@ symmcoll_status_t symc_fused_inspect(const struct symc_fused *fused,
         found = symc_nan_count(data, count, dtype, &first);
     if (found == 0)
         return SYMMCOLL_OK;
-    symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who);
+    symc_format_rank(
+        symc_group_ranks(group), symc_group_rank(group), SYMC_NO_PID, who);
     if (setting == SYMC_NAN_CHECK_ERROR)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s of group %s: %s: expected numbers, found element %zu of %s NaN "
             "(%zu, of %zu)",
-            where, group->name, who, first, what, found, count);
-    symc_logf(&group->world->log, SYMC_LOG_WARN,
+            where, symc_group_name(group), who, first, what, found, count);
+    symc_logf(&symc_group_world(group)->log, SYMC_LOG_WARN,
         "%s of group %s: %s: element %zu of %s is NaN (%zu, of %zu)", where,
-        group->name, who, first, what, found, count);
+        symc_group_name(group), who, first, what, found, count);
     return SYMMCOLL_OK;
 }
 
@@ -237,7 +240,7 @@ symmcoll_status_t symc_fused_inspect_tensor(struct symc_fused *fused,
     size_t elem = symmcoll_dtype_size(tensor->dtype);
     void *copy;
 
-    if (fused->group->world->config->errors_nan_check == SYMC_NAN_CHECK_OFF)
+    if (symc_group_config(fused->group)->errors_nan_check == SYMC_NAN_CHECK_OFF)
         return SYMMCOLL_OK;
     if (symc_f_view_is_contiguous(&view))
         return symc_fused_inspect(

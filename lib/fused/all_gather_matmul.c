@@ -61,7 +61,7 @@ static symmcoll_status_t consume_columns(
 {
     struct gather_matmul *it = context;
     size_t part = (size_t)it->depth * it->elem;
-    size_t line = part * (size_t)it->fused->group->size;
+    size_t line = part * (size_t)symc_group_size(it->fused->group);
     enum symmcoll_dtype dtype = symc_matmul_sum_dtype(it->a.dtype);
     char *sums = it->sums;
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -130,9 +130,10 @@ static symmcoll_status_t take_factors(struct gather_matmul *it)
     bool blocks = it->scale.mode == SYMC_FUSED_SCALE_BLOCKS;
     size_t rows = blocks ? (size_t)it->scale.tensor.shape[0] / sizeof(float)
                          : (size_t)it->rows;
-    size_t nbytes, count = it->scale.mode == SYMC_FUSED_SCALE_ONE
-                               ? 1
-                               : rows * (size_t)it->fused->group->size;
+    size_t nbytes,
+        count = it->scale.mode == SYMC_FUSED_SCALE_ONE
+                    ? 1
+                    : rows * (size_t)symc_group_size(it->fused->group);
     size_t own = blocks || it->scale.mode == SYMC_FUSED_SCALE_ROWS ? rows : 0;
     bool fits = symc_add(count, own, &nbytes);
     float *at;
@@ -167,7 +168,7 @@ static symmcoll_status_t take_factors(struct gather_matmul *it)
  * single rank has nothing to gather. */
 static bool is_gathered_first(const struct gather_matmul *it)
 {
-    return !it->last && it->fused->group->size > 1 &&
+    return !it->last && symc_group_size(it->fused->group) > 1 &&
            (it->rows < ROWS_APART || symc_fused_is_alone(it->fused));
 }
 
@@ -183,7 +184,7 @@ static symmcoll_status_t take_memory(struct gather_matmul *it)
     if (status != SYMMCOLL_OK || !it->first || it->whole != NULL)
         return status;
     it->whole = symc_fused_take(it->fused, SYMC_FUSED_GATHERED,
-        (size_t)it->fused->group->size * it->nbytes);
+        (size_t)symc_group_size(it->fused->group) * it->nbytes);
     return it->whole != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
 
@@ -216,7 +217,7 @@ static symmcoll_status_t run(
     status = symc_fused_all_gather(it->fused, &gather);
     for (int i = 0; it->first && i < it->n && status == SYMMCOLL_OK; i++)
         status = multiply_rows(
-            it, i, 0, it->rows * it->fused->group->size, it->whole);
+            it, i, 0, it->rows * symc_group_size(it->fused->group), it->whole);
     if (status == SYMMCOLL_OK)
         round_sums(it);
     return status;

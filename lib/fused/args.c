@@ -214,7 +214,7 @@ symmcoll_status_t symc_fused_check_reach(const char *where,
     char name[32];
 
     if (tensor->device != SYMMCOLL_CUDA || symc_tensor_span(tensor).end == 0 ||
-        symc_members_failed(&fused->group->members))
+        symc_members_failed(symc_group_members(fused->group)))
         return SYMMCOLL_OK;
     return device->ops->reach(
         device->compute, where, name_tensor(named, name), tensor->data);

@@ -20,7 +20,7 @@ static symmcoll_status_t check(
     struct symc_fused_call *begun, bool given, const size_t *each)
 {
     size_t nbytes = *each;
-    int size = begun->fused->group->size;
+    int size = symc_group_size(begun->fused->group);
     size_t all;
 
     begun->args.describe = describe;
@@ -54,8 +54,8 @@ static symmcoll_status_t check_host(
 static symmcoll_status_t check_place(const struct symc_fused_call *begun,
     const char *shard, size_t nbytes, const char *out)
 {
-    size_t size = (size_t)begun->fused->group->size;
-    size_t rank = (size_t)begun->fused->group->rank;
+    size_t size = (size_t)symc_group_size(begun->fused->group);
+    size_t rank = (size_t)symc_group_rank(begun->fused->group);
 
     if (out == NULL || nbytes == 0 || shard == out + rank * nbytes ||
         (uintptr_t)shard >= (uintptr_t)out + size * nbytes ||
@@ -145,7 +145,7 @@ struct made {
 static symmcoll_status_t make(void *context, int rank, void *chunk)
 {
     struct made *made = context;
-    bool own = rank == made->fused->group->rank;
+    bool own = rank == symc_group_rank(made->fused->group);
     symmcoll_status_t status = made->produce(made->context, rank,
         own ? made->out + (size_t)rank * made->nbytes : chunk);
 
@@ -162,8 +162,8 @@ static symmcoll_status_t take(void *context, const void *const *chunks)
 {
     struct made *made = context;
 
-    for (int r = 0; r < made->fused->group->size; r++) {
-        if (r != made->fused->group->rank && made->nbytes > 0)
+    for (int r = 0; r < symc_group_size(made->fused->group); r++) {
+        if (r != symc_group_rank(made->fused->group) && made->nbytes > 0)
             memcpy(
                 made->out + (size_t)r * made->nbytes, chunks[r], made->nbytes);
     }

@@ -15,7 +15,7 @@
 
 bool symc_fused_is_in_blocks(const struct gather_matmul *it)
 {
-    size_t size = (size_t)it->fused->group->size;
+    size_t size = (size_t)symc_group_size(it->fused->group);
     size_t line = size * (size_t)it->rows * it->elem;
 
     return it->first && !it->wanted && !it->scaled && it->depth >= 2 * DEPTH &&
@@ -25,7 +25,7 @@ bool symc_fused_is_in_blocks(const struct gather_matmul *it)
 
 symmcoll_status_t symc_fused_take_blocks(struct gather_matmul *it)
 {
-    size_t size = (size_t)it->fused->group->size;
+    size_t size = (size_t)symc_group_size(it->fused->group);
     size_t head = size * sizeof(*it->shards);
     size_t line = size * (size_t)it->rows * it->elem;
     char *room;
@@ -46,7 +46,7 @@ symmcoll_status_t symc_fused_take_blocks(struct gather_matmul *it)
  * the copied block is still in the cache when it is multiplied. */
 static symmcoll_status_t multiply_blocks(struct gather_matmul *it)
 {
-    int64_t all = it->rows * it->fused->group->size;
+    int64_t all = it->rows * symc_group_size(it->fused->group);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     for (int64_t at = 0; at < it->depth && status == SYMMCOLL_OK;
@@ -81,6 +81,7 @@ symmcoll_status_t symc_fused_consume_block(
     struct gather_matmul *it = context;
 
     it->shards[rank] = shard;
-    return ++it->arrived < it->fused->group->size ? SYMMCOLL_OK
-                                                  : multiply_blocks(it);
+    return ++it->arrived < symc_group_size(it->fused->group)
+               ? SYMMCOLL_OK
+               : multiply_blocks(it);
 }

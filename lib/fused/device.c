@@ -25,7 +25,7 @@ static symmcoll_status_t check_device(
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory of device %d, as in earlier operations of group "
         "%s, found device %d",
-        name, found, fused->group->name, index);
+        name, found, symc_group_name(fused->group), index);
 }
 
 static symmcoll_status_t query_captured(
@@ -106,7 +106,7 @@ size_t symc_fused_room_add(
 static symmcoll_status_t check_limit(
     const struct symc_fused *fused, const char *name, size_t nbytes)
 {
-    const size_t most = fused->group->world->config->fused_device_memory;
+    const size_t most = symc_group_config(fused->group)->fused_device_memory;
 
     if (nbytes <= most)
         return SYMMCOLL_OK;
@@ -122,7 +122,7 @@ static symmcoll_status_t grow(struct symc_fused *fused,
     const struct symc_fused_args *args, const struct symc_fused_on *on,
     size_t nbytes)
 {
-    struct symmcoll_world *world = fused->group->world;
+    struct symmcoll_world *world = symc_group_world(fused->group);
     struct symmcoll_symm_args place = SYMMCOLL_SYMM_ARGS_INIT;
     struct symc_fused_memory made = {.nbytes = nbytes};
     struct symc_near near = {.memory = NULL};
@@ -188,19 +188,22 @@ static symmcoll_status_t check_captured(
     int found[2] = {-1, -1};
     char who[2][SYMC_RANK_TEXT];
 
-    for (int r = group->size - 1; r >= 0; r--)
+    for (int r = symc_group_size(group) - 1; r >= 0; r--)
         found[fused->all[r].captured != 0] = r;
     if (found[0] < 0 || found[1] < 0)
         return SYMMCOLL_OK;
     for (int i = 0; i < 2; i++)
-        symc_format_rank(&group->members.ranks, found[i], SYMC_NO_PID, who[i]);
+        symc_format_rank(
+            symc_group_ranks(group), found[i], SYMC_NO_PID, who[i]);
     (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: expected streams of which all are captured, or none, found %p of "
         "%s that is and %p of %s that is not (group %s, seq %llu)",
         args->name, (void *)(uintptr_t)fused->all[found[1]].offset, who[1],
-        (void *)(uintptr_t)fused->all[found[0]].offset, who[0], group->name,
+        (void *)(uintptr_t)fused->all[found[0]].offset, who[0],
+        symc_group_name(group),
         (unsigned long long)symmcoll_group_sequence(group));
-    return symc_error_add_odd(&group->members.ranks, are_captured, fused->all);
+    return symc_error_add_odd(
+        symc_group_ranks(group), are_captured, fused->all);
 }
 
 symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
@@ -238,7 +241,7 @@ symmcoll_status_t symc_fused_device_agree(struct symc_fused *fused,
         return others;
     *in_parts = *in_parts && !plain;
     form = *in_parts ? SYMC_FUSED_PARTS : SYMC_FUSED_WHOLE;
-    for (int r = 0; r < fused->group->size; r++) {
+    for (int r = 0; r < symc_group_size(fused->group); r++) {
         large = large && fused->all[r].large;
         cold = cold || fused->all[r].cold[form];
         most = fused->all[r].number > most ? fused->all[r].number : most;
@@ -371,8 +374,7 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.memory = SYMC_MEMORY_DEVICE;
     made.device = (int16_t)on->index;
     made.out = mover;
-    made.timeout_ns =
-        atomic_load_explicit(&fused->group->timeout_ns, memory_order_relaxed);
+    made.timeout_ns = symc_group_timeout(fused->group);
     status = symc_group_read_call(&begun->options, &made);
     if (status != SYMMCOLL_OK)
         return status;

@@ -182,8 +182,8 @@ symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
     struct symc_fused *fused = it->fused;
     struct device_gather op = {.mover.move = symc_fused_gather_move,
         .it = it,
-        .rank = fused->group->rank,
-        .size = fused->group->size};
+        .rank = symc_group_rank(fused->group),
+        .size = symc_group_size(fused->group)};
     struct symc_fused_room room = {.nbytes = 0};
     const struct symc_op made = {.kind = SYMC_FUSED_GATHER,
         .dtype = it->a.dtype,
@@ -191,7 +191,7 @@ symmcoll_status_t symc_fused_gather_on_device(struct gather_matmul *it,
         .count = (size_t)(it->rows * it->depth),
         .elem = (uint16_t)it->elem};
 
-    if (it->rows < fused->group->world->config->fused_device_rows)
+    if (it->rows < symc_group_config(fused->group)->fused_device_rows)
         fused->in_plain = true;
     op.in_parts = !it->last && !fused->in_plain && op.size > 1;
     if (status == SYMMCOLL_OK)

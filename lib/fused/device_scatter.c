@@ -194,15 +194,15 @@ symmcoll_status_t symc_fused_scatter_on_device(
     const struct symc_fused_call *begun = &it->begun;
     struct device_scatter op = {.mover.move = symc_fused_scatter_move,
         .it = it,
-        .rank = fused->group->rank,
-        .size = fused->group->size};
+        .rank = symc_group_rank(fused->group),
+        .size = symc_group_size(fused->group)};
     struct symc_op made = {
         .kind = SYMC_FUSED_SCATTER, .op = it->op, .count = it->total};
     struct symc_fused_room room = {.nbytes = 0};
 
     if (status == SYMMCOLL_OK &&
         symc_fused_count(&it->out.tensor, it->out.tensor.ndim - 1) <
-            fused->group->world->config->fused_device_rows)
+            symc_group_config(fused->group)->fused_device_rows)
         fused->in_plain = true;
     op.in_parts = !fused->in_plain && op.size > 1;
     if (status == SYMMCOLL_OK)

@@ -94,7 +94,7 @@ static void release_memory(struct symc_fused *fused)
 symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     const char *name, int index, void *stream, const void *memory)
 {
-    struct symmcoll_world *world = fused->group->world;
+    struct symmcoll_world *world = symc_group_world(fused->group);
     const struct symc_memory_request request = {.device = index,
         .stream = stream,
         .buffer = memory,
@@ -105,7 +105,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
 
     /* A call on another device, or in another context there, was refused while
      * the group had no device. */
-    if (old != NULL && !symc_members_failed(&fused->group->members) &&
+    if (old != NULL && !symc_members_failed(symc_group_members(fused->group)) &&
         (old->index != index || !old->ops->serves(old->compute, &request))) {
         release_memory(fused);
         free_device(fused, true);
@@ -238,7 +238,7 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     *plan = NULL;
     if (product->a.rows == 0 || product->a.cols == 0 || product->b.cols == 0)
         return SYMMCOLL_OK;
-    product->tf32 = fused->group->world->config->fused_tf32;
+    product->tf32 = symc_group_config(fused->group)->fused_tf32;
     at = find_plan(device, product);
     if (at == NULL) {
         at = symc_alloc(1, sizeof(*at));
@@ -257,7 +257,8 @@ symmcoll_status_t symc_fused_device_plan(struct symc_fused *fused,
     at->wanted[form] = true;
     /* Loading matters only for ranks that are threads: another process does not
      * wait for it. */
-    device->cold[form] |= fused->group->world->threads && !at->loaded;
+    device->cold[form] |=
+        symc_group_world(fused->group)->threads && !at->loaded;
     *plan = at->plan;
     if (at->workspace > *workspace)
         *workspace = at->workspace;

@@ -29,7 +29,7 @@ static symmcoll_status_t grow(struct symc_fused *fused, size_t nbytes,
     if (status == SYMMCOLL_OK)
         status = symc_fused_map(fused, &made, call);
     if (status != SYMMCOLL_OK)
-        (void)symmcoll_symm_free(fused->group->world, made.data);
+        (void)symmcoll_symm_free(symc_group_world(fused->group), made.data);
     return status;
 }
 
@@ -85,7 +85,7 @@ static void copy_own(const struct symc_fused_gather *what, void *to)
 static void take_tail(struct gathering *going, int rank, const void *chunk)
 {
     const struct symc_fused_gather *what = going->what;
-    bool own = rank == going->fused->group->rank;
+    bool own = rank == symc_group_rank(going->fused->group);
 
     if (what->tail == NULL || going->has_tails)
         return;
@@ -116,14 +116,15 @@ static void consume_own(struct gathering *going)
 {
     if (going->consumed || going->what->in_order || going->own == NULL)
         return;
-    consume(going, going->fused->group->rank, going->own);
+    consume(going, symc_group_rank(going->fused->group), going->own);
     going->consumed = true;
 }
 
 /* Consumes the chunks of all ranks that have not been consumed. */
 static void consume_all(struct gathering *going, const void *const *chunks)
 {
-    int size = going->fused->group->size, rank = going->fused->group->rank;
+    int size = symc_group_size(going->fused->group),
+        rank = symc_group_rank(going->fused->group);
 
     for (int i = 0; i < size; i++) {
         int from = going->what->in_order ? i : (rank + i) % size;
@@ -168,7 +169,7 @@ static symmcoll_status_t gather_plain(struct gathering *going)
 {
     struct symc_fused *fused = going->fused;
     const struct symc_fused_gather *what = going->what;
-    size_t size = (size_t)fused->group->size;
+    size_t size = (size_t)symc_group_size(fused->group);
     char *all = what->out, *own;
     symmcoll_status_t status;
 
@@ -184,7 +185,7 @@ static symmcoll_status_t gather_plain(struct gathering *going)
         all != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY);
     if (status != SYMMCOLL_OK)
         return status;
-    own = all + (size_t)fused->group->rank * what->nbytes;
+    own = all + (size_t)symc_group_rank(fused->group) * what->nbytes;
     copy_own(what, own);
     status = symmcoll_all_gather(
         fused->group, all, own, what->nbytes, SYMMCOLL_UINT8, what->call, NULL);
@@ -274,7 +275,8 @@ symmcoll_status_t symc_fused_all_gather(
 static symmcoll_status_t produce(const struct symc_fused *fused,
     const struct symc_fused_scatter *what, char *chunks, bool own)
 {
-    int size = fused->group->size, rank = fused->group->rank;
+    int size = symc_group_size(fused->group),
+        rank = symc_group_rank(fused->group);
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (what->produce_all != NULL)
@@ -307,8 +309,8 @@ static symmcoll_status_t make_chunks(
 {
     struct symc_fused *fused = going->fused;
     const struct symc_fused_scatter *what = going->what;
-    size_t nbytes = (size_t)fused->group->size * what->nbytes;
-    size_t shift = (size_t)fused->group->rank * what->nbytes;
+    size_t nbytes = (size_t)symc_group_size(fused->group) * what->nbytes;
+    size_t shift = (size_t)symc_group_rank(fused->group) * what->nbytes;
     struct symmcoll_work *work;
     symmcoll_status_t status;
 
@@ -338,7 +340,7 @@ static symmcoll_status_t exchange_plain(struct scattering *going)
 {
     struct symc_fused *fused = going->fused;
     const struct symc_fused_scatter *what = going->what;
-    size_t size = (size_t)fused->group->size;
+    size_t size = (size_t)symc_group_size(fused->group);
     char *received =
         symc_fused_take(fused, SYMC_FUSED_GATHERED, size * what->nbytes);
     char *chunks = going->chunks;
@@ -368,7 +370,7 @@ symmcoll_status_t symc_fused_all_to_all(
     struct symc_fused *fused, const struct symc_fused_scatter *scatter)
 {
     struct scattering going = {.fused = fused, .what = scatter};
-    size_t nbytes = (size_t)fused->group->size * scatter->nbytes;
+    size_t nbytes = (size_t)symc_group_size(fused->group) * scatter->nbytes;
     bool alone = symc_fused_is_alone(fused) || fused->in_plain;
     char *half = alone ? NULL : symc_fused_next_half(fused, nbytes);
     bool plain = false, found = false;

@@ -16,11 +16,11 @@ static symmcoll_status_t shape_results(struct symmcoll_group *group,
     struct symmcoll_tensor whole = it->a, place;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (__builtin_mul_overflow(
-            whole.shape[it->dim], (int64_t)group->size, &whole.shape[it->dim]))
+    if (__builtin_mul_overflow(whole.shape[it->dim],
+            (int64_t)symc_group_size(group), &whole.shape[it->dim]))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: dimension %d times %d ranks is too long", it->name, it->dim,
-            group->size);
+            symc_group_size(group));
     whole.data = NULL;
     status = symc_fused_check_lengths(it->name, "a", &whole);
     if (status == SYMMCOLL_OK && it->scaled)
@@ -87,7 +87,8 @@ static symmcoll_status_t read_args(struct symmcoll_group *group,
     it->depth = depth = it->a.shape[it->a.ndim - 1];
     it->rows = symc_fused_count(&it->a, it->a.ndim - 1);
     it->nbytes = (size_t)(it->rows * depth) * it->elem;
-    if (it->last && __builtin_mul_overflow(depth, (int64_t)group->size, &depth))
+    if (it->last &&
+        __builtin_mul_overflow(depth, (int64_t)symc_group_size(group), &depth))
         depth = -1;
     for (int i = 0; i < it->n && status == SYMMCOLL_OK; i++) {
         struct product *product = &it->products[i];

@@ -145,8 +145,8 @@ symmcoll_status_t symc_fused_result_make(const char *where, const char *name,
     status = symc_site_alloc(where, result->site, count,
         symmcoll_dtype_size(tensor->dtype), &tensor->data);
     if (status == SYMMCOLL_OK && result->site != NULL) {
-        status =
-            symc_f_own(result->fused->group->world, tensor->data, result->site);
+        status = symc_f_own(
+            symc_group_world(result->fused->group), tensor->data, result->site);
         if (status != SYMMCOLL_OK)
             symc_site_release(result->site, tensor->data);
     }
@@ -160,12 +160,14 @@ void symc_fused_result_release(struct symc_fused_result *result)
      * not keep the stream of a failed call: the memory is released when the
      * world ends. */
     if (result->made && result->site != NULL &&
-        symc_slot_owned(&result->fused->group->slots[SYMC_MEMORY_DEVICE]) > 0) {
-        symc_f_leave(result->fused->group->world, result->tensor.data);
+        symc_slot_owned(result->fused->group, SYMC_MEMORY_DEVICE) > 0) {
+        symc_f_leave(
+            symc_group_world(result->fused->group), result->tensor.data);
         result->made = false;
     }
     if (result->made && result->site != NULL)
-        symc_f_disown(result->fused->group->world, result->tensor.data);
+        symc_f_disown(
+            symc_group_world(result->fused->group), result->tensor.data);
     else if (result->made)
         free(result->tensor.data);
     result->made = false;

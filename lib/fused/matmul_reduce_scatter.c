@@ -42,7 +42,8 @@ static symmcoll_status_t take_factors(struct matmul_scatter *it)
     if (at == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     if (!one && !it->last)
-        view = symc_f_view_cut(&view, it->dim, it->fused->group->size);
+        view =
+            symc_f_view_cut(&view, it->dim, symc_group_size(it->fused->group));
     symc_f_view_copy(&view, it->scale.tensor.data, at, sizeof(*at));
     (void)symc_fused_place_factors(&it->scaled, it->b.shape[1], at + rows);
     it->scaled.scaling.rows = at;
@@ -77,12 +78,12 @@ static void scale_chunks(
 static symmcoll_status_t inspect(
     const struct matmul_scatter *it, int rank, const void *chunk)
 {
-    const struct symc_config *config = it->fused->group->world->config;
+    const struct symc_config *config = symc_group_config(it->fused->group);
     char what[64];
 
     if (config->errors_nan_check == SYMC_NAN_CHECK_OFF ||
         (it->in_plain ? config->errors_nan_check == SYMC_NAN_CHECK_WARN
-                      : rank == it->fused->group->rank))
+                      : rank == symc_group_rank(it->fused->group)))
         return SYMMCOLL_OK;
     snprintf(what, sizeof(what), "the product for rank %d", rank);
     return symc_fused_inspect(
@@ -126,7 +127,7 @@ static symmcoll_status_t produce(void *context, int rank, void *chunk)
 static symmcoll_status_t produce_all(void *context, void *chunks)
 {
     struct matmul_scatter *it = context;
-    int size = it->fused->group->size;
+    int size = symc_group_size(it->fused->group);
     struct symmcoll_tensor a = it->a;
     struct symc_matrix b = symc_fused_matrix(&it->b);
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -164,10 +165,10 @@ static symmcoll_status_t produce_all(void *context, void *chunks)
 static symmcoll_status_t add_up(void *context, const void *const *chunks)
 {
     struct matmul_scatter *it = context;
-    int size = it->fused->group->size;
+    int size = symc_group_size(it->fused->group);
     struct symc_reduction reduction = {.dtype = it->sum,
         .op = it->op,
-        .block = (int)it->fused->group->world->config->host_reduce_run};
+        .block = (int)symc_group_config(it->fused->group)->host_reduce_run};
     const void **at = it->fused->sources;
     enum symmcoll_dtype dtype = it->out.tensor.dtype;
     char *out = it->out.tensor.data;
@@ -209,7 +210,7 @@ static symmcoll_status_t multiply_and_scatter(void *context)
     struct matmul_scatter *it = context;
     const struct symc_fused_call *begun = &it->begun;
     size_t elem = symmcoll_dtype_size(it->sum);
-    size_t size = (size_t)it->fused->group->size;
+    size_t size = (size_t)symc_group_size(it->fused->group);
     char *chunks =
         symc_fused_take(it->fused, SYMC_FUSED_CHUNKS, size * it->total * elem);
     void *sums = it->out.tensor.data;

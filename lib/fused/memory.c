@@ -14,7 +14,8 @@
 
 bool symc_fused_is_alone(const struct symc_fused *fused)
 {
-    return fused->group->size == 1 || fused->group->world->fake != NULL;
+    return symc_group_size(fused->group) == 1 ||
+           symc_group_world(fused->group)->fake != NULL;
 }
 
 char *symc_fused_next_half(struct symc_fused *fused, size_t nbytes)
@@ -43,8 +44,8 @@ static const struct symc_shared *find_shared(struct symmcoll_group *group,
     /* The operation that follows returns the error. */
     if (symc_group_take_ticket(group, SYMC_ALL_GATHER, &ticket) != SYMMCOLL_OK)
         return NULL;
-    found = symc_shared_find(&group->shared, address, nbytes, offset);
-    symc_queue_leave(group->queue, ticket);
+    found = symc_shared_find(symc_group_shared(group), address, nbytes, offset);
+    symc_queue_leave(symc_group_queue(group), ticket);
     return found;
 }
 
@@ -68,7 +69,7 @@ bool symc_fused_find_sources(
 {
     const struct symc_shared *shared = fused->shared;
 
-    for (int r = 0; r < fused->group->size; r++) {
+    for (int r = 0; r < symc_group_size(fused->group); r++) {
         const struct symc_fused_word *word = &fused->all[r];
 
         if (word->state == SYMC_FUSED_NOT_READY ||
@@ -98,7 +99,8 @@ symmcoll_status_t symc_fused_alloc(struct symc_fused *fused, const char *name,
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
             "%s: expected chunks that memory has room for, found %zu bytes",
             name, nbytes);
-    status = symmcoll_symm_alloc(fused->group->world, whole, NULL, &data);
+    status =
+        symmcoll_symm_alloc(symc_group_world(fused->group), whole, NULL, &data);
     made->data = data;
     made->nbytes = half / GRAIN * GRAIN;
     return status;
@@ -122,6 +124,6 @@ void symc_fused_shrink(struct symc_fused *fused)
     struct symc_fused_memory *memory = &fused->memory;
 
     symmcoll_symm_release(memory->handle);
-    (void)symmcoll_symm_free(fused->group->world, memory->data);
+    (void)symmcoll_symm_free(symc_group_world(fused->group), memory->data);
     *memory = (struct symc_fused_memory){.data = NULL};
 }

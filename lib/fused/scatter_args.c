@@ -24,7 +24,7 @@ static enum symmcoll_dtype find_sent(const struct matmul_scatter *it)
     enum symmcoll_dtype out = it->out.tensor.dtype;
     bool is_half = out == SYMMCOLL_FLOAT16 || out == SYMMCOLL_BFLOAT16;
 
-    return is_half && it->fused->group->world->config->fused_round_parts
+    return is_half && symc_group_config(it->fused->group)->fused_round_parts
                ? out
                : it->sum;
 }
@@ -46,13 +46,13 @@ static symmcoll_status_t shape_result(
     status = symc_fused_check_lengths(it->name, "a @ b", out);
     if (status != SYMMCOLL_OK)
         return status;
-    if (out->shape[it->dim] % group->size != 0)
+    if (out->shape[it->dim] % symc_group_size(group) != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s to be a multiple of %d ranks, found %lld",
             it->name,
             it->last ? "the columns of b" : "the length of scatter_dim",
-            group->size, (long long)out->shape[it->dim]);
-    out->shape[it->dim] /= group->size;
+            symc_group_size(group), (long long)out->shape[it->dim]);
+    out->shape[it->dim] /= symc_group_size(group);
     symc_f_make_contiguous(out);
     it->total = it->count = (size_t)symc_fused_count(out, out->ndim);
     it->part = out->shape[it->dim];

@@ -117,7 +117,7 @@ static struct symc_group_extension *make_state(void)
 static symmcoll_status_t begin(struct symc_fused_states *states,
     struct symc_fused *fused, struct symmcoll_group *group)
 {
-    size_t size = (size_t)group->size;
+    size_t size = (size_t)symc_group_size(group);
 
     if (fused->all == NULL)
         fused->all = symc_alloc(size, sizeof(*fused->all));
@@ -144,10 +144,10 @@ static symmcoll_status_t find(
 
     /* Extensions of a world end in reverse order of creation: this one before
      * symmetric memory. */
-    if (symc_symm_of(group->world) == NULL)
+    if (symc_symm_of(symc_group_world(group)) == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     states = (struct symc_fused_states *)symc_world_extension(
-        group->world, &key, make_states);
+        symc_group_world(group), &key, make_states);
     if (states == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     found = (struct symc_fused *)symc_group_extension(group, &key, make_state);
@@ -176,7 +176,7 @@ static symmcoll_status_t load_agreed(
 symmcoll_status_t symc_fused_load(struct symc_fused *fused)
 {
     struct symc_fused_states *states = fused->states;
-    const struct symmcoll_world *world = fused->group->world;
+    const struct symmcoll_world *world = symc_group_world(fused->group);
     const char *setting = world->config->fused_blas;
     symmcoll_status_t status = SYMMCOLL_OK;
 
@@ -207,7 +207,7 @@ static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
     struct symc_error error;
 
     symc_error_keep(&error, status);
-    if (group->size <= REFUSAL_RANKS &&
+    if (symc_group_size(group) <= REFUSAL_RANKS &&
         symc_coll_gather_own(group, all, &mine, sizeof(mine), call, NULL) ==
             SYMMCOLL_ERR_INVALID)
         return SYMMCOLL_ERR_INVALID; /* a timeout or a stream, as the caller's */
@@ -217,7 +217,7 @@ static symmcoll_status_t publish_refusal(struct symmcoll_group *group,
 /* Enters a call; one at a time in a group. */
 static symmcoll_status_t enter(struct symc_fused *fused, const char *name)
 {
-    struct symc_queue *queue = fused->group->queue;
+    struct symc_queue *queue = symc_group_queue(fused->group);
 
     if (symc_queue_in_callback(queue))
         return symc_callbacks_refuse(name);
@@ -259,7 +259,7 @@ symmcoll_status_t symc_fused_begin(struct symc_fused_call *begun,
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", name);
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_group_refuse(group, kind);
     symc_group_enter(group);
     begun->cancel = symc_cancel_disable();
@@ -306,7 +306,7 @@ symmcoll_status_t symmcoll_fused_set_plain(
     if (plain != 0 && plain != 1)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "fused_set_plain: expected 0 or 1, found %d", plain);
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_group_refuse(group, SYMC_ALL_GATHER);
     status = find(group, &fused);
     if (status == SYMMCOLL_OK)

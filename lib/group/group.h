@@ -468,9 +468,6 @@ void symc_group_await_pairs(
     void *group, const _Atomic uint64_t *word, int64_t until_ns);
 void symc_group_wake_pairs(void *group);
 
-/* Returns the settings of the group's world. */
-const struct symc_config *symc_group_config(const struct symmcoll_group *group);
-
 /* ---- exchange.c ---- */
 
 /* See struct symc_core. */
@@ -490,5 +487,166 @@ void symc_group_make_core(struct symmcoll_group *group);
 enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
     int member, bool (*ready)(void *arg), void *arg,
     struct symc_wait_budget *budget);
+
+/* ---- for the modules above, which read no members of the struct ---- */
+
+static inline struct symmcoll_world *symc_group_world(
+    const struct symmcoll_group *group)
+{
+    return group->world;
+}
+
+/* Returns the settings of the group's world. */
+static inline const struct symc_config *symc_group_config(
+    const struct symmcoll_group *group)
+{
+    return group->world->config;
+}
+
+static inline const char *symc_group_name(const struct symmcoll_group *group)
+{
+    return group->name;
+}
+
+static inline int symc_group_rank(const struct symmcoll_group *group)
+{
+    return group->rank;
+}
+
+static inline int symc_group_size(const struct symmcoll_group *group)
+{
+    return group->size;
+}
+
+/* Returns the world rank of each member. */
+static inline const int *symc_group_global(const struct symmcoll_group *group)
+{
+    return group->global;
+}
+
+/* Returns the members, for messages. */
+static inline const struct symc_ranks *symc_group_ranks(
+    const struct symmcoll_group *group)
+{
+    return &group->members.ranks;
+}
+
+static inline struct symc_members *symc_group_members(
+    struct symmcoll_group *group)
+{
+    return &group->members;
+}
+
+/* Returns whether this process may use the group: it is a member's, and not a
+ * fork of it. */
+static inline bool symc_group_is_usable(const struct symmcoll_group *group)
+{
+    return *group->alive == 1;
+}
+
+/* Returns whether the group is known to have failed.  symc_members_failed()
+ * also reads the records of other members. */
+static inline bool symc_group_has_stopped(const struct symmcoll_group *group)
+{
+    return atomic_load_explicit(
+               &group->members.stopped, memory_order_acquire) != 0;
+}
+
+/* Returns the timeout of operations without one. */
+static inline int64_t symc_group_timeout(const struct symmcoll_group *group)
+{
+    return atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+}
+
+/* Returns the device of all calls on device memory; -1: none yet. */
+static inline int symc_group_device(const struct symmcoll_group *group)
+{
+    return (int)atomic_load(&group->device) - 1;
+}
+
+static inline struct symc_queue *symc_group_queue(
+    const struct symmcoll_group *group)
+{
+    return group->queue;
+}
+
+static inline const struct symc_core *symc_group_core(
+    const struct symmcoll_group *group)
+{
+    return &group->core;
+}
+
+/* Returns the open region, or NULL. */
+static inline struct symc_region *symc_region_current(
+    const struct symmcoll_group *group)
+{
+    return atomic_load_explicit(&group->region, memory_order_acquire);
+}
+
+static inline struct symc_shared_table *symc_group_shared(
+    struct symmcoll_group *group)
+{
+    return &group->shared;
+}
+
+/* Returns room for what all members send in a round, sizeof(struct
+ * symc_verdict) bytes each.  Needs the ticket. */
+static inline struct symc_verdict *symc_group_verdicts(
+    const struct symmcoll_group *group)
+{
+    return group->verdicts;
+}
+
+/* Returns the group's reference in the recorder, or SYMC_TRACE_NO_GROUP. */
+static inline int64_t symc_group_trace(const struct symmcoll_group *group)
+{
+    return group->trace;
+}
+
+/* ---- sends and receives ---- */
+
+/* Returns the group's key in the world's sends and receives. */
+static inline uint64_t symc_group_pair_key(const struct symmcoll_group *group)
+{
+    return group->pairs.key;
+}
+
+/* Count a work of a send or receive, and its end. */
+static inline void symc_group_add_pair(struct symmcoll_group *group)
+{
+    atomic_fetch_add(&group->paired, 1);
+}
+
+static inline void symc_group_end_pair(struct symmcoll_group *group)
+{
+    atomic_fetch_sub(&group->paired, 1);
+}
+
+/* Returns the number of the next send or receive.  Needs the lock of the rank's
+ * messages, so a plain increment suffices. */
+static inline uint64_t symc_group_next_pair(struct symmcoll_group *group)
+{
+    _Atomic uint64_t *last = &group->seq[SYMC_COUNT_P2P];
+    uint64_t number = atomic_load_explicit(last, memory_order_relaxed) + 1;
+
+    atomic_store_explicit(last, number, memory_order_relaxed);
+    return number;
+}
+
+/* Records the start of a send or receive; NULL: not recorded. */
+static inline struct symc_trace_entry *symc_group_record_pair(
+    const struct symmcoll_group *group, const struct symc_op *op)
+{
+    return group->trace >= 0 ? symc_trace_start(&symc_group_world(group)->trace,
+                                   group->trace, op)
+                             : NULL;
+}
+
+/* Returns whether hooks run at the end of an operation. */
+static inline bool symc_group_tells(const struct symmcoll_group *group)
+{
+    return __builtin_expect(
+        atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0, 0);
+}
 
 #endif

@@ -6,11 +6,6 @@
 
 #include <math.h>
 
-const struct symc_config *symc_group_config(const struct symmcoll_group *group)
-{
-    return group->world->config;
-}
-
 int symmcoll_group_rank(const struct symmcoll_group *group)
 {
     return group == NULL ? -1 : group->rank;

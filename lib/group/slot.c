@@ -103,6 +103,16 @@ bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
     return slot->backend->device->serves(&symc_kinds[kind]);
 }
 
+const struct symc_backend *symc_slot_backend(
+    const struct symmcoll_group *group, unsigned int memory)
+{
+    const struct symc_slot *slot = &group->slots[memory];
+
+    return atomic_load_explicit(&slot->open, memory_order_acquire)
+               ? slot->backend
+               : NULL;
+}
+
 symmcoll_status_t symc_slot_check(
     struct symmcoll_group *group, const struct symc_op *op)
 {
@@ -125,13 +135,12 @@ symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
 
 void *symc_slot_device_state(const struct symmcoll_group *group)
 {
-    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    const struct symc_backend *open =
+        symc_slot_backend(group, SYMC_MEMORY_DEVICE);
 
-    return atomic_load_explicit(&slot->open, memory_order_acquire) &&
-                   slot->backend ==
-                       symc_registry_memory(
-                           &group->world->registry, SYMC_MEMORY_DEVICE)
-               ? slot->state
+    return open != NULL && open == symc_registry_memory(&group->world->registry,
+                                       SYMC_MEMORY_DEVICE)
+               ? group->slots[SYMC_MEMORY_DEVICE].state
                : NULL;
 }
 

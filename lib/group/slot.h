@@ -171,12 +171,12 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
  * operations the backend still has. */
 int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory);
 /* Returns how many operations are kept. */
-int symc_slot_owned(struct symc_slot *slot);
+int symc_slot_owned(struct symmcoll_group *group, unsigned int memory);
 
 /* Formats them: "symm_put_data on stream 0x1234, and 2 more". */
 #define SYMC_OWNED_TEXT (SYMC_OP_PLACED_TEXT + 32)
-const char *symc_slot_format_owned(
-    struct symc_slot *slot, char buffer[SYMC_OWNED_TEXT]);
+const char *symc_slot_format_owned(struct symmcoll_group *group,
+    unsigned int memory, char buffer[SYMC_OWNED_TEXT]);
 
 /* Reclaims what all slots keep, until until_ns.  Errors: DEVICE (the buffers a
  * backend still owns): the group's memory then stays for the backend until
@@ -191,6 +191,10 @@ void symc_slot_forget_owned(struct symc_slot *slot);
 
 /* Closes all slots.  Buffers that a backend has not released remain its own. */
 void symc_slots_close(struct symmcoll_group *group);
+
+/* Returns the open backend of a kind of memory, or NULL.  Needs no ticket. */
+const struct symc_backend *symc_slot_backend(
+    const struct symmcoll_group *group, unsigned int memory);
 
 /* Returns whether an open backend has a kind of operation. */
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind);

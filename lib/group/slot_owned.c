@@ -58,8 +58,9 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     return symc_slot_fail_owned(group, op, error);
 }
 
-int symc_slot_owned(struct symc_slot *slot)
+int symc_slot_owned(struct symmcoll_group *group, unsigned int memory)
 {
+    struct symc_slot *slot = &group->slots[memory];
     int owned;
 
     pthread_mutex_lock(&slot->noted);
@@ -68,9 +69,10 @@ int symc_slot_owned(struct symc_slot *slot)
     return owned;
 }
 
-const char *symc_slot_format_owned(
-    struct symc_slot *slot, char buffer[SYMC_OWNED_TEXT])
+const char *symc_slot_format_owned(struct symmcoll_group *group,
+    unsigned int memory, char buffer[SYMC_OWNED_TEXT])
 {
+    struct symc_slot *slot = &group->slots[memory];
     char rest[32] = "";
 
     pthread_mutex_lock(&slot->noted);
@@ -111,8 +113,8 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
     struct symc_slot *slot = &group->slots[memory];
     struct symc_owned *all, *next;
 
-    if (symc_slot_owned(slot) == 0 || !symc_slot_enter(slot))
-        return symc_slot_owned(slot);
+    if (symc_slot_owned(group, memory) == 0 || !symc_slot_enter(slot))
+        return symc_slot_owned(group, memory);
     for (all = take_owned(slot); all != NULL; all = next) {
         next = all->next;
         put_owned(slot, all,
@@ -120,7 +122,7 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
                 SYMMCOLL_IN_PROGRESS);
     }
     symc_slot_leave(slot);
-    return symc_slot_owned(slot);
+    return symc_slot_owned(group, memory);
 }
 
 symmcoll_status_t symc_slots_reclaim(
@@ -142,7 +144,7 @@ symmcoll_status_t symc_slots_reclaim(
             return symc_fail(SYMMCOLL_ERR_DEVICE,
                 "group %s: backend %s still owns the buffers of %s",
                 group->name, slot->backend->name,
-                symc_slot_format_owned(slot, found));
+                symc_slot_format_owned(group, memory, found));
     }
     return SYMMCOLL_OK;
 }

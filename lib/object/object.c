@@ -13,16 +13,16 @@ symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
     if (it->group == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group, found NULL", it->where);
-    if (*it->group->alive != 1)
+    if (!symc_group_is_usable(it->group))
         return symc_group_refuse(it->group, SYMC_ALL_GATHER);
     if (symc_coll_in_region(it->group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected no open region of this thread in group %s, found one",
-            it->where, it->group->name);
-    if (rank < 0 || rank >= it->group->size)
+            it->where, symc_group_name(it->group));
+    if (rank < 0 || rank >= symc_group_size(it->group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a rank of 0 to %d, found %d", it->where,
-            it->group->size - 1, rank);
+            symc_group_size(it->group) - 1, rank);
     if (it->most == 0)
         it->most = SYMMCOLL_OBJECT_MOST;
     it->problem.status = SYMMCOLL_OK;
@@ -33,7 +33,8 @@ symmcoll_status_t symc_object_begin(struct symc_object_call *it, int rank)
 static symmcoll_status_t check_memory(
     const struct symc_object_call *it, const void *data)
 {
-    const struct symc_registry *registry = &it->group->world->registry;
+    const struct symc_registry *registry =
+        &symc_group_world(it->group)->registry;
     char place[SYMC_MEMORY_TEXT];
     enum symc_memory memory;
     int16_t device;

@@ -13,7 +13,7 @@
 static symmcoll_status_t exchange_lengths(struct symc_object_call *it,
     const struct symmcoll_object *in, int64_t **lengths)
 {
-    size_t size = (size_t)it->group->size;
+    size_t size = (size_t)symc_group_size(it->group);
     int64_t own = symc_object_length(in->nbytes);
     symmcoll_status_t status;
 
@@ -33,7 +33,7 @@ static size_t find_padded(struct symc_object_call *it, const int64_t *lengths)
 {
     size_t most = 0;
 
-    for (int r = 0; r < it->group->size; r++) {
+    for (int r = 0; r < symc_group_size(it->group); r++) {
         size_t nbytes = symc_object_read(it, lengths[r], r);
 
         most = nbytes > most ? nbytes : most;
@@ -45,7 +45,7 @@ static size_t find_padded(struct symc_object_call *it, const int64_t *lengths)
 static void make_all(struct symc_object_call *it, struct symmcoll_object *outs,
     const int64_t *lengths)
 {
-    for (int r = 0; r < it->group->size; r++)
+    for (int r = 0; r < symc_group_size(it->group); r++)
         symc_object_make(it, &outs[r], (size_t)lengths[r]);
 }
 
@@ -54,7 +54,7 @@ static symmcoll_status_t exchange_bytes(struct symc_object_call *it,
     struct symmcoll_object *outs, const struct symmcoll_object *in, int root,
     const int64_t *lengths)
 {
-    size_t size = (size_t)it->group->size;
+    size_t size = (size_t)symc_group_size(it->group);
     size_t padded = find_padded(it, lengths);
     char *own = symc_object_alloc(it, 1, padded);
     char *all = outs != NULL ? symc_object_alloc(it, size, padded) : NULL;
@@ -87,10 +87,10 @@ static symmcoll_status_t gather(struct symc_object_call *it,
     if (status != SYMMCOLL_OK)
         return status;
     if (outs != NULL)
-        memset(outs, 0, (size_t)it->group->size * sizeof(*outs));
+        memset(outs, 0, (size_t)symc_group_size(it->group) * sizeof(*outs));
     status = exchange_bytes(it, outs, in, root, lengths);
     if (status != SYMMCOLL_OK && outs != NULL)
-        symmcoll_objects_free(outs, (size_t)it->group->size);
+        symmcoll_objects_free(outs, (size_t)symc_group_size(it->group));
     free(lengths);
     return status;
 }
@@ -127,10 +127,10 @@ symmcoll_status_t symmcoll_gather_object(struct symmcoll_group *group,
         status = symc_object_check(&it, in);
     if (status != SYMMCOLL_OK)
         return status;
-    if ((outs != NULL) != (group->rank == root))
+    if ((outs != NULL) != (symc_group_rank(group) == root))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "gather_object: expected outs at rank %d alone, found %s at rank "
             "%d",
-            root, outs != NULL ? "some" : "NULL", group->rank);
+            root, outs != NULL ? "some" : "NULL", symc_group_rank(group));
     return gather(&it, outs, in, root);
 }

@@ -14,7 +14,7 @@
 static symmcoll_status_t broadcast_bytes(struct symc_object_call *it,
     struct symmcoll_object *objects, size_t n, int root, const int64_t *lengths)
 {
-    bool is_root = it->group->rank == root;
+    bool is_root = symc_group_rank(it->group) == root;
     size_t total = symc_objects_total(it, lengths, n, root);
     char *packed = symc_object_alloc(it, 1, total);
     symmcoll_status_t status;
@@ -44,13 +44,13 @@ symmcoll_status_t symmcoll_broadcast_object_list(struct symmcoll_group *group,
         .where = "broadcast_object_list",
         .most = most};
     symmcoll_status_t status = symc_objects_begin(
-        &it, objects, n, root, group != NULL && group->rank == root);
+        &it, objects, n, root, group != NULL && symc_group_rank(group) == root);
     int64_t *lengths;
 
     if (status != SYMMCOLL_OK)
         return status;
     lengths = symc_object_alloc(&it, n, sizeof(*lengths));
-    if (lengths != NULL && group->rank == root)
+    if (lengths != NULL && symc_group_rank(group) == root)
         symc_objects_lengths(lengths, objects, n);
     status = symc_object_end(
         &it, symmcoll_broadcast(group, lengths, lengths != NULL ? n : 0,
@@ -75,7 +75,7 @@ struct parts {
 static void measure(struct symc_object_call *it,
     const struct symmcoll_object *ins, struct parts *parts)
 {
-    size_t size = (size_t)it->group->size;
+    size_t size = (size_t)symc_group_size(it->group);
 
     parts->lengths = symc_object_alloc(it, size, sizeof(*parts->lengths));
     for (size_t r = 0; parts->lengths != NULL && r < size; r++) {
@@ -93,7 +93,7 @@ static void measure(struct symc_object_call *it,
 static void pack(struct symc_object_call *it, const struct symmcoll_object *ins,
     struct parts *parts, size_t padded)
 {
-    size_t size = (size_t)it->group->size;
+    size_t size = (size_t)symc_group_size(it->group);
 
     parts->packed = symc_object_alloc(it, size, padded);
     for (size_t r = 0; parts->packed != NULL && r < size; r++)
@@ -156,13 +156,13 @@ symmcoll_status_t symmcoll_scatter_object_list(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (out == NULL || (ins != NULL) != (group->rank == root))
+    if (out == NULL || (ins != NULL) != (symc_group_rank(group) == root))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "scatter_object_list: expected out, and ins at rank %d alone, "
             "found %s at rank %d",
             root, out == NULL ? "out NULL" : (ins == NULL ? "ins NULL" : "ins"),
-            group->rank);
-    for (int r = 0; ins != NULL && r < group->size; r++) {
+            symc_group_rank(group));
+    for (int r = 0; ins != NULL && r < symc_group_size(group); r++) {
         status = symc_object_check(&it, &ins[r]);
         if (status != SYMMCOLL_OK)
             return status;

@@ -33,7 +33,7 @@ symmcoll_status_t symmcoll_send_object_list(struct symmcoll_group *group,
     if (lengths == NULL)
         return symc_object_end(&it, SYMMCOLL_OK);
     symc_objects_lengths(lengths, objects, n);
-    total = symc_objects_total(&it, lengths, n, group->rank);
+    total = symc_objects_total(&it, lengths, n, symc_group_rank(group));
     packed = symc_object_alloc(&it, 1, total);
     if (packed == NULL) {
         free(lengths);

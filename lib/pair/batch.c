@@ -127,12 +127,12 @@ static symmcoll_status_t check_permutation(
     if (dst_of == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "permute: expected a destination for each rank, found NULL");
-    for (int r = 0; r < group->size; r++) {
-        if (dst_of[r] < 0 || dst_of[r] >= group->size)
+    for (int r = 0; r < symc_group_size(group); r++) {
+        if (dst_of[r] < 0 || dst_of[r] >= symc_group_size(group))
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "permute: expected a destination of 0 to %d for rank %d, found "
                 "%d",
-                group->size - 1, r, dst_of[r]);
+                symc_group_size(group) - 1, r, dst_of[r]);
         for (int s = 0; s < r; s++) {
             if (dst_of[s] == dst_of[r])
                 return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -140,7 +140,7 @@ static symmcoll_status_t check_permutation(
                     "and %d",
                     dst_of[r], s, r);
         }
-        if (dst_of[r] == group->rank)
+        if (dst_of[r] == symc_group_rank(group))
             *source = r;
     }
     return SYMMCOLL_OK;
@@ -154,7 +154,7 @@ static symmcoll_status_t check_ends(struct symmcoll_group *group,
     const struct symmcoll_call *call, struct symc_op ends[2])
 {
     uintptr_t out = (uintptr_t)both->out, in = (uintptr_t)both->in;
-    bool own = source == group->rank;
+    bool own = source == symc_group_rank(group);
     char memories[2][SYMC_MEMORY_TEXT];
     size_t nbytes;
 
@@ -206,8 +206,8 @@ static symmcoll_status_t await_stream(struct symmcoll_group *group,
     if (status == SYMMCOLL_OK)
         status = symc_site_elapsed(site, mark, mark, &ns);
     while (status == SYMMCOLL_IN_PROGRESS) {
-        if (symc_members_failed(&group->members))
-            status = symc_members_status(&group->members, op);
+        if (symc_members_failed(symc_group_members(group)))
+            status = symc_members_status(symc_group_members(group), op);
         else if (symc_now_ns() >= deadline)
             status = symc_fail(SYMMCOLL_ERR_TIMEOUT,
                 "permute: expected stream %p to have come to it in %.3g s, found "
@@ -286,15 +286,15 @@ symmcoll_status_t symmcoll_permute(struct symmcoll_group *group, void *out,
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "permute: expected a group, found NULL");
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_coll_refuse(symc_group_refuse(group, SYMC_SEND), work);
     status = check_permutation(group, dst_of, &source);
     if (status == SYMMCOLL_OK)
-        status =
-            check_ends(group, &both, dst_of[group->rank], source, call, ends);
+        status = check_ends(
+            group, &both, dst_of[symc_group_rank(group)], source, call, ends);
     if (status != SYMMCOLL_OK)
         return status;
-    own = source == group->rank;
+    own = source == symc_group_rank(group);
     batch = symc_batch_create(group, own ? 0 : 2, SYMC_PAIR_PERMUTE);
     if (batch == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;

@@ -20,10 +20,10 @@ static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
     const struct symc_op *op)
 {
     pair->op = op;
-    pair->core = &group->core;
-    pair->key = group->pairs.key;
-    pair->peer =
-        op->peer == SYMC_PAIR_ANY ? SYMC_PAIR_ANY : group->global[op->peer];
+    pair->core = symc_group_core(group);
+    pair->key = symc_group_pair_key(group);
+    pair->peer = op->peer == SYMC_PAIR_ANY ? SYMC_PAIR_ANY
+                                           : symc_group_global(group)[op->peer];
     pair->space = SYMC_PAIR_USER;
     pair->source = -1;
 }
@@ -33,10 +33,11 @@ static void fill(struct symc_pair *pair, const struct symmcoll_group *group,
 static symmcoll_status_t prepare(
     struct symmcoll_group *group, const struct symc_op *op)
 {
-    int peer = op->kind == SYMC_SEND ? group->global[op->peer] : SYMC_PAIR_ANY;
+    int peer = op->kind == SYMC_SEND ? symc_group_global(group)[op->peer]
+                                     : SYMC_PAIR_ANY;
     size_t nbytes = op->memory == SYMC_MEMORY_HOST ? op->count * op->elem : 0;
 
-    return symc_pairs_prepare(group->world->pairs, peer, nbytes);
+    return symc_pairs_prepare(symc_group_world(group)->pairs, peer, nbytes);
 }
 
 /* Returns the group rank that a received message is from; -1: none. */
@@ -54,14 +55,16 @@ static void end_entry(struct symmcoll_group *group,
     symmcoll_status_t status)
 {
     if (__builtin_expect(status < 0, 0))
-        symc_error_set_call(group->name, pair->op->kind, pair->op->seq);
+        symc_error_set_call(
+            symc_group_name(group), pair->op->kind, pair->op->seq);
     if (symc_group_tells(group))
         symc_group_tell(group, pair->op, entry, status);
     if (entry == NULL)
         return;
     if (pair->peer == SYMC_PAIR_ANY && pair->source >= 0)
         symc_trace_set_peer(entry, find_source(group, pair));
-    symc_trace_end(&group->world->trace, entry, status == SYMMCOLL_OK);
+    symc_trace_end(
+        &symc_group_world(group)->trace, entry, status == SYMMCOLL_OK);
 }
 
 /* Starts an operation and records it. entry (out) is valid until the operation
@@ -69,7 +72,8 @@ static void end_entry(struct symmcoll_group *group,
 static symmcoll_status_t start(struct symmcoll_group *group,
     struct symc_pair *pair, struct symc_trace_entry **entry)
 {
-    symmcoll_status_t status = symc_pairs_start(group->world->pairs, pair);
+    symmcoll_status_t status =
+        symc_pairs_start(symc_group_world(group)->pairs, pair);
 
     *entry = symc_group_record_pair(group, pair->op);
     if (status != SYMMCOLL_IN_PROGRESS)
@@ -103,7 +107,7 @@ static void end_blocking(struct symc_pair *pair, symmcoll_status_t status)
 static symmcoll_status_t start_blocking(
     struct symmcoll_group *group, struct blocking *call)
 {
-    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pairs *pairs = symc_group_world(group)->pairs;
     struct symc_pair *pair = &call->pair;
     symmcoll_status_t status;
     uint64_t ticks;
@@ -126,7 +130,7 @@ static symmcoll_status_t start_blocking(
 static symmcoll_status_t run_blocking(
     struct symmcoll_group *group, struct symc_op *op, int *source)
 {
-    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pairs *pairs = symc_group_world(group)->pairs;
     struct blocking call;
     symmcoll_status_t status;
 
@@ -162,12 +166,12 @@ static symmcoll_status_t run_blocking(
 static void release_work(
     struct symmcoll_group *group, struct symmcoll_work *work)
 {
-    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pairs *pairs = symc_group_world(group)->pairs;
 
     symc_work_release(work);
     symc_pairs_remove_work(pairs);
     /* Last: after this the group may be released. */
-    atomic_fetch_sub(&group->paired, 1);
+    symc_group_end_pair(group);
 }
 
 /* Ends a work, with the sender of a received message. */
@@ -199,12 +203,13 @@ static void end_one(struct symc_pair *pair, symmcoll_status_t status)
 static struct symmcoll_work *make_work(
     struct symmcoll_group *group, const struct symc_op *op)
 {
-    struct symmcoll_work *work = symc_work_create_paired(group->queue, op);
+    struct symmcoll_work *work =
+        symc_work_create_paired(symc_group_queue(group), op);
 
     if (work == NULL)
         return NULL;
-    atomic_fetch_add(&group->paired, 1);
-    symc_pairs_add_work(group->world->pairs);
+    symc_group_add_pair(group);
+    symc_pairs_add_work(symc_group_world(group)->pairs);
     return work;
 }
 
@@ -218,7 +223,7 @@ static void drop_work(struct symmcoll_group *group, struct symmcoll_work *work)
 static symmcoll_status_t run_with_work(struct symmcoll_group *group,
     const struct symc_op *op, int *source, struct symmcoll_work **out)
 {
-    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pairs *pairs = symc_group_world(group)->pairs;
     symmcoll_status_t status = symc_pairs_attend(pairs);
     struct symmcoll_work *work;
     struct symc_trace_entry *entry;
@@ -259,14 +264,13 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
 static symmcoll_status_t check(
     struct symmcoll_group *group, const struct symc_op *op, bool blocks)
 {
-    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
-        0)
-        return symc_members_status(&group->members, op);
-    if (group->world->fake != NULL)
+    if (symc_group_has_stopped(group))
+        return symc_members_status(symc_group_members(group), op);
+    if (symc_group_world(group)->fake != NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a world whose ranks are there, found a fake one",
             symc_kind_name(op->kind));
-    if (blocks && symc_queue_in_callback(group->queue))
+    if (blocks && symc_queue_in_callback(symc_group_queue(group)))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
     return SYMMCOLL_OK;
 }
@@ -409,7 +413,7 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
     const struct symmcoll_call *call, struct symmcoll_work **work)
 {
     struct symmcoll_group *group = batch->group;
-    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pairs *pairs = symc_group_world(group)->pairs;
     /* An empty batch: stands for it in error messages. */
     const struct symc_op none = {.kind = SYMC_SEND};
     const struct symc_op *first =

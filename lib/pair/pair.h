@@ -51,33 +51,4 @@ symmcoll_status_t symc_group_place_pair(
 symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     struct symc_op *op, struct symc_copying **copying);
 
-/* ---- under the lock of the rank's messages ---- */
-
-/* Returns the number of the next operation. The lock makes a plain increment
- * sufficient. */
-static inline uint64_t symc_group_next_pair(struct symmcoll_group *group)
-{
-    _Atomic uint64_t *last = &group->seq[SYMC_COUNT_P2P];
-    uint64_t number = atomic_load_explicit(last, memory_order_relaxed) + 1;
-
-    atomic_store_explicit(last, number, memory_order_relaxed);
-    return number;
-}
-
-/* Records the start of an operation; NULL: not recorded. */
-static inline struct symc_trace_entry *symc_group_record_pair(
-    const struct symmcoll_group *group, const struct symc_op *op)
-{
-    return group->trace >= 0
-               ? symc_trace_start(&group->world->trace, group->trace, op)
-               : NULL;
-}
-
-/* Returns whether hooks run at the end of an operation. */
-static inline bool symc_group_tells(const struct symmcoll_group *group)
-{
-    return __builtin_expect(
-        atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0, 0);
-}
-
 #endif

@@ -17,7 +17,7 @@ static symmcoll_status_t open_transfer(void *arg,
     const struct symmcoll_group *group = arg;
 
     return symc_registry_open_transfer(
-        &group->world->registry, *request, ops, transfer);
+        &symc_group_world(group)->registry, *request, ops, transfer);
 }
 
 /* Puts the name of the call before an error of the copier. */
@@ -36,9 +36,9 @@ symmcoll_status_t symc_group_place_pair(
     if (status != SYMMCOLL_OK)
         return status;
     if (op->stream == NULL)
-        op->stream = atomic_load(&group->stream);
+        op->stream = symmcoll_group_stream(group);
     return op->stream != NULL &&
-                   symc_registry_is_captured(&group->world->registry,
+                   symc_registry_is_captured(&symc_group_world(group)->registry,
                        (enum symc_memory)op->memory, op->stream)
                ? symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
                      "%s: expected a stream that is not captured, for the host "
@@ -51,7 +51,7 @@ symmcoll_status_t symc_group_place_pair(
 static symmcoll_status_t check_whole(const struct symmcoll_group *group,
     const struct symc_op *op, const void *first)
 {
-    const struct symc_registry *registry = &group->world->registry;
+    const struct symc_registry *registry = &symc_group_world(group)->registry;
     const size_t nbytes = op->count * op->elem;
     const void *last = (const char *)first + nbytes - 1;
     int16_t device = 0;
@@ -70,7 +70,7 @@ symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     struct symc_op *op, struct symc_copying **copying)
 {
     const struct symc_memory_request request = {.device = op->device,
-        .threads = group->world->threads,
+        .threads = symc_group_world(group)->threads,
         .stream = op->stream,
         .buffer = op->kind == SYMC_SEND ? op->in : op->out,
         .state = symc_slot_device_state(group)};
@@ -88,9 +88,9 @@ symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
         op->kind == SYMC_SEND ? "in" : "out", request.buffer);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_pairs_open_copier(group->world->pairs, &copier);
+    status = symc_pairs_open_copier(symc_group_world(group)->pairs, &copier);
     if (status == SYMMCOLL_OK)
         status = symc_copier_begin(copier, &request, &opener, op,
-            group->world->config->cuda_message_chunk, copying);
+            symc_group_config(group)->cuda_message_chunk, copying);
     return status == SYMMCOLL_OK ? status : name(op, status);
 }

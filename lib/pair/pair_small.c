@@ -31,13 +31,12 @@
 static inline bool is_usual(
     struct symmcoll_group *group, const void *buf, size_t nbytes, int peer)
 {
-    return peer >= 0 && peer < group->size && (buf != NULL || nbytes == 0) &&
-           !group->world->inspects &&
-           symc_registry_is_hosts(&group->world->registry, buf) &&
-           group->world->fake == NULL &&
-           atomic_load_explicit(
-               &group->members.stopped, memory_order_acquire) == 0 &&
-           !symc_group_tells(group) && !symc_queue_in_callback(group->queue);
+    return peer >= 0 && peer < symc_group_size(group) &&
+           (buf != NULL || nbytes == 0) && !symc_group_world(group)->inspects &&
+           symc_registry_is_hosts(&symc_group_world(group)->registry, buf) &&
+           symc_group_world(group)->fake == NULL &&
+           !symc_group_has_stopped(group) && !symc_group_tells(group) &&
+           !symc_queue_in_callback(symc_group_queue(group));
 }
 
 /* Records a send that has ended. */
@@ -52,8 +51,7 @@ static void record(struct symmcoll_group *group, const void *buf,
         .elem = (uint16_t)elem,
         .tag = envelope->tag,
         .seq = symc_group_next_pair(group),
-        .timeout_ns =
-            atomic_load_explicit(&group->timeout_ns, memory_order_relaxed)};
+        .timeout_ns = symc_group_timeout(group)};
     struct symc_trace_entry *entry = symc_group_record_pair(group, &op);
 
     symc_trace_complete(entry, symc_ticks());
@@ -67,19 +65,19 @@ bool symc_group_send_small(struct symmcoll_group *group, const void *buf,
     struct symc_pairs *pairs;
     bool sent;
 
-    if (group == NULL || *group->alive != 1 || type == NULL ||
+    if (group == NULL || !symc_group_is_usable(group) || type == NULL ||
         count > SYMC_PAIR_SMALL / type->size ||
         !is_usual(group, buf, count * type->size, peer))
         return false;
-    envelope = (struct symc_pair_envelope){.key = group->pairs.key,
+    envelope = (struct symc_pair_envelope){.key = symc_group_pair_key(group),
         .tag = tag,
         .count = count,
         .dtype = (uint8_t)dtype,
         .space = SYMC_PAIR_USER};
-    pairs = group->world->pairs;
+    pairs = symc_group_world(group)->pairs;
     symc_pairs_enter(pairs);
-    sent = symc_pairs_send_small(
-        pairs, group->global[peer], &envelope, buf, count * type->size);
+    sent = symc_pairs_send_small(pairs, symc_group_global(group)[peer],
+        &envelope, buf, count * type->size);
     if (sent)
         record(group, buf, &envelope, type->size, peer);
     symc_pairs_leave(pairs);

@@ -15,18 +15,19 @@ static symmcoll_status_t check_peer(
 {
     bool any = peer == SYMMCOLL_ANY_SOURCE;
 
-    if (group->size < 2)
+    if (symc_group_size(group) < 2)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group of two ranks or more, found one", where);
-    if (peer == group->rank)
+    if (peer == symc_group_rank(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected another rank than this one, found %d", where, peer);
-    if (peer < 0 || peer >= group->size) {
+    if (peer < 0 || peer >= symc_group_size(group)) {
         if (!sends && any)
             return SYMMCOLL_OK;
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a peer of 0 to %d%s, found %d", where,
-            group->size - 1, sends ? "" : ", or SYMMCOLL_ANY_SOURCE", peer);
+            symc_group_size(group) - 1, sends ? "" : ", or SYMMCOLL_ANY_SOURCE",
+            peer);
     }
     return SYMMCOLL_OK;
 }
@@ -44,7 +45,7 @@ symmcoll_status_t symc_coll_check_pair(
     largest = op->memory == SYMC_MEMORY_HOST
                   ? SYMC_PAIR_LARGEST
                   : (SYMC_PAIR_LARGEST / SYMC_PAIR_CHUNK - 1) *
-                        group->world->config->cuda_message_chunk;
+                        symc_group_config(group)->cuda_message_chunk;
     if (op->count * op->elem > largest)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a message of at most %zu bytes, found %zu", where,

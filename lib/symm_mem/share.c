@@ -37,7 +37,7 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
     struct symmcoll_group *group, struct symc_allocation *allocation,
     struct symc_share **share)
 {
-    size_t size = (size_t)group->size;
+    size_t size = (size_t)symc_group_size(group);
     struct symc_share *made = symc_alloc(1, sizeof(*made));
 
     if (made == NULL)
@@ -46,9 +46,10 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         .group = group,
         .bytes = symc_group_hold_bytes(group),
         .allocation = allocation,
-        .rank = group->rank,
-        .size = group->size,
-        .channels = symc_symm_channels(allocation->pad_nbytes, group->size),
+        .rank = symc_group_rank(group),
+        .size = symc_group_size(group),
+        .channels =
+            symc_symm_channels(allocation->pad_nbytes, symc_group_size(group)),
         .pad_nbytes = allocation->pad_nbytes,
         .device = allocation->device,
         .device_index = allocation->device_index,
@@ -68,7 +69,7 @@ symmcoll_status_t symc_share_create(struct symc_symm *symm,
         return SYMMCOLL_ERR_NO_MEMORY;
     }
     for (size_t r = 0; r < size; r++)
-        made->doorbells[r] = group->doorbells[r];
+        made->doorbells[r] = symc_group_members(group)->doorbells[r];
     made->shared.at = made->at;
     made->shared.nbytes = allocation->nbytes;
     atomic_init(&made->shared.state, SYMC_SHARED_LIVE);
@@ -110,12 +111,10 @@ static bool is_gone(const struct symc_share *share)
  * operations, and so the memory. */
 static bool is_stuck(struct symc_share *share)
 {
-    struct symc_slot *slot;
-
     if (share->group == NULL || share->shared.joined == NULL)
         return share->stuck;
-    slot = &share->group->slots[SYMC_MEMORY_DEVICE];
-    share->stuck = share->stuck || symc_slot_owned(slot) > 0;
+    share->stuck =
+        share->stuck || symc_slot_owned(share->group, SYMC_MEMORY_DEVICE) > 0;
     return share->stuck;
 }
 
@@ -276,7 +275,7 @@ struct symmcoll_symm *symc_share_handle(
     if (at == NULL)
         return NULL;
     *at = (struct symmcoll_symm){.group = share->group,
-        .alive = share->group->alive,
+        .alive = symc_group_world(share->group)->alive,
         .rank = share->rank,
         .size = share->size,
         .pads = share->pads,
@@ -321,7 +320,7 @@ static bool is_idle(const struct symc_share *share)
     /* The group's release waits for its operations, and ends the share. */
     if (atomic_load(&share->cut))
         return false;
-    return symc_queue_has_ended(group->queue, share->through) &&
+    return symc_queue_has_ended(symc_group_queue(group), share->through) &&
            symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0;
 }
 
@@ -337,7 +336,7 @@ void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)
     /* Waiting for the remaining references does not cover what these
      * enqueued. */
     if (device && !awaited)
-        share->through = symc_queue_begun(share->group->queue);
+        share->through = symc_queue_begun(symc_group_queue(share->group));
     if (share->users > 0)
         return;
     if (device && share->ended < share->through && !is_idle(share))
@@ -409,7 +408,7 @@ symmcoll_status_t symc_shares_sweep(
 
     symc_shares_reap(symm);
     /* Drops closed shares from the table before they are freed below. */
-    status = symc_shared_prepare(&group->shared);
+    status = symc_shared_prepare(symc_group_shared(group));
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
         if (at->group != group || !is_gone(at))
@@ -454,7 +453,7 @@ void symc_shares_leave_group(
 {
     struct symc_share *next;
 
-    symc_shared_free(&group->shared);
+    symc_shared_free(symc_group_shared(group));
     for (struct symc_share *at = symm->shares; at != NULL; at = next) {
         next = at->next;
         if (at->group != group)

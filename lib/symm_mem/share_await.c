@@ -43,22 +43,23 @@ static symmcoll_status_t end_expired(
     char place[SYMC_SYMM_PLACE], found[SYMC_OWNED_TEXT + 64];
 
     /* Made first: if an operation still runs afterwards, the text names one. */
-    symc_queue_format_running(group->queue, wait->number, found, sizeof(found));
-    if (symc_queue_has_ended(group->queue, wait->number)) {
+    symc_queue_format_running(
+        symc_group_queue(group), wait->number, found, sizeof(found));
+    if (symc_queue_has_ended(symc_group_queue(group), wait->number)) {
         char owned[SYMC_OWNED_TEXT];
 
         if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
             return SYMMCOLL_OK;
         snprintf(found, sizeof(found),
             "what was given up when the group failed: %s",
-            symc_slot_format_owned(&group->slots[SYMC_MEMORY_DEVICE], owned));
+            symc_slot_format_owned(group, SYMC_MEMORY_DEVICE, owned));
     }
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: after %.3g s there still runs in group %s: %s; %s remains, and the "
         "call can be repeated",
         wait->where,
         (double)(symc_now_ns() - wait->began) / (double)SYMC_NS_PER_S,
-        group->name, found,
+        symc_group_name(group), found,
         symc_symm_format_place(
             wait->share->device, wait->share->device_index, place));
 }
@@ -69,8 +70,8 @@ static void begin(struct wait *wait, struct symmcoll_group *group)
     int64_t until;
 
     wait->began = symc_now_ns();
-    wait->number = symc_queue_begun(group->queue);
-    until = symc_queue_running_until(group->queue, wait->number);
+    wait->number = symc_queue_begun(symc_group_queue(group));
+    until = symc_queue_running_until(symc_group_queue(group), wait->number);
     wait->deadline_ns =
         until > SYMC_NEVER - GRACE_NS ? SYMC_NEVER : until + GRACE_NS;
 }
@@ -87,7 +88,8 @@ static symmcoll_status_t await_group(
 
         if (until > wait->deadline_ns)
             until = wait->deadline_ns;
-        if (symc_queue_await_begun(group->queue, wait->number, until)) {
+        if (symc_queue_await_begun(
+                symc_group_queue(group), wait->number, until)) {
             if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
                 return SYMMCOLL_OK;
             nap();

@@ -31,12 +31,12 @@ static void list_values(const struct symmcoll_group *group,
 {
     size_t used = 0;
 
-    for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
+    for (int r = 0; r < symc_group_size(group) && used + 48 < nbytes; r++) {
         bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
         uint64_t value = value_of(values, r);
         char ranks[128];
 
-        for (int q = 0; q < group->size; q++) {
+        for (int q = 0; q < symc_group_size(group); q++) {
             listed[q] = value_of(values, q) == value;
             seen = seen || (q < r && listed[q]);
         }
@@ -45,7 +45,7 @@ static void list_values(const struct symmcoll_group *group,
         used += (size_t)snprintf(buffer + used, nbytes - used,
             "%s%s passed %llu%s", used > 0 ? ", " : "",
             symc_format_members(
-                &group->members.ranks, listed, ranks, sizeof(ranks)),
+                symc_group_ranks(group), listed, ranks, sizeof(ranks)),
             (unsigned long long)value, values->unit);
     }
 }
@@ -55,13 +55,13 @@ symmcoll_status_t symc_symm_compare(
 {
     char text[384];
 
-    for (int r = 1; r < group->size; r++) {
+    for (int r = 1; r < symc_group_size(group); r++) {
         if (value_of(values, r) == value_of(values, 0))
             continue;
         list_values(group, values, text, sizeof(text));
         (void)symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: %s: %s (group %s)",
-            values->where, values->name, text, group->name);
-        return symc_error_add_odd(&group->members.ranks, are_alike, values);
+            values->where, values->name, text, symc_group_name(group));
+        return symc_error_add_odd(symc_group_ranks(group), are_alike, values);
     }
     return SYMMCOLL_OK;
 }

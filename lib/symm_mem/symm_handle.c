@@ -75,16 +75,16 @@ symmcoll_status_t symc_symm_check_group(const char *where, enum symc_kind kind,
     if (group == NULL)
         return symc_fail(
             SYMMCOLL_ERR_INVALID, "%s: expected a group, found NULL", where);
-    if (symc_group_is_member(group) && *group->alive != 1)
+    if (symc_group_is_member(group) && !symc_group_is_usable(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
             where);
-    if (*group->alive != 1)
+    if (!symc_group_is_usable(group))
         return symc_group_refuse(group, kind);
-    if (group->world->fake != NULL && group->size > 1)
+    if (symc_group_world(group)->fake != NULL && symc_group_size(group) > 1)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected ranks that are there, found a fake world", where);
-    if (symc_queue_in_callback(group->queue))
+    if (symc_queue_in_callback(symc_group_queue(group)))
         return symc_callbacks_refuse(where);
     if (handle == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -95,8 +95,7 @@ symmcoll_status_t symc_symm_check_group(const char *where, enum symc_kind kind,
 symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
     enum symc_kind kind, const struct symmcoll_call *call, int64_t *timeout_ns)
 {
-    struct symc_op op = {
-        .kind = kind, .timeout_ns = atomic_load(&group->timeout_ns)};
+    struct symc_op op = {.kind = kind, .timeout_ns = symc_group_timeout(group)};
     symmcoll_status_t status =
         call != NULL ? symc_group_read_call(call, &op) : SYMMCOLL_OK;
 
@@ -209,7 +208,7 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
         group, SYMC_SYMM_RENDEZVOUS, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    symm = symc_symm_of(group->world);
+    symm = symc_symm_of(symc_group_world(group));
     if (symm != NULL) {
         status = find_or_hold(symm, group, data, &held, &found);
         let_go(symm, held);
@@ -221,9 +220,9 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
     status = symc_group_take_ticket(group, SYMC_SYMM_RENDEZVOUS, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_queue_settle(group->queue);
+    symc_queue_settle(symc_group_queue(group));
     status = join(symm, group, data, timeout_ns, handle);
-    symc_queue_leave(group->queue, ticket);
+    symc_queue_leave(symc_group_queue(group), ticket);
     return status;
 }
 
@@ -250,7 +249,7 @@ static symmcoll_status_t get(struct symmcoll_group *group, const void *data,
 
     if (status != SYMMCOLL_OK)
         return status;
-    symm = symc_symm_of(group->world);
+    symm = symc_symm_of(symc_group_world(group));
     if (symm == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
     pthread_mutex_lock(&symm->lock);
@@ -267,7 +266,7 @@ static symmcoll_status_t get(struct symmcoll_group *group, const void *data,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected an allocation after its symm_rendezvous in group %s, "
             "found one before",
-            where, group->name);
+            where, symc_group_name(group));
     *handle = found;
     return SYMMCOLL_OK;
 }

@@ -43,21 +43,21 @@ symmcoll_status_t symc_symm_compare_places(
     char who[2][SYMC_RANK_TEXT], place[2][SYMC_SYMM_PLACE];
     int other = 0;
 
-    while (other < group->size && all[other].device == all[0].device)
+    while (other < symc_group_size(group) && all[other].device == all[0].device)
         other++;
-    if (other == group->size)
+    if (other == symc_group_size(group))
         return SYMMCOLL_OK;
     (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
         "%s: kinds of memory differ: %s passed %s, %s passed %s (group %s)",
         symc_kind_name(rendezvous->offer->kind),
-        symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]),
+        symc_format_rank(symc_group_ranks(group), 0, SYMC_NO_PID, who[0]),
         symc_symm_format_place(
             (enum symmcoll_device)all[0].device, all[0].device_index, place[0]),
-        symc_format_rank(&group->members.ranks, other, SYMC_NO_PID, who[1]),
+        symc_format_rank(symc_group_ranks(group), other, SYMC_NO_PID, who[1]),
         symc_symm_format_place((enum symmcoll_device)all[other].device,
             all[other].device_index, place[1]),
-        group->name);
-    return symc_error_add_odd(&group->members.ranks, are_on_same_device, all);
+        symc_group_name(group));
+    return symc_error_add_odd(symc_group_ranks(group), are_on_same_device, all);
 }
 
 /* Adds the name of the call to an error of the backend. The error of a failed
@@ -67,11 +67,11 @@ static symmcoll_status_t fail(
 {
     const struct symmcoll_group *group = rendezvous->group;
 
-    if (symc_members_failed(&rendezvous->group->members))
+    if (symc_members_failed(symc_group_members(rendezvous->group)))
         return status;
     return symc_error_amend(status, "%s: %s (group %s)",
         symc_kind_name(rendezvous->offer->kind), symmcoll_last_error(),
-        group->name);
+        symc_group_name(group));
 }
 
 symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)

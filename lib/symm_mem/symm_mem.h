@@ -422,8 +422,7 @@ static inline const struct symmcoll_group *symc_symm_group(
  * release as well, since the share of the handle keeps its memory. */
 static inline bool symc_symm_is_stopped(const struct symmcoll_group *group)
 {
-    return atomic_load_explicit(
-               &group->members.stopped, memory_order_acquire) != 0;
+    return symc_group_has_stopped(group);
 }
 
 /* ---- device_access.c: access to device memory ---- */

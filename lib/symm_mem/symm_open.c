@@ -20,13 +20,13 @@ static symmcoll_status_t check_place(
 {
     const struct symmcoll_group *group = rendezvous->group;
     const struct symc_block_view *view =
-        &group->world->peers[group->global[member]].view;
+        &symc_group_world(group)->peers[symc_group_global(group)[member]].view;
     char who[SYMC_RANK_TEXT];
 
     if (view->block != NULL && at >= view->layout.nbytes &&
         at <= view->mapped && nbytes <= view->mapped - at)
         return SYMMCOLL_OK;
-    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who);
+    symc_format_rank(symc_group_ranks(group), member, SYMC_NO_PID, who);
     if (view->block == NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "expected all members on one machine, found %s on another", who);
@@ -43,7 +43,9 @@ static symmcoll_status_t find_member(
     const struct symmcoll_group *group = rendezvous->group;
     const struct symc_symm_published *theirs = &rendezvous->all[member];
     struct symc_share *share = rendezvous->share;
-    char *arena = (char *)group->world->peers[group->global[member]].view.block;
+    char *arena = (char *)symc_group_world(group)
+                      ->peers[symc_group_global(group)[member]]
+                      .view.block;
     char who[SYMC_RANK_TEXT + 8];
     void *at = NULL;
     symmcoll_status_t status =
@@ -52,7 +54,7 @@ static symmcoll_status_t find_member(
     if (status != SYMMCOLL_OK)
         return status;
     share->pads[member] = (uint32_t *)(void *)(arena + theirs->pad_at);
-    if (member == group->rank) {
+    if (member == symc_group_rank(group)) {
         share->at[member] = rendezvous->offer->allocation->data;
         return SYMMCOLL_OK;
     }
@@ -60,7 +62,7 @@ static symmcoll_status_t find_member(
         share->at[member] = arena + theirs->data_at;
         return check_place(rendezvous, member, theirs->data_at, theirs->nbytes);
     }
-    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who);
+    symc_format_rank(symc_group_ranks(group), member, SYMC_NO_PID, who);
     strcat(who, ": ");
     if (theirs->mapped < theirs->nbytes)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -82,9 +84,9 @@ static symmcoll_status_t exchange(
     struct symmcoll_group *group = rendezvous->group;
     bool any = false;
 
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; r < symc_group_size(group); r++)
         any = any || rendezvous->all[r].memfd != 0;
-    if (!any || group->size == 1)
+    if (!any || symc_group_size(group) == 1)
         return SYMMCOLL_OK;
     return symc_group_exchange_until(group, rendezvous->offer->allocation->fd,
         rendezvous->offer->deadline_ns, fds);
@@ -96,19 +98,21 @@ static symmcoll_status_t accept_words(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
     struct symc_share *share = rendezvous->share;
-    struct symc_offer *words = symc_alloc((size_t)group->size, sizeof(*words));
+    struct symc_offer *words =
+        symc_alloc((size_t)symc_group_size(group), sizeof(*words));
     symmcoll_status_t status;
 
     if (words == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; r < symc_group_size(group); r++)
         words[r] = rendezvous->all[r].words;
     /* the segment owns the offer, even if this fails */
     rendezvous->offered = false;
-    status = symc_segment_accept_with(&group->world->segments, group->global,
-        group->rank, group->size, words, rendezvous->offer->allocation->buffer,
+    status = symc_segment_accept_with(&symc_group_world(group)->segments,
+        symc_group_global(group), symc_group_rank(group),
+        symc_group_size(group), words, rendezvous->offer->allocation->buffer,
         &share->segment);
-    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++)
+    for (int r = 0; status == SYMMCOLL_OK && r < symc_group_size(group); r++)
         share->words[r] = share->segment->at[r];
     free(words);
     return status;
@@ -121,13 +125,13 @@ symmcoll_status_t symc_symm_open(struct symc_symm_rendezvous *rendezvous)
     struct symc_error own;
     symmcoll_status_t status;
 
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; r < symc_group_size(group); r++)
         fds[r] = -1;
     symc_error_keep(&own, accept_words(rendezvous));
     status = exchange(rendezvous, fds);
     if (own.status != SYMMCOLL_OK)
         status = symc_error_return(&own); /* the first error */
-    for (int r = 0; r < group->size; r++) {
+    for (int r = 0; r < symc_group_size(group); r++) {
         if (status == SYMMCOLL_OK)
             status = find_member(rendezvous, r, fds[r]);
         if (fds[r] >= 0)

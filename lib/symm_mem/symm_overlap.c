@@ -117,7 +117,7 @@ static symmcoll_status_t check_member(const struct symc_symm_request *request,
         request->where, request->nbytes, request->own, extent.nbytes,
         extent.begin,
         symc_format_rank(
-            &share->group->members.ranks, member, SYMC_NO_PID, who));
+            symc_group_ranks(share->group), member, SYMC_NO_PID, who));
 }
 
 /* Checks everything that a share has mapped. */

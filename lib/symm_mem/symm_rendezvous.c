@@ -61,7 +61,7 @@ static symmcoll_status_t compare_all(
 static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
 {
     struct symmcoll_group *group = rendezvous->group;
-    const struct symc_verdict *all = group->verdicts;
+    const struct symc_verdict *all = symc_group_verdicts(group);
     struct symc_verdict mine = {.status = rendezvous->own.status};
     char who[SYMC_RANK_TEXT];
     symmcoll_status_t status;
@@ -69,17 +69,17 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
     if (rendezvous->own.status != SYMMCOLL_OK)
         snprintf(mine.text, sizeof(mine.text), "%.*s",
             (int)sizeof(mine.text) - 1, rendezvous->own.detail);
-    status =
-        symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
-            sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
-    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
+    status = symc_group_round(group, rendezvous->offer->kind, &mine,
+        symc_group_verdicts(group), sizeof(mine),
+        symc_symm_time_left(rendezvous->offer->deadline_ns));
+    for (int r = 0; status == SYMMCOLL_OK && r < symc_group_size(group); r++) {
         if (all[r].status == SYMMCOLL_OK)
             continue;
         (void)symc_fail((symmcoll_status_t)all[r].status,
             "%s: %s: %.*s (group %s)", where_of(rendezvous),
-            symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
-            (int)sizeof(all[r].text), all[r].text, group->name);
-        return symc_error_add_reporter(&group->members.ranks, r);
+            symc_format_rank(symc_group_ranks(group), r, SYMC_NO_PID, who),
+            (int)sizeof(all[r].text), all[r].text, symc_group_name(group));
+        return symc_error_add_reporter(symc_group_ranks(group), r);
     }
     return status == SYMMCOLL_OK
                ? symc_fail(SYMMCOLL_ERR_INTERNAL,
@@ -120,7 +120,7 @@ static symmcoll_status_t prepare_device(
 
     return status == SYMMCOLL_OK
                ? symc_device_pads_allocate(
-                     rendezvous->group->world, rendezvous->share)
+                     symc_group_world(rendezvous->group), rendezvous->share)
                : status;
 }
 
@@ -147,16 +147,16 @@ static symmcoll_status_t prepare_share(struct symc_symm_rendezvous *rendezvous)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "expected a signal pad of %zu bytes or more for %d ranks, found "
             "%zu",
-            sizeof(uint32_t) * (size_t)group->size, group->size,
-            allocation->pad_nbytes);
+            sizeof(uint32_t) * (size_t)symc_group_size(group),
+            symc_group_size(group), allocation->pad_nbytes);
     if (!symc_allocation_is_host(allocation))
         return prepare_device(rendezvous);
     words = symc_symm_words_nbytes(rendezvous->share->channels);
-    status = symc_segment_offer(
-        &group->world->segments, words, words, &rendezvous->mine.words);
+    status = symc_segment_offer(&symc_group_world(group)->segments, words,
+        words, &rendezvous->mine.words);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_buffer_hold(&group->world->segments, allocation->buffer);
+    symc_buffer_hold(&symc_group_world(group)->segments, allocation->buffer);
     rendezvous->offered = true;
     return SYMMCOLL_OK;
 }
@@ -199,7 +199,8 @@ static symmcoll_status_t prepare(
  */
 static void take_back(struct symc_symm_rendezvous *rendezvous)
 {
-    struct symc_segments *segments = &rendezvous->group->world->segments;
+    struct symc_segments *segments =
+        &symc_group_world(rendezvous->group)->segments;
 
     if (!rendezvous->offered)
         return;
@@ -232,7 +233,7 @@ static struct symmcoll_symm *list_share(struct symc_symm_rendezvous *rendezvous)
     struct symmcoll_symm *handle;
 
     pthread_mutex_lock(&rendezvous->symm->lock);
-    symc_shared_add(&rendezvous->group->shared, &share->shared);
+    symc_shared_add(symc_group_shared(rendezvous->group), &share->shared);
     symc_share_enlist(share);
     share->users++;
     handle = share->handles;
@@ -252,7 +253,7 @@ static bool have_former(
     bool any = false;
 
     *same = true;
-    for (int r = 0; r < rendezvous->group->size; r++) {
+    for (int r = 0; r < symc_group_size(rendezvous->group); r++) {
         any = any || rendezvous->all[r].former != 0;
         *same = *same && rendezvous->all[r].former == first;
     }
@@ -295,7 +296,7 @@ static symmcoll_status_t open_everywhere(
     struct symc_symm_rendezvous *rendezvous, struct symmcoll_symm **handle)
 {
     struct symmcoll_group *group = rendezvous->group;
-    const int32_t *verdicts = (const void *)group->verdicts;
+    const int32_t *verdicts = (const void *)symc_group_verdicts(group);
     symmcoll_status_t status, first = SYMMCOLL_OK;
     int32_t mine;
 
@@ -307,15 +308,15 @@ static symmcoll_status_t open_everywhere(
     }
     symc_error_keep(&rendezvous->own, symc_symm_open(rendezvous));
     mine = rendezvous->own.status;
-    status =
-        symc_group_round(group, rendezvous->offer->kind, &mine, group->verdicts,
-            sizeof(mine), symc_symm_time_left(rendezvous->offer->deadline_ns));
+    status = symc_group_round(group, rendezvous->offer->kind, &mine,
+        symc_group_verdicts(group), sizeof(mine),
+        symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK)
         return rendezvous->own.status != SYMMCOLL_OK &&
-                       !symc_members_failed(&group->members)
+                       !symc_members_failed(symc_group_members(group))
                    ? symc_error_return(&rendezvous->own)
                    : status;
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; r < symc_group_size(group); r++)
         first = first == SYMMCOLL_OK ? verdicts[r] : first;
     if (first != SYMMCOLL_OK)
         return explain(rendezvous);
@@ -333,14 +334,14 @@ static symmcoll_status_t run_first_round(
 
     rendezvous->mine.status = rendezvous->own.status;
     status = symc_group_round(group, rendezvous->offer->kind, &rendezvous->mine,
-        group->verdicts, sizeof(rendezvous->mine),
+        symc_group_verdicts(group), sizeof(rendezvous->mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK) {
         take_back(rendezvous);
         return status;
     }
-    rendezvous->all = (const void *)group->verdicts;
-    for (int r = 0; r < group->size; r++)
+    rendezvous->all = (const void *)symc_group_verdicts(group);
+    for (int r = 0; r < symc_group_size(group); r++)
         refused = refused || rendezvous->all[r].status != SYMMCOLL_OK;
     status = refused ? SYMMCOLL_OK : compare_all(rendezvous);
     if (refused || status != SYMMCOLL_OK)
@@ -380,27 +381,28 @@ struct symc_trace_entry *symc_symm_record(struct symmcoll_group *group,
     enum symc_kind kind, size_t nbytes, int64_t deadline_ns)
 {
     const struct symc_group_call call = {.kind = kind,
-        .trace = group->trace,
-        .seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]),
+        .trace = symc_group_trace(group),
+        .seq = symmcoll_group_sequence(group),
         .issued = symc_ticks(),
         .nbytes = nbytes,
         .timeout_ns = symc_symm_time_left(deadline_ns)};
 
-    return symc_group_record(group->world, &call);
+    return symc_group_record(symc_group_world(group), &call);
 }
 
 symmcoll_status_t symc_symm_rendezvous(struct symmcoll_group *group,
     const struct symc_symm_offer *offer, struct symmcoll_symm **handle)
 {
     struct symc_op call = {.kind = offer->kind};
-    struct symc_symm_rendezvous made = {
-        .group = group, .offer = offer, .symm = symc_symm_of(group->world)};
+    struct symc_symm_rendezvous made = {.group = group,
+        .offer = offer,
+        .symm = symc_symm_of(symc_group_world(group))};
     struct symc_trace_entry *record;
     struct symc_error error;
     symmcoll_status_t status;
 
-    if (symc_members_failed(&group->members))
-        return symc_members_status(&group->members, &call);
+    if (symc_members_failed(symc_group_members(group)))
+        return symc_members_status(symc_group_members(group), &call);
     record = symc_symm_record(group, offer->kind,
         sizeof(struct symc_symm_published), offer->deadline_ns);
     status = join(&made, handle);

@@ -24,8 +24,8 @@ static const char *format_channel(
 static symmcoll_status_t add_peer(
     const struct symmcoll_group *group, const struct symc_symm_wait *wait)
 {
-    symc_error_set_call(group->name, wait->kind, 0);
-    return symc_error_add_rank(&group->members.ranks, wait->peer);
+    symc_error_set_call(symc_group_name(group), wait->kind, 0);
+    return symc_error_add_rank(symc_group_ranks(group), wait->peer);
 }
 
 /* Returns the error of a stopped wait. interrupted: the group had not failed
@@ -38,21 +38,26 @@ static symmcoll_status_t fail_stopped(struct symmcoll_symm *handle,
     char who[2][SYMC_RANK_TEXT], channel[32];
     int peer = wait->peer;
 
-    if (symc_members_failed(&group->members))
-        return interrupted ? symc_members_interrupted(&group->members, &call)
-                           : symc_members_status(&group->members, &call);
+    if (symc_members_failed(symc_group_members(group)))
+        return interrupted
+                   ? symc_members_interrupted(symc_group_members(group), &call)
+                   : symc_members_status(symc_group_members(group), &call);
     (void)symc_fail(SYMMCOLL_ERR_PEER,
         "%s: %s has %s, and %s waits for it%s (group %s)",
         symc_kind_name(wait->kind),
-        symc_format_rank(&group->members.ranks, peer,
-            group->world->peers[group->global[peer]].pid, who[0]),
-        symc_liveness_state(&group->world->peers[group->global[peer]]) ==
+        symc_format_rank(symc_group_ranks(group), peer,
+            symc_group_world(group)->peers[symc_group_global(group)[peer]].pid,
+            who[0]),
+        symc_liveness_state(
+            &symc_group_world(group)->peers[symc_group_global(group)[peer]]) ==
                 SYMC_LIVENESS_LEFT
-            ? symc_liveness_name_left(&group->world->peers[group->global[peer]])
+            ? symc_liveness_name_left(
+                  &symc_group_world(group)
+                       ->peers[symc_group_global(group)[peer]])
             : "released the group",
-        symc_format_rank(
-            &group->members.ranks, group->rank, SYMC_NO_PID, who[1]),
-        format_channel(wait, channel), group->name);
+        symc_format_rank(symc_group_ranks(group), symc_group_rank(group),
+            SYMC_NO_PID, who[1]),
+        format_channel(wait, channel), symc_group_name(group));
     return add_peer(group, wait);
 }
 
@@ -65,12 +70,12 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
     (void)symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: %s waited %.3g s in vain for %s%s: %s (group %s)",
         symc_kind_name(wait->kind),
-        symc_format_rank(
-            &group->members.ranks, group->rank, SYMC_NO_PID, who[0]),
+        symc_format_rank(symc_group_ranks(group), symc_group_rank(group),
+            SYMC_NO_PID, who[0]),
         (double)timeout_ns / (double)SYMC_NS_PER_S,
         symc_format_rank(
-            &group->members.ranks, wait->peer, SYMC_NO_PID, who[1]),
-        format_channel(wait, channel), wait->missing, group->name);
+            symc_group_ranks(group), wait->peer, SYMC_NO_PID, who[1]),
+        format_channel(wait, channel), wait->missing, symc_group_name(group));
     return add_peer(group, wait);
 }
 
@@ -120,7 +125,7 @@ symmcoll_status_t symc_symm_failure(
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_members_status(&handle->group->members, &call);
+    status = symc_members_status(symc_group_members(handle->group), &call);
     symc_symm_leave(handle);
     return status;
 }
@@ -182,6 +187,5 @@ symmcoll_status_t symc_symm_read_timeout(const struct symmcoll_symm *handle,
 
     *budget = (struct symc_wait_budget){0};
     return symc_timeout_read(symc_kind_name(kind), timeout,
-        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed),
-        &budget->timeout_ns);
+        symc_group_timeout(group), &budget->timeout_ns);
 }

@@ -117,7 +117,7 @@ static struct symc_group_extension *make_group(void)
 
 struct symc_symm_group *symc_symm_group_of(struct symmcoll_group *group)
 {
-    struct symc_symm *symm = symc_symm_of(group->world);
+    struct symc_symm *symm = symc_symm_of(symc_group_world(group));
     struct symc_symm_group *of =
         symm == NULL ? NULL
                      : (struct symc_symm_group *)symc_group_extension(

@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct request) <= sizeof(struct symc_verdict),
 /* Checks that all members request the same size, and have no error. */
 static symmcoll_status_t compare(struct symmcoll_group *group)
 {
-    const struct request *all = (const void *)group->verdicts;
+    const struct request *all = (const void *)symc_group_verdicts(group);
     const struct symc_symm_values values = {.where = where,
         .all = all,
         .nbytes = sizeof(*all),
@@ -39,12 +39,12 @@ static symmcoll_status_t compare(struct symmcoll_group *group)
     symmcoll_status_t status = symc_symm_compare(group, &values);
     char who[SYMC_RANK_TEXT];
 
-    for (int r = 0; status == SYMMCOLL_OK && r < group->size; r++) {
+    for (int r = 0; status == SYMMCOLL_OK && r < symc_group_size(group); r++) {
         if (all[r].status != SYMMCOLL_OK)
             status = symc_fail((symmcoll_status_t)all[r].status,
                 "%s: %s: no memory for a workspace (group %s)", where,
-                symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
-                group->name);
+                symc_format_rank(symc_group_ranks(group), r, SYMC_NO_PID, who),
+                symc_group_name(group));
     }
     return status;
 }
@@ -60,12 +60,13 @@ static symmcoll_status_t compare_requests(struct symmcoll_group *group,
     struct symc_trace_entry *record;
     symmcoll_status_t status;
 
-    if (symc_members_failed(&group->members))
-        return symc_members_status(&group->members, &op);
+    if (symc_members_failed(symc_group_members(group)))
+        return symc_members_status(symc_group_members(group), &op);
     record =
         symc_symm_record(group, SYMC_SYMM_WORKSPACE, sizeof(mine), deadline_ns);
     status = symc_group_round(group, SYMC_SYMM_WORKSPACE, &mine,
-        group->verdicts, sizeof(mine), symc_symm_time_left(deadline_ns));
+        symc_group_verdicts(group), sizeof(mine),
+        symc_symm_time_left(deadline_ns));
     if (status == SYMMCOLL_OK)
         status = compare(group);
     symc_group_record_end(group, SYMC_SYMM_WORKSPACE, record, status);
@@ -78,11 +79,7 @@ static symmcoll_status_t compare_requests(struct symmcoll_group *group,
  * memory; a group that another backend serves cannot use it. */
 static bool is_for_device(const struct symmcoll_group *group)
 {
-    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
-
-    return atomic_load(&slot->open) &&
-           symc_registry_memory(&group->world->registry, SYMC_MEMORY_DEVICE) ==
-               slot->backend;
+    return symc_slot_device_state(group) != NULL;
 }
 
 /* Allocates the memory of a workspace, where is_for_device() says. */
@@ -90,16 +87,16 @@ static symmcoll_status_t allocate(
     struct symmcoll_group *group, size_t nbytes, void **data)
 {
     struct symc_symm_request request = {.where = where, .nbytes = nbytes};
-    symmcoll_status_t status =
-        symc_symm_read_args(where, group->world, data, NULL, &request.args);
+    symmcoll_status_t status = symc_symm_read_args(
+        where, symc_group_world(group), data, NULL, &request.args);
 
     if (status != SYMMCOLL_OK)
         return status;
     if (is_for_device(group)) {
         request.args.device = SYMMCOLL_CUDA;
-        request.args.device_index = (int)atomic_load(&group->device) - 1;
+        request.args.device_index = symc_group_device(group);
     }
-    return symc_symm_allocate(group->world, &request, data);
+    return symc_symm_allocate(symc_group_world(group), &request, data);
 }
 
 /* Returns whether the workspace is large enough, and in the right memory. */
@@ -116,7 +113,7 @@ static bool serves(const struct symmcoll_group *group,
 static symmcoll_status_t grow(struct symmcoll_group *group,
     struct symc_symm_group *of, size_t nbytes, int64_t deadline_ns)
 {
-    struct symmcoll_world *world = group->world;
+    struct symmcoll_world *world = symc_group_world(group);
     struct symc_symm_offer offer = {
         .kind = SYMC_SYMM_WORKSPACE, .deadline_ns = deadline_ns};
     struct symmcoll_symm *handle;
@@ -183,10 +180,10 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
     status = symc_group_take_ticket(group, SYMC_SYMM_WORKSPACE, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_queue_settle(group->queue);
+    symc_queue_settle(symc_group_queue(group));
     status = find_or_grow(
         group, nbytes, symc_deadline_ns(symc_now_ns(), timeout_ns), handle);
-    symc_queue_leave(group->queue, ticket);
+    symc_queue_leave(symc_group_queue(group), ticket);
     return status;
 }
 

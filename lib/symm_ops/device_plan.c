@@ -24,7 +24,7 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
     const char *where, size_t pieces, struct symc_device_plan *plan)
 {
     const struct symc_settings settings =
-        symc_registry_settings(handle->group->world->config);
+        symc_registry_settings(symc_group_config(handle->group));
     const struct symc_memory_request request = {.settings = &settings,
         .fail = symc_fail,
         .device = handle->share->device_index,
@@ -32,7 +32,7 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
         .nbytes = symc_launch_plan_nbytes(pieces),
         .state = symc_slot_device_state(handle->group),
         .log = symc_symm_log,
-        .of = handle->group->world};
+        .of = symc_group_world(handle->group)};
     symmcoll_status_t status;
 
     plan->mem = handle->share->allocation->backend->mem;

@@ -190,10 +190,10 @@ static symmcoll_status_t await_value(struct symmcoll_symm *handle, int peer,
             "was over (group %s)",
             symc_kind_name(wait.kind),
             symc_format_rank(
-                &handle->group->members.ranks, peer, SYMC_NO_PID, who),
+                symc_group_ranks(handle->group), peer, SYMC_NO_PID, who),
             awaited->value, offset,
             atomic_load_explicit(awaited->word, memory_order_relaxed),
-            handle->group->name);
+            symc_group_name(handle->group));
     symc_symm_leave(handle);
     return status;
 }

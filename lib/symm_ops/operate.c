@@ -134,7 +134,7 @@ static symmcoll_status_t check_reduction(
     symmcoll_op_t wanted = op->op;
 
     if (wanted != SYMMCOLL_PREMUL_SUM &&
-        symc_world_factor(group->world, wanted, &op->factor))
+        symc_world_factor(symc_group_world(group), wanted, &op->factor))
         op->op = SYMMCOLL_PREMUL_SUM;
     if (op->op < 0 || op->op >= SYMMCOLL_OP_COUNT ||
         wanted == SYMMCOLL_PREMUL_SUM)
@@ -205,17 +205,16 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
         status = check_reduction(group, where, &made);
     if (status != SYMMCOLL_OK)
         return status;
-    if (root < 0 || root >= group->size)
+    if (root < 0 || root >= symc_group_size(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a root of 0 to %d, found %d", where, group->size - 1,
-            root);
+            "%s: expected a root of 0 to %d, found %d", where,
+            symc_group_size(group) - 1, root);
     made.elem = (uint16_t)call->elem;
     if (on_device) {
         made.memory = SYMC_MEMORY_DEVICE;
         made.device = (int16_t)call->handle->share->device_index;
     }
-    made.timeout_ns =
-        atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    made.timeout_ns = symc_group_timeout(group);
     if (options != NULL)
         status = symc_group_read_call(options, &made);
     if (status != SYMMCOLL_OK)
@@ -383,7 +382,8 @@ symmcoll_status_t symc_symm_check_apart(const struct symmcoll_symm *handle,
     if (buffer == NULL && nbytes > 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected %s of %zu bytes, found NULL", where, what, nbytes);
-    if (__builtin_expect(handle->group->world->inspects, 0) && nbytes > 0) {
+    if (__builtin_expect(symc_group_world(handle->group)->inspects, 0) &&
+        nbytes > 0) {
         symmcoll_status_t status =
             symc_symm_check_memory(handle, where, what, buffer, nbytes);
 
