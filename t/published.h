@@ -21,7 +21,7 @@
 static inline bool has_published(
     const struct symmcoll_group *group, int rank, uint64_t number)
 {
-    struct symc_channel *channel = group->peers.channels[rank];
+    struct symc_channel *channel = group->runner.peers.channels[rank];
 
     return atomic_load(&symc_header_at(channel, number)->seq) >= number;
 }

@@ -16,11 +16,10 @@ symmcoll_status_t symmcoll_barrier(struct symmcoll_group *group,
 }
 
 /* Checks that this machine has the device. */
-static symmcoll_status_t check_device(
-    const struct symmcoll_group *group, int device)
+static symmcoll_status_t check_device(struct symmcoll_group *group, int device)
 {
-    const struct symc_memory_request request = {
-        .device = device, .state = symc_slot_device_state(group)};
+    const struct symc_memory_request request = {.device = device,
+        .state = symc_slot_device_state(symc_group_runner(group))};
     const struct symc_local_ops *ops;
     void *local = NULL;
     symmcoll_status_t status = symc_registry_open_device(
@@ -43,7 +42,7 @@ static symmcoll_status_t take_device(struct symmcoll_group *group, int device)
             WHERE ": expected a device of 0 or more, found %d", device);
     status = check_device(group, device);
     if (status != SYMMCOLL_OK ||
-        symc_slot_take_device(group, device, &found, &first))
+        symc_slot_take_device(symc_group_runner(group), device, &found, &first))
         return status;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         WHERE ": expected device %d, on which group %s is on this rank, found "

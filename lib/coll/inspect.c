@@ -59,14 +59,14 @@ static void tell_unsearched(
 
 /* Returns whether the backend searches the data when it runs the operation. */
 static bool is_searched_later(
-    const struct symmcoll_group *group, const struct symc_op *op)
+    struct symmcoll_group *group, const struct symc_op *op)
 {
     const struct symc_registry *registry = &symc_group_world(group)->registry;
     const struct symc_backend *open;
 
     if (symc_kind_has(op->kind, SYMC_PAIR))
         return false; /* no backend runs it */
-    open = symc_slot_backend(group, op->memory);
+    open = symc_slot_backend(symc_group_runner(group), op->memory);
     if (open != NULL)
         return open->device->searches;
     for (int i = 0; i < registry->count; i++) {

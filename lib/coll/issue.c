@@ -14,7 +14,7 @@ static inline symmcoll_status_t apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call)
 {
     op->timeout_ns = symc_group_timeout(group);
-    return call != NULL ? symc_group_read_call(call, op) : SYMMCOLL_OK;
+    return call != NULL ? symc_run_read_call(call, op) : SYMMCOLL_OK;
 }
 
 symmcoll_status_t symc_coll_apply(struct symmcoll_group *group,
@@ -72,10 +72,10 @@ static inline symmcoll_status_t run(struct symmcoll_group *group,
     struct symc_op *op, struct symmcoll_work **work)
 {
     if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
-        return symc_group_call_device(group, op, work);
+        return symc_run_call_device(symc_group_runner(group), op, work);
     if (work != NULL)
         return symc_queue_submit(symc_group_queue(group), op, work);
-    return symc_group_call(group, op);
+    return symc_run_call(symc_group_runner(group), op);
 }
 
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
@@ -87,7 +87,7 @@ symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     if (__builtin_expect(call == NULL, 1))
         return run(group, op, work);
     status = run(group, op, work);
-    symc_group_put_sequence(
+    symc_run_put_sequence(
         call, op, work != NULL && status == SYMMCOLL_OK ? *work : NULL);
     return status;
 }

@@ -18,7 +18,8 @@ symmcoll_status_t symc_open_site(struct symmcoll_reducer *reducer)
 
     if (first->device != SYMMCOLL_CUDA)
         return SYMMCOLL_OK;
-    if (!symc_group_is_on_device(reducer->group, first->device_index, &found))
+    if (!symc_run_is_on_device(
+            symc_group_runner(reducer->group), first->device_index, &found))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer: expected parameters on device %d, as earlier operations "
             "of group %s, found device %d",

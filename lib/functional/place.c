@@ -18,7 +18,7 @@ symmcoll_status_t symc_f_find_site(
     if (step->in.device != SYMMCOLL_CUDA)
         return SYMMCOLL_OK;
     if (spec->call != NULL)
-        status = symc_group_read_call(spec->call, &op);
+        status = symc_run_read_call(spec->call, &op);
     *stream =
         op.stream != NULL ? op.stream : symmcoll_group_stream(spec->group);
     return status == SYMMCOLL_OK

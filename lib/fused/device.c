@@ -20,7 +20,7 @@ static symmcoll_status_t check_device(
 {
     int found;
 
-    if (symc_group_is_on_device(fused->group, index, &found))
+    if (symc_run_is_on_device(symc_group_runner(fused->group), index, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory of device %d, as in earlier operations of group "
@@ -75,8 +75,9 @@ symmcoll_status_t symc_fused_on_begin(struct symc_fused *fused,
     status = symc_fused_check_reach(name, fused, &named);
     if (status != SYMMCOLL_OK)
         return status;
-    on->checked = symc_slot_device_state(fused->group) != NULL;
-    status = symc_slot_check(fused->group, &op);
+    on->checked =
+        symc_slot_device_state(symc_group_runner(fused->group)) != NULL;
+    status = symc_slot_check(symc_group_runner(fused->group), &op);
     return status == SYMMCOLL_OK ? query_captured(fused, name, on) : status;
 }
 
@@ -375,7 +376,7 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.device = (int16_t)on->index;
     made.out = mover;
     made.timeout_ns = symc_group_timeout(fused->group);
-    status = symc_group_read_call(&begun->options, &made);
+    status = symc_run_read_call(&begun->options, &made);
     if (status != SYMMCOLL_OK)
         return status;
     made.stream = on->stream;
@@ -384,14 +385,16 @@ symmcoll_status_t symc_fused_device_run(struct symc_fused *fused,
     made.captured = on->captured;
     /* The group may be on the device only since this call has allocated memory
      * there. The others wait for this rank, so the error is published. */
-    status = on->checked ? SYMMCOLL_OK : symc_slot_check(fused->group, &made);
+    status = on->checked
+                 ? SYMMCOLL_OK
+                 : symc_slot_check(symc_group_runner(fused->group), &made);
     symc_error_keep(&found, status);
     payload.status = status;
     memcpy(mover->payload, &payload, sizeof(payload));
     mover->joined = share->shared.joined;
     mover->compute = device->compute;
     mover->check = check_payloads;
-    status = symc_group_call_device(fused->group, &made, NULL);
-    symc_group_put_sequence(&begun->options, &made, NULL);
+    status = symc_run_call_device(symc_group_runner(fused->group), &made, NULL);
+    symc_run_put_sequence(&begun->options, &made, NULL);
     return found.status == SYMMCOLL_OK ? status : symc_error_return(&found);
 }

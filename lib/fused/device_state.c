@@ -98,7 +98,7 @@ symmcoll_status_t symc_fused_device_open(struct symc_fused *fused,
     const struct symc_memory_request request = {.device = index,
         .stream = stream,
         .buffer = memory,
-        .state = symc_slot_device_state(fused->group)};
+        .state = symc_slot_device_state(symc_group_runner(fused->group))};
     const struct symc_fused_device *old = fused->device;
     struct symc_fused_device *made;
     symmcoll_status_t status;
@@ -185,7 +185,8 @@ void symc_fused_device_end(struct symc_fused *fused, int64_t until_ns)
 
     if (fused->device == NULL)
         return;
-    idle = symc_slots_reclaim(fused->group, until_ns) == SYMMCOLL_OK;
+    idle = symc_slots_reclaim(symc_group_runner(fused->group), until_ns) ==
+           SYMMCOLL_OK;
     release_memory(fused);
     free_device(fused, idle);
 }

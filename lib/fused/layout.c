@@ -160,7 +160,8 @@ void symc_fused_result_release(struct symc_fused_result *result)
      * not keep the stream of a failed call: the memory is released when the
      * world ends. */
     if (result->made && result->site != NULL &&
-        symc_slot_owned(result->fused->group, SYMC_MEMORY_DEVICE) > 0) {
+        symc_slot_owned(
+            symc_group_runner(result->fused->group), SYMC_MEMORY_DEVICE) > 0) {
         symc_f_leave(
             symc_group_world(result->fused->group), result->tensor.data);
         result->made = false;

@@ -42,7 +42,8 @@ static const struct symc_shared *find_shared(struct symmcoll_group *group,
     uint64_t ticket;
 
     /* The operation that follows returns the error. */
-    if (symc_group_take_ticket(group, SYMC_ALL_GATHER, &ticket) != SYMMCOLL_OK)
+    if (symc_run_take_ticket(
+            symc_group_runner(group), SYMC_ALL_GATHER, &ticket) != SYMMCOLL_OK)
         return NULL;
     found = symc_shared_find(symc_group_shared(group), address, nbytes, offset);
     symc_queue_leave(symc_group_queue(group), ticket);

@@ -140,9 +140,9 @@ static symmcoll_status_t open_all(struct symc_making *making)
 static bool read_entries(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
-    const struct symc_entry *all = (const void *)parent->verdicts;
+    const struct symc_entry *all = (const void *)parent->runner.verdicts;
 
-    for (int r = 0; r < parent->size; r++) {
+    for (int r = 0; r < parent->runner.size; r++) {
         if (all[r].status != SYMMCOLL_OK || all[r].key != making->mine.key)
             return false;
     }
@@ -160,16 +160,16 @@ static bool read_entries(struct symc_making *making)
 static symmcoll_status_t open_everywhere(struct symc_making *making)
 {
     struct symmcoll_group *parent = making->parent;
-    const int32_t *all = (const void *)parent->verdicts;
+    const int32_t *all = (const void *)parent->runner.verdicts;
     symmcoll_status_t own = open_all(making);
     struct symc_error error;
     int32_t mine = own;
     symmcoll_status_t status;
 
     symc_error_keep(&error, own);
-    status = symc_group_round(parent, making->options->kind, &mine,
-        parent->verdicts, sizeof(mine), making->timeout_ns);
-    for (int r = 0; status == SYMMCOLL_OK && r < parent->size; r++)
+    status = symc_run_round(&parent->runner, making->options->kind, &mine,
+        parent->runner.verdicts, sizeof(mine), making->timeout_ns);
+    for (int r = 0; status == SYMMCOLL_OK && r < parent->runner.size; r++)
         own = own == SYMMCOLL_OK ? all[r] : own;
     if (status != SYMMCOLL_OK) {
         symc_error_keep(&error, status);
@@ -189,19 +189,19 @@ static symmcoll_status_t reuse(struct symc_making *making)
 {
     const struct symmcoll_group *parent = making->parent;
     const struct symc_partition *partition = making->partition;
-    const struct symc_entry *all = (const void *)parent->verdicts;
+    const struct symc_entry *all = (const void *)parent->runner.verdicts;
     struct symmcoll_group *found = symc_group_find_tag(parent->world,
         making->options->tag, partition->ranks, partition->sizes[0], false);
     struct symc_entry mine = {
         .key = making->mine.key, .has_it = found != NULL ? 1 : 0};
     symmcoll_status_t status =
-        symc_group_round(making->parent, making->options->kind, &mine,
-            parent->verdicts, sizeof(mine), making->timeout_ns);
+        symc_run_round(&making->parent->runner, making->options->kind, &mine,
+            parent->runner.verdicts, sizeof(mine), making->timeout_ns);
     bool everywhere = status == SYMMCOLL_OK;
 
     if (status != SYMMCOLL_OK)
         return status;
-    for (int r = 0; r < parent->size; r++) {
+    for (int r = 0; r < parent->runner.size; r++) {
         if (all[r].status != SYMMCOLL_OK || all[r].key != mine.key)
             return symc_making_explain(making, SYMMCOLL_OK);
         everywhere = everywhere && all[r].has_it == 1;
@@ -218,16 +218,16 @@ static symmcoll_status_t begin(struct symc_making *making)
     struct symmcoll_group *parent = making->parent;
     struct symc_op op = {.kind = making->options->kind};
     const struct symc_group_call call = {.kind = op.kind,
-        .trace = parent->trace,
-        .seq = atomic_load(&parent->seq[SYMC_COUNT_COLLECTIVE]),
+        .trace = parent->runner.trace,
+        .seq = atomic_load(&parent->runner.seq[SYMC_COUNT_COLLECTIVE]),
         .name = making->options->name,
         .issued = making->issued,
         .nbytes = sizeof(making->mine),
         .timeout_ns = making->timeout_ns};
 
-    symc_queue_settle(parent->queue);
-    if (symc_members_failed(&parent->members))
-        return symc_members_status(&parent->members, &op);
+    symc_queue_settle(parent->runner.queue);
+    if (symc_members_failed(&parent->runner.members))
+        return symc_members_status(&parent->runner.members, &op);
     making->record = symc_group_record(parent->world, &call);
     return SYMMCOLL_OK;
 }
@@ -255,8 +255,9 @@ static symmcoll_status_t make_all(struct symc_making *making)
     find_own(making);
     own = prepare(making);
     making->mine.status = own;
-    status = symc_group_round(parent, making->options->kind, &making->mine,
-        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    status =
+        symc_run_round(&parent->runner, making->options->kind, &making->mine,
+            parent->runner.verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK) {
         take_back(making, false);
         return status;
@@ -284,7 +285,7 @@ static symmcoll_status_t gather(
     struct symc_making *making, struct symc_color mine, struct symc_color *all)
 {
     struct symmcoll_group *parent = making->parent;
-    const struct symc_entry *entries = (const void *)parent->verdicts;
+    const struct symc_entry *entries = (const void *)parent->runner.verdicts;
     symmcoll_status_t status = begin(making);
 
     if (status != SYMMCOLL_OK)
@@ -292,13 +293,14 @@ static symmcoll_status_t gather(
     making->mine.key = symc_making_key(making);
     making->mine.offer.offset = (uint32_t)mine.color;
     making->mine.offer.nbytes = (uint32_t)mine.key;
-    status = symc_group_round(parent, making->options->kind, &making->mine,
-        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    status =
+        symc_run_round(&parent->runner, making->options->kind, &making->mine,
+            parent->runner.verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     if (!read_entries(making))
         return symc_making_explain(making, SYMMCOLL_OK);
-    for (int r = 0; r < parent->size; r++)
+    for (int r = 0; r < parent->runner.size; r++)
         all[r] = (struct symc_color){
             (int32_t)entries[r].offer.offset, (int32_t)entries[r].offer.nbytes};
     return SYMMCOLL_OK;
@@ -312,16 +314,16 @@ symmcoll_status_t symc_groups_gather(struct symmcoll_group *parent,
         .options = options,
         .own = -1,
         .issued = symc_ticks(),
-        .timeout_ns = atomic_load(&parent->timeout_ns)};
+        .timeout_ns = atomic_load(&parent->runner.timeout_ns)};
     uint64_t ticket;
     symmcoll_status_t status =
-        symc_group_take_ticket(parent, options->kind, &ticket);
+        symc_run_take_ticket(&parent->runner, options->kind, &ticket);
 
     if (status != SYMMCOLL_OK)
         return status;
     status = gather(&making, mine, all);
     symc_group_record_end(parent, options->kind, making.record, status);
-    symc_queue_leave(parent->queue, ticket);
+    symc_queue_leave(parent->runner.queue, ticket);
     return status;
 }
 
@@ -339,8 +341,9 @@ static symmcoll_status_t refuse(
     if (status != SYMMCOLL_OK)
         return status;
     making->mine.status = own;
-    status = symc_group_round(parent, making->options->kind, &making->mine,
-        parent->verdicts, sizeof(making->mine), making->timeout_ns);
+    status =
+        symc_run_round(&parent->runner, making->options->kind, &making->mine,
+            parent->runner.verdicts, sizeof(making->mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
     return symc_making_explain(making, symc_error_return(&error));
@@ -352,16 +355,16 @@ symmcoll_status_t symc_groups_refuse(struct symmcoll_group *parent,
     struct symc_making making = {.parent = parent,
         .options = options,
         .issued = symc_ticks(),
-        .timeout_ns = atomic_load(&parent->timeout_ns)};
+        .timeout_ns = atomic_load(&parent->runner.timeout_ns)};
     uint64_t ticket;
     symmcoll_status_t status =
-        symc_group_take_ticket(parent, options->kind, &ticket);
+        symc_run_take_ticket(&parent->runner, options->kind, &ticket);
 
     if (status != SYMMCOLL_OK)
         return status;
     status = refuse(&making, own);
     symc_group_record_end(parent, options->kind, making.record, status);
-    symc_queue_leave(parent->queue, ticket);
+    symc_queue_leave(parent->runner.queue, ticket);
     return status;
 }
 
@@ -374,18 +377,18 @@ symmcoll_status_t symc_groups_create(struct symmcoll_group *parent,
         .options = options,
         .groups = groups,
         .issued = symc_ticks(),
-        .timeout_ns = atomic_load(&parent->timeout_ns)};
+        .timeout_ns = atomic_load(&parent->runner.timeout_ns)};
     symmcoll_status_t status;
     uint64_t ticket;
 
     for (int i = 0; i < partition->count; i++)
         groups[i] = NULL;
-    status = symc_group_take_ticket(parent, options->kind, &ticket);
+    status = symc_run_take_ticket(&parent->runner, options->kind, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
     status = make_all(&making);
     symc_group_record_end(parent, options->kind, making.record, status);
-    symc_queue_leave(parent->queue, ticket);
+    symc_queue_leave(parent->runner.queue, ticket);
     free(making.offers);
     return status;
 }

@@ -58,7 +58,7 @@ static symmcoll_status_t read_stream(struct symc_op *op, void *stream)
     return SYMMCOLL_OK;
 }
 
-symmcoll_status_t symc_group_read_call(
+symmcoll_status_t symc_run_read_call(
     const struct symmcoll_call *call, struct symc_op *op)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -90,7 +90,7 @@ symmcoll_status_t symc_group_read_call(
     return SYMMCOLL_OK;
 }
 
-void symc_group_put_sequence(const struct symmcoll_call *call,
+void symc_run_put_sequence(const struct symmcoll_call *call,
     const struct symc_op *op, const struct symmcoll_work *work)
 {
     const size_t end =
@@ -102,13 +102,13 @@ void symc_group_put_sequence(const struct symmcoll_call *call,
     *call->sequence = work != NULL ? symmcoll_work_sequence(work) : op->seq;
 }
 
-symmcoll_status_t symc_group_take_ticket(
-    struct symmcoll_group *group, enum symc_kind kind, uint64_t *ticket)
+symmcoll_status_t symc_run_take_ticket(
+    struct symc_runner *runner, enum symc_kind kind, uint64_t *ticket)
 {
     const struct symc_op op = {
-        .kind = kind, .timeout_ns = atomic_load(&group->timeout_ns)};
+        .kind = kind, .timeout_ns = atomic_load(&runner->timeout_ns)};
 
-    return symc_queue_enter(group->queue, &op, ticket)
+    return symc_queue_enter(runner->queue, &op, ticket)
                ? SYMMCOLL_OK
-               : symc_slot_refuse(group, &op);
+               : symc_slot_refuse(runner, &op);
 }

@@ -6,7 +6,7 @@
 #ifndef SYMC_GROUP_CALL_H
 #define SYMC_GROUP_CALL_H
 
-#include "group/group.h"
+#include "group/runner.h"
 #include "run/work.h"
 
 /* Description of struct symmcoll_call. */
@@ -15,36 +15,36 @@ extern const struct symc_sized symc_call_kind;
 /* Applies the options of a call, which is not NULL, to an operation with
  * default options and known memory.  Errors: INVALID, UNSUPPORTED (a
  * stream). */
-symmcoll_status_t symc_group_read_call(
+symmcoll_status_t symc_run_read_call(
     const struct symmcoll_call *call, struct symc_op *op);
 
 /* Stores the sequence number of a call's work or operation in call->sequence.
  * call may be NULL. */
-void symc_group_put_sequence(const struct symmcoll_call *call,
+void symc_run_put_sequence(const struct symmcoll_call *call,
     const struct symc_op *op, const struct symmcoll_work *work);
 
 /* Takes the group's ticket for the rounds of a call.  Errors: those of a group
  * that has failed while the ticket's holder was stuck in a backend. */
-symmcoll_status_t symc_group_take_ticket(
-    struct symmcoll_group *group, enum symc_kind kind, uint64_t *ticket);
+symmcoll_status_t symc_run_take_ticket(
+    struct symc_runner *runner, enum symc_kind kind, uint64_t *ticket);
 
 /* Runs a checked operation when its ticket is served, and waits for its end. */
-static inline symmcoll_status_t symc_group_call(
-    struct symmcoll_group *group, struct symc_op *op)
+static inline symmcoll_status_t symc_run_call(
+    struct symc_runner *runner, struct symc_op *op)
 {
     symmcoll_status_t status;
     uint64_t ticket;
 
-    if (symc_queue_in_callback(group->queue))
+    if (symc_queue_in_callback(runner->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
-    if (!symc_queue_enter(group->queue, op, &ticket))
-        return symc_slot_refuse(group, op);
-    if (__builtin_expect(group->queue->issued != NULL, 0))
-        symc_queue_settle(group->queue);
-    status = symc_group_run(group, op);
+    if (!symc_queue_enter(runner->queue, op, &ticket))
+        return symc_slot_refuse(runner, op);
+    if (__builtin_expect(runner->queue->issued != NULL, 0))
+        symc_queue_settle(runner->queue);
+    status = symc_run_op(runner, op);
     if (__builtin_expect(status == SYMMCOLL_IN_PROGRESS, 0))
-        return symc_work_await(group->queue, op, ticket);
-    symc_queue_leave(group->queue, ticket);
+        return symc_work_await(runner->queue, op, ticket);
+    symc_queue_leave(runner->queue, ticket);
     return status;
 }
 

@@ -151,27 +151,28 @@ static symmcoll_status_t tell_places(struct detection *detection)
     symmcoll_status_t status;
 
     find_own(&mine);
-    status = symc_group_take_ticket(all, SYMC_DETECT_CONNECTIVITY, &ticket);
+    status =
+        symc_run_take_ticket(&all->runner, SYMC_DETECT_CONNECTIVITY, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
-    symc_queue_settle(all->queue);
-    status = symc_group_round(all, SYMC_DETECT_CONNECTIVITY, &mine,
+    symc_queue_settle(all->runner.queue);
+    status = symc_run_round(&all->runner, SYMC_DETECT_CONNECTIVITY, &mine,
         detection->places, sizeof(mine),
-        atomic_load_explicit(&all->timeout_ns, memory_order_relaxed));
-    symc_queue_leave(all->queue, ticket);
+        atomic_load_explicit(&all->runner.timeout_ns, memory_order_relaxed));
+    symc_queue_leave(all->runner.queue, ticket);
     if (status != SYMMCOLL_OK)
         return status;
-    for (int r = 0; r < all->size; r++) {
+    for (int r = 0; r < all->runner.size; r++) {
         uint64_t found = detection->places[r].kind;
 
         if (found == mine.kind)
             continue;
         (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
             WHERE ": kind differs: rank %d asked for %s, rank %d for %s",
-            all->rank, kinds[mine.kind], r,
+            all->runner.rank, kinds[mine.kind], r,
             found < KINDS ? kinds[found] : "something else");
         return symc_error_add_odd(
-            &all->members.ranks, want_same_kind, detection->places);
+            &all->runner.members.ranks, want_same_kind, detection->places);
     }
     return SYMMCOLL_OK;
 }

@@ -4,7 +4,7 @@
  * group.
  */
 #include "base/cancel.h"
-#include "group/group.h"
+#include "group/runner.h"
 #include "registry/registry.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 static void log_line(
     void *context, enum symc_log_level level, const char *format, ...)
 {
-    const struct symmcoll_group *group = context;
+    const struct symc_runner *runner = context;
     char line[SYMC_DETAIL_MAX];
     int cancel = symc_cancel_disable();
     va_list arguments;
@@ -22,7 +22,7 @@ static void log_line(
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    symc_logf(&group->world->log, level, "%s", line);
+    symc_logf(&runner->world->log, level, "%s", line);
     symc_cancel_restore(cancel);
 }
 
@@ -30,71 +30,82 @@ static void log_line(
 
 static symmcoll_status_t reserve(void *context)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     int cancel = symc_cancel_disable();
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (!group->reserved)
-        status = symc_segment_reserve(group->segment, group->staging_at,
-            group->staging_nbytes, "staging of collectives");
-    group->reserved = status == SYMMCOLL_OK;
+    if (!runner->reserved)
+        status = symc_segment_reserve(runner->segment, runner->staging_at,
+            runner->staging_nbytes, "staging of collectives");
+    runner->reserved = status == SYMMCOLL_OK;
     symc_cancel_restore(cancel);
     return status;
+}
+
+void *symc_run_inherit(void *context)
+{
+    struct symc_runner *runner = context;
+    void *made = runner->inherited.made;
+
+    if (runner->inherited.backend != runner->opened)
+        return NULL;
+    runner->inherited.made = NULL;
+    return made;
 }
 
 /* ---- the recorder ---- */
 
 static void record(void *context, const struct symc_op *op)
 {
-    struct symmcoll_group *group = context;
-    struct symc_flight *flight = symc_group_flight(group, op);
+    struct symc_runner *runner = context;
+    struct symc_flight *flight = symc_run_flight(runner, op);
 
     if (op->seq == 0)
         return; /* an operation of the group's own */
-    if (flight->entry == NULL && group->trace >= 0)
+    if (flight->entry == NULL && runner->trace >= 0)
         flight->entry =
-            symc_trace_start(&group->world->trace, group->trace, op);
+            symc_trace_start(&runner->world->trace, runner->trace, op);
 }
 
 /* Needs the ticket, like all rounds. */
 static uint64_t take_number(void *context)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
 
-    return atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1) + 1;
+    return atomic_fetch_add(&runner->seq[SYMC_COUNT_COLLECTIVE], 1) + 1;
 }
 
 /* ---- failures ---- */
 
-static bool has_finalized(const struct symmcoll_group *group, int member)
+static bool has_finalized(const struct symc_runner *runner, int member)
 {
-    return symc_liveness_state(&group->world->peers[group->global[member]]) ==
+    return symc_liveness_state(&runner->world->peers[runner->global[member]]) ==
            SYMC_LIVENESS_LEFT;
 }
 
 /* Returns whether a member takes part in nothing more: it has released the
  * group, as finalize does with all groups. */
-static bool has_left(const struct symmcoll_group *group, int member)
+static bool has_left(const struct symc_runner *runner, int member)
 {
-    return member >= 0 && (has_finalized(group, member) ||
-                              symc_segment_is_left(group->segment, member));
+    return member >= 0 && (has_finalized(runner, member) ||
+                              symc_segment_is_left(runner->segment, member));
 }
 
 static bool failed(void *context, int member)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     int cancel = symc_cancel_disable();
     bool found =
-        symc_members_failed(&group->members) || has_left(group, member);
+        symc_members_failed(&runner->members) || has_left(runner, member);
 
     symc_cancel_restore(cancel);
     return found;
 }
 
 static symmcoll_status_t find_failure(
-    struct symmcoll_group *group, const struct symc_op *op, int member)
+    struct symc_runner *runner, const struct symc_op *op, int member)
 {
-    struct symc_members *members = &group->members;
+    struct symc_members *members = &runner->members;
     struct symc_failure note;
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
 
@@ -104,26 +115,25 @@ static symmcoll_status_t find_failure(
     if (symc_kinds[op->kind].counter == SYMC_COUNT_COLLECTIVE &&
         symc_members_find_note(members, op->seq, &note))
         return symc_members_fail_as(members, &note);
-    if (!symc_members_failed(members) && has_left(group, member)) {
+    if (!symc_members_failed(members) && has_left(runner, member)) {
         bool noted = symc_failure_read_note(members->failures[member], &note);
         /* Only finalize leaves the group of all ranks, before the liveness
          * word shows it. */
-        bool finalized =
-            group == group->world->all || has_finalized(group, member);
+        bool finalized = runner->of_world || has_finalized(runner, member);
 
         if (!noted && finalized)
             noted = symc_failure_find_cause(
-                group->world, group->global[member], &note);
+                runner->world, runner->global[member], &note);
         symc_members_raise_one(members, SYMMCOLL_ERR_PEER, op, member,
             "%s has %s%s%.240s, and %s of group %s needs it",
             symc_format_rank(&members->ranks, member,
-                group->world->peers[group->global[member]].pid, who),
+                runner->world->peers[runner->global[member]].pid, who),
             finalized ? symc_liveness_name_left(
-                            &group->world->peers[group->global[member]])
+                            &runner->world->peers[runner->global[member]])
                       : "released the group",
             noted ? " after " : "", noted ? note.text : "",
             symc_op_format(op->kind, op->seq, op->label, text, sizeof(text)),
-            group->name);
+            runner->name);
     }
     if (!symc_members_failed(members))
         return symc_fail(SYMMCOLL_ERR_INTERNAL, "%s: stopped without a reason",
@@ -144,27 +154,27 @@ static symmcoll_status_t failure(
 static symmcoll_status_t raise_error(
     void *context, const struct symc_op *op, symmcoll_status_t status)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     int cancel = symc_cancel_disable();
     bool ranks[SYMC_RANKS_MAX];
     char text[SYMC_OP_TEXT];
 
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, status, op,
-        symc_members_concerned(&group->members, status, ranks),
-        "%s of group %s: %.*s", text, group->name, SYMC_FAILURE_TEXT / 2 - 1,
+    symc_members_raise(&runner->members, status, op,
+        symc_members_concerned(&runner->members, status, ranks),
+        "%s of group %s: %.*s", text, runner->name, SYMC_FAILURE_TEXT / 2 - 1,
         symmcoll_last_error());
-    status = symc_members_status(&group->members, op);
+    status = symc_members_status(&runner->members, op);
     symc_cancel_restore(cancel);
     return status;
 }
 
 /* Formats a rank's position, "is after all_reduce seq 16", or how it ended. */
 static void describe_rank(
-    const struct symmcoll_group *group, int member, char *buffer, size_t nbytes)
+    const struct symc_runner *runner, int member, char *buffer, size_t nbytes)
 {
-    const struct symmcoll_world *world = group->world;
-    int rank = group->global[member];
+    const struct symmcoll_world *world = runner->world;
+    int rank = runner->global[member];
     char position[SYMC_TRACE_POSITION], end[96];
     size_t ring_nbytes;
     const struct symc_trace_ring *ring =
@@ -182,28 +192,28 @@ static void describe_rank(
     default:
         snprintf(buffer, nbytes, "is %s",
             ring == NULL ? "on another machine"
-                         : symc_trace_position(ring, ring_nbytes, group->name,
+                         : symc_trace_position(ring, ring_nbytes, runner->name,
                                position, sizeof(position)));
     }
 }
 
 /* Formats the positions of the missing ranks, one clause each, as many as
  * fit. */
-static const char *describe_missing(const struct symmcoll_group *group,
+static const char *describe_missing(const struct symc_runner *runner,
     const bool *missing, char *buffer, size_t nbytes)
 {
     size_t used = 0;
 
     buffer[0] = '\0';
-    for (int r = 0; r < group->size && used + 48 < nbytes; r++) {
+    for (int r = 0; r < runner->size && used + 48 < nbytes; r++) {
         char place[SYMC_TRACE_POSITION + 8], who[SYMC_RANK_TEXT];
 
         if (!missing[r])
             continue;
-        describe_rank(group, r, place, sizeof(place));
+        describe_rank(runner, r, place, sizeof(place));
         used += (size_t)snprintf(buffer + used, nbytes - used, "; %s %s",
-            symc_format_rank(&group->members.ranks, r,
-                group->world->peers[group->global[r]].pid, who),
+            symc_format_rank(&runner->members.ranks, r,
+                runner->world->peers[runner->global[r]].pid, who),
             place);
     }
     return buffer;
@@ -211,24 +221,24 @@ static const char *describe_missing(const struct symmcoll_group *group,
 
 /* Fails the group with a timeout.  found: what was received instead; NULL:
  * nothing. */
-static symmcoll_status_t raise_timeout(struct symmcoll_group *group,
+static symmcoll_status_t raise_timeout(struct symc_runner *runner,
     const struct symc_op *op, const bool *missing, const char *found)
 {
     char ranks[192], where[SYMC_FAILURE_TEXT - 160], text[SYMC_OP_TEXT];
 
     /* Another rank's failure is the earlier reason, and a rank that has died is
      * not merely late. */
-    if (symc_monitor_reports_death(&group->members))
-        return symc_members_status(&group->members, op);
-    symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
-    describe_missing(group, missing, where, sizeof(where));
+    if (symc_monitor_reports_death(&runner->members))
+        return symc_members_status(&runner->members, op);
+    symc_format_members(&runner->members.ranks, missing, ranks, sizeof(ranks));
+    describe_missing(runner, missing, where, sizeof(where));
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, missing,
-        "%s of group %s timed out after %.3g s: %s%s%s", text, group->name,
+    symc_members_raise(&runner->members, SYMMCOLL_ERR_TIMEOUT, op, missing,
+        "%s of group %s timed out after %.3g s: %s%s%s", text, runner->name,
         (double)op->timeout_ns / (double)SYMC_NS_PER_S,
         found != NULL ? found : ranks, found != NULL ? "" : " did not come",
         where);
-    return symc_members_status(&group->members, op);
+    return symc_members_status(&runner->members, op);
 }
 
 static symmcoll_status_t expire(void *context, const struct symc_op *op,
@@ -243,10 +253,10 @@ static symmcoll_status_t expire(void *context, const struct symc_op *op,
 
 static bool gone(void *context, int member)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     int cancel = symc_cancel_disable();
     bool found =
-        symc_liveness_state(&group->world->peers[group->global[member]]) !=
+        symc_liveness_state(&runner->world->peers[runner->global[member]]) !=
         SYMC_LIVENESS_ALIVE;
 
     symc_cancel_restore(cancel);
@@ -256,29 +266,29 @@ static bool gone(void *context, int member)
 /* Returns the error of an operation with missing ranks that does not fail the
  * group: their positions, or how they ended. */
 static symmcoll_status_t find_absent(
-    struct symmcoll_group *group, const struct symc_op *op, const bool *missing)
+    struct symc_runner *runner, const struct symc_op *op, const bool *missing)
 {
     symmcoll_status_t status = SYMMCOLL_ERR_TIMEOUT;
     char ranks[192], where[SYMC_FAILURE_TEXT], text[SYMC_OP_TEXT];
 
-    for (int r = 0; r < group->size; r++) {
-        if (missing[r] && r != group->rank && gone(group, r))
+    for (int r = 0; r < runner->size; r++) {
+        if (missing[r] && r != runner->rank && gone(runner, r))
             status = SYMMCOLL_ERR_PEER;
     }
-    symc_format_members(&group->members.ranks, missing, ranks, sizeof(ranks));
+    symc_format_members(&runner->members.ranks, missing, ranks, sizeof(ranks));
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    if (missing[group->rank])
+    if (missing[runner->rank])
         (void)symc_fail(status,
             "%s of group %s: this rank came after the others had given up: %s "
             "did not come in time",
-            text, group->name, ranks);
+            text, runner->name, ranks);
     else
         (void)symc_fail(status,
             "%s of group %s: %s did not come within %.3g s%s", text,
-            group->name, ranks, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
-            describe_missing(group, missing, where, sizeof(where)));
-    symc_error_set_call(group->name, op->kind, op->seq);
-    return symc_error_add_ranks(&group->members.ranks, missing);
+            runner->name, ranks, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
+            describe_missing(runner, missing, where, sizeof(where)));
+    symc_error_set_call(runner->name, op->kind, op->seq);
+    return symc_error_add_ranks(&runner->members.ranks, missing);
 }
 
 static symmcoll_status_t absent(
@@ -294,16 +304,16 @@ static symmcoll_status_t absent(
 /* Adds members to the ranks that an error concerns. */
 static void add_ranks(void *context, const bool *ranks)
 {
-    const struct symmcoll_group *group = context;
+    const struct symc_runner *runner = context;
 
-    symc_error_add_ranks(&group->members.ranks, ranks);
+    symc_error_add_ranks(&runner->members.ranks, ranks);
 }
 
 /* ---- waiting ---- */
 
 /* The group and the member that a thread waits for. */
 struct awaited {
-    struct symmcoll_group *group;
+    struct symc_runner *runner;
     int member;
 };
 
@@ -311,7 +321,7 @@ static bool look(void *arg)
 {
     const struct awaited *awaited = arg;
 
-    return failed(awaited->group, awaited->member);
+    return failed(awaited->runner, awaited->member);
 }
 
 /* Makes progress on the rank's sends and receives during a wait. */
@@ -319,16 +329,16 @@ static void pass(void *arg, bool sleeps)
 {
     const struct awaited *awaited = arg;
 
-    symc_pairs_pass(awaited->group->world->pairs, sleeps);
+    symc_pairs_pass(awaited->runner->world->pairs, sleeps);
 }
 
 static struct symc_watch make_watch(struct awaited *awaited)
 {
-    struct symmcoll_group *group = awaited->group;
+    struct symc_runner *runner = awaited->runner;
 
-    return (struct symc_watch){.waiting = group->core.waiting,
-        .doorbell = group->doorbells[group->rank],
-        .stopped = &group->members.stopped,
+    return (struct symc_watch){.waiting = runner->core.waiting,
+        .doorbell = runner->doorbells[runner->rank],
+        .stopped = &runner->members.stopped,
         .look = look,
         .pass = pass,
         .arg = awaited};
@@ -344,11 +354,10 @@ static enum symc_wait_end wait_for(void *context, const _Atomic uint64_t *word,
     return symc_wait_long(&watch, word, target, budget);
 }
 
-enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
-    int member, bool (*ready)(void *arg), void *arg,
-    struct symc_wait_budget *budget)
+enum symc_wait_end symc_run_wait_until(struct symc_runner *runner, int member,
+    bool (*ready)(void *arg), void *arg, struct symc_wait_budget *budget)
 {
-    struct awaited awaited = {group, member};
+    struct awaited awaited = {runner, member};
     struct symc_watch watch = make_watch(&awaited);
 
     return symc_wait_until(&watch, ready, arg, budget);
@@ -356,33 +365,33 @@ enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
 
 static void wake(void *context, int member)
 {
-    const struct symmcoll_group *group = context;
+    const struct symc_runner *runner = context;
 
-    for (int r = 0; r < group->size; r++) {
-        if ((member < 0 || r == member) && group->doorbells[r] != NULL)
-            symc_doorbell_notify(group->doorbells[r]);
+    for (int r = 0; r < runner->size; r++) {
+        if ((member < 0 || r == member) && runner->doorbells[r] != NULL)
+            symc_doorbell_notify(runner->doorbells[r]);
     }
 }
 
-void symc_group_make_core(struct symmcoll_group *group)
+void symc_run_make_core(struct symc_runner *runner)
 {
-    group->settings = symc_registry_settings(group->world->config);
-    group->core = (struct symc_core){.group = group,
-        .name = group->name,
-        .ranks = &group->members.ranks,
+    runner->settings = symc_registry_settings(runner->world->config);
+    runner->core = (struct symc_core){.group = runner,
+        .name = runner->name,
+        .ranks = &runner->members.ranks,
         .kinds = symc_kinds,
-        .settings = &group->settings,
-        .shared = &group->shared,
-        .agreed = &group->compared,
-        .waiting = &group->world->origin->waiting,
-        .stopped = &group->members.stopped,
-        .communicators = &group->world->nccl_comms,
+        .settings = &runner->settings,
+        .shared = &runner->shared,
+        .agreed = &runner->compared,
+        .waiting = &runner->world->origin->waiting,
+        .stopped = &runner->members.stopped,
+        .communicators = &runner->world->nccl_comms,
         .fail = symc_fail,
         .add_ranks = add_ranks,
         .log = log_line,
         .exchange = symc_slot_exchange,
         .gather = symc_slot_gather,
-        .inherit = symc_group_inherit,
+        .inherit = symc_run_inherit,
         .reserve = reserve,
         .record = record,
         .take_number = take_number,

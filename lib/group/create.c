@@ -104,7 +104,7 @@ static symmcoll_status_t check_call(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected the process that called init, found a fork of it",
             where);
-    if (symc_queue_in_callback(parent->queue))
+    if (symc_queue_in_callback(parent->runner.queue))
         return symc_callbacks_refuse(where);
     return SYMMCOLL_OK;
 }
@@ -138,7 +138,7 @@ symmcoll_status_t symc_group_args_read(enum symc_kind kind,
             SYMC_GROUP_DESC - 1, strlen(copy->description));
     timeout = parent == parent->world->all
                   ? parent->world->config->timeouts_collective
-                  : atomic_load(&parent->timeout_ns);
+                  : atomic_load(&parent->runner.timeout_ns);
     *options = (struct symc_group_options){.kind = kind,
         .where = where,
         .name = copy->name,

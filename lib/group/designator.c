@@ -61,9 +61,9 @@ static void expand_group(
     const struct symmcoll_group *group, struct expansion *expansion)
 {
     expansion->tag = group->tag;
-    expansion->nranks = expansion->nrun = group->size;
-    memcpy(expansion->ranks, group->global,
-        (size_t)group->size * sizeof(*group->global));
+    expansion->nranks = expansion->nrun = group->runner.size;
+    memcpy(expansion->ranks, group->runner.global,
+        (size_t)group->runner.size * sizeof(*group->runner.global));
 }
 
 /* Checks a mesh and finds the index of this rank in it. */

@@ -15,22 +15,22 @@
 
 /* Ends a running operation; took_ns is its time on the device, 0 if unknown.
  * The ticket is not held, so shared fields are written atomically. */
-static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
+static void finish(struct symc_runner *runner, struct symmcoll_work *work,
     symmcoll_status_t status, int64_t took_ns)
 {
     const struct symc_op *op = &work->op;
     bool right = status == SYMMCOLL_OK;
-    _Atomic uint64_t *word = right ? &group->completed : &group->lost;
+    _Atomic uint64_t *word = right ? &runner->completed : &runner->lost;
     uint64_t found = atomic_load(word);
 
     if (took_ns > 0 && work->entry != NULL)
-        symc_trace_set_duration(&group->world->trace, work->entry, took_ns);
-    symc_group_tell(group, op, work->entry, status);
+        symc_trace_set_duration(&runner->world->trace, work->entry, took_ns);
+    symc_run_notify(runner, op, work->entry, status);
     if (symc_kinds[op->kind].counter == SYMC_COUNT_NONE)
-        symc_trace_end_beside(&group->world->trace, work->entry,
+        symc_trace_end_beside(&runner->world->trace, work->entry,
             right ? SYMC_TRACE_COMPLETED : SYMC_TRACE_FAILED);
     else if (work->entry != NULL)
-        symc_trace_end_running(&group->world->trace, work->entry, right);
+        symc_trace_end_running(&runner->world->trace, work->entry, right);
     work->entry = NULL;
     if (symc_kinds[op->kind].counter != SYMC_COUNT_COLLECTIVE)
         return;
@@ -43,9 +43,9 @@ static void finish(struct symmcoll_group *group, struct symmcoll_work *work,
 /* Returns whether a compared barrier is complete without a device.  All members
  * find the same, as the slot is open on all or on none. */
 static bool is_host_barrier(
-    const struct symmcoll_group *group, const struct symc_op *op)
+    const struct symc_runner *runner, const struct symc_op *op)
 {
-    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_slot *slot = &runner->slots[op->memory];
 
     return op->kind == SYMC_BARRIER &&
            (slot->backend == NULL || !symc_slot_serves(slot, op->kind));
@@ -54,31 +54,31 @@ static bool is_host_barrier(
 static symmcoll_status_t begin(
     void *context, struct symmcoll_work *work, symmcoll_status_t compared)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     const struct symc_op *op = &work->op;
-    struct symc_flight *flight = symc_group_flight(group, op);
+    struct symc_flight *flight = symc_run_flight(runner, op);
     symmcoll_status_t status;
 
     if (compared == SYMMCOLL_OK && work->given_up) {
-        compared = symc_members_status(&group->members, op);
-        symc_group_finish(group, op, compared);
+        compared = symc_members_status(&runner->members, op);
+        symc_run_finish(runner, op, compared);
     }
-    if (compared != SYMMCOLL_OK || is_host_barrier(group, op)) {
-        symc_slot_unmark(group, op->memory, work->mark);
+    if (compared != SYMMCOLL_OK || is_host_barrier(runner, op)) {
+        symc_slot_unmark(runner, op->memory, work->mark);
         if (compared == SYMMCOLL_OK)
-            symc_group_finish(group, op, compared);
+            symc_run_finish(runner, op, compared);
         return compared;
     }
-    status = symc_slot_start(group, op, work->mark, &work->token);
+    status = symc_slot_start(runner, op, work->mark, &work->token);
     if (status == SYMMCOLL_OK) {
-        symc_group_capture(group, op);
+        symc_run_capture(runner, op);
         return status;
     }
     if (status != SYMMCOLL_IN_PROGRESS) {
-        symc_group_finish(group, op, status);
+        symc_run_finish(runner, op, status);
         return status;
     }
-    symc_group_go_on(group);
+    symc_run_go_on(runner);
     work->entry = flight->entry;
     flight->entry = NULL;
     work->deadline_ns = symc_deadline_ns(symc_now_ns(), op->timeout_ns);
@@ -88,14 +88,14 @@ static symmcoll_status_t begin(
 /* Records an access, with details of its kind as the label.  It has no sequence
  * number but that of the collective before it. */
 static struct symc_trace_entry *record_access(
-    struct symmcoll_group *group, const struct symc_access *access)
+    struct symc_runner *runner, const struct symc_access *access)
 {
     struct symc_op op = *access->op;
-    const struct symc_ranks *ranks = &group->members.ranks;
+    const struct symc_ranks *ranks = &runner->members.ranks;
     int peer =
         ranks->global != NULL ? ranks->global[access->peer] : access->peer;
 
-    op.seq = atomic_load(&group->seq[SYMC_COUNT_COLLECTIVE]);
+    op.seq = atomic_load(&runner->seq[SYMC_COUNT_COLLECTIVE]);
     op.dtype = SYMMCOLL_UINT8;
     op.issued = symc_ticks();
     if (access->kind == SYMC_ACCESS_COPY)
@@ -112,22 +112,22 @@ static struct symc_trace_entry *record_access(
     else
         snprintf(op.label, sizeof(op.label), "rank %d channel %d", peer,
             access->channel);
-    return symc_trace_start_beside(&group->world->trace, group->trace, &op);
+    return symc_trace_start_beside(&runner->world->trace, runner->trace, &op);
 }
 
 /* Enqueues an access, which the members do not compare. */
 static symmcoll_status_t enqueue(
     void *context, struct symmcoll_work *work, const void *access)
 {
-    struct symmcoll_group *group = context;
-    struct symc_trace_entry *entry = record_access(group, access);
-    symmcoll_status_t status = symc_slot_access(group, access, &work->token);
+    struct symc_runner *runner = context;
+    struct symc_trace_entry *entry = record_access(runner, access);
+    symmcoll_status_t status = symc_slot_access(runner, access, &work->token);
 
     /* The kernel has the timeout, which begins when the stream reaches it. */
     work->deadline_ns = SYMC_NEVER;
     work->entry = status == SYMMCOLL_IN_PROGRESS ? entry : NULL;
     if (status != SYMMCOLL_IN_PROGRESS)
-        symc_trace_end_beside(&group->world->trace, entry,
+        symc_trace_end_beside(&runner->world->trace, entry,
             status == SYMMCOLL_OK ? SYMC_TRACE_CAPTURED : SYMC_TRACE_FAILED);
     return status;
 }
@@ -142,27 +142,27 @@ static void give_up(struct symmcoll_work *work, symmcoll_status_t status)
 /* Cancels a given-up work.  Returns IN_PROGRESS, or its error: its buffers no
  * longer change, or the detail says that the backend still owns them. */
 static symmcoll_status_t cancel(
-    struct symmcoll_group *group, struct symmcoll_work *work)
+    struct symc_runner *runner, struct symmcoll_work *work)
 {
     const struct symc_op *op = &work->op;
 
     if (work->followers == 0 &&
-        symc_slot_cancel(group, op->memory, work->token))
+        symc_slot_cancel(runner, op->memory, work->token))
         return symc_error_return(&work->error);
     if (symc_now_ns() < work->cancel_ns)
         return SYMMCOLL_IN_PROGRESS;
-    return symc_slot_keep(group, op, work->token, &work->error);
+    return symc_slot_keep(runner, op, work->token, &work->error);
 }
 
 static symmcoll_status_t test(
     void *context, struct symmcoll_work *work, enum symc_advance how)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     symmcoll_status_t status = SYMMCOLL_OK;
     struct symc_slot_end end = {.took_ns = 0};
 
     if (work->cancel_ns == 0) {
-        status = symc_slot_test(group, &work->op,
+        status = symc_slot_test(runner, &work->op,
             work->followers == 0 ? work->token : NULL, how, &end);
         if (status == SYMMCOLL_IN_PROGRESS)
             return status;
@@ -170,9 +170,9 @@ static symmcoll_status_t test(
             give_up(work, status);
     }
     if (work->cancel_ns != 0)
-        status = cancel(group, work);
+        status = cancel(runner, work);
     if (status != SYMMCOLL_IN_PROGRESS)
-        finish(group, work, status, end.took_ns);
+        finish(runner, work, status, end.took_ns);
     return status;
 }
 
@@ -187,7 +187,7 @@ static void nap(void *context, bool (*ready)(void *arg), void *arg,
     struct timespec pause = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
     /* In a failed group a backend may take a while to stop. */
-    if (symc_group_wait_until(context, -1, ready, arg, budget) ==
+    if (symc_run_wait_until(context, -1, ready, arg, budget) ==
         SYMC_WAIT_STOPPED)
         nanosleep(&pause, NULL);
 }
@@ -252,13 +252,13 @@ static bool mark_issued(void *arg)
 
 static bool give_up_waiting(void *context, struct symmcoll_work *work)
 {
-    struct symmcoll_group *group = context;
-    struct issued issued = {&group->slots[SYMC_MEMORY_HOST], &work->op};
-    struct begun begun = {&group->slots[SYMC_MEMORY_DEVICE], work};
+    struct symc_runner *runner = context;
+    struct issued issued = {&runner->slots[SYMC_MEMORY_HOST], &work->op};
+    struct begun begun = {&runner->slots[SYMC_MEMORY_DEVICE], work};
 
     if (symc_queue_runs(&work->op))
-        return symc_slot_mark_inside(group, mark_given_up, &begun);
-    return symc_slot_mark_inside(group, mark_issued, &issued);
+        return symc_slot_mark_inside(runner, mark_given_up, &begun);
+    return symc_slot_mark_inside(runner, mark_issued, &issued);
 }
 
 void symc_device_add_ops(struct symc_queue_ops *ops)
@@ -276,103 +276,85 @@ void symc_device_add_ops(struct symc_queue_ops *ops)
 
 /* ---- calls ---- */
 
-bool symc_group_is_on_device(
-    struct symmcoll_group *group, int device, int *found)
+bool symc_run_is_on_device(struct symc_runner *runner, int device, int *found)
 {
-    int32_t taken = atomic_load(&group->device);
+    int32_t taken = atomic_load(&runner->device);
 
     *found = (int)taken - 1;
     return taken == 0 || taken == device + 1;
 }
 
 /* A group uses one device per rank, that of its first call. */
-symmcoll_status_t symc_group_take_device(
-    struct symmcoll_group *group, const struct symc_op *op)
+symmcoll_status_t symc_run_take_device(
+    struct symc_runner *runner, const struct symc_op *op)
 {
     bool first;
     int found;
 
-    if (symc_slot_take_device(group, op->device, &found, &first))
+    if (symc_slot_take_device(runner, op->device, &found, &first))
         return SYMMCOLL_OK;
     /* out belongs to the call, not the caller */
     if (symc_kind_has(op->kind, SYMC_MOVES))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected memory of device %d, as in earlier operations of "
             "group %s, found device %d",
-            symc_kind_name(op->kind), found, group->name, op->device);
+            symc_kind_name(op->kind), found, runner->name, op->device);
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "%s: expected memory of device %d, as in earlier operations of group "
         "%s, found device %d (in at %p, out at %p)",
-        symc_kind_name(op->kind), found, group->name, op->device, op->in,
+        symc_kind_name(op->kind), found, runner->name, op->device, op->in,
         op->out);
 }
 
-symmcoll_status_t symc_group_call_device(struct symmcoll_group *group,
-    struct symc_op *op, struct symmcoll_work **work)
+symmcoll_status_t symc_run_call_device(
+    struct symc_runner *runner, struct symc_op *op, struct symmcoll_work **work)
 {
     bool blocks = work == NULL && (op->kind == SYMC_BARRIER ||
-                                      group->world->origin->blocking_wait);
+                                      runner->world->origin->blocking_wait);
     symmcoll_status_t status;
     void *mark = NULL;
 
-    if (work == NULL && symc_queue_in_callback(group->queue))
+    if (work == NULL && symc_queue_in_callback(runner->queue))
         return symc_callbacks_refuse(symc_kind_name(op->kind));
-    status = symc_group_take_device(group, op);
+    status = symc_run_take_device(runner, op);
     if (status != SYMMCOLL_OK)
         return status;
-    (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);
+    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
     op->direct = work == NULL;
     if (op->stream == NULL)
-        op->stream = atomic_load(&group->stream);
+        op->stream = atomic_load(&runner->stream);
     if (!op->checked)
         op->captured = op->stream != NULL &&
-                       symc_registry_is_captured(&group->world->registry,
+                       symc_registry_is_captured(&runner->world->registry,
                            (enum symc_memory)op->memory, op->stream);
-    status = op->checked ? SYMMCOLL_OK : symc_slot_check(group, op);
+    status = op->checked ? SYMMCOLL_OK : symc_slot_check(runner, op);
     if (status != SYMMCOLL_OK)
         return status;
     if (work == NULL)
-        return symc_queue_run_device(group->queue, op, blocks);
-    status = symc_queue_prepare(group->queue);
+        return symc_queue_run_device(runner->queue, op, blocks);
+    status = symc_queue_prepare(runner->queue);
     if (status != SYMMCOLL_OK)
         return status;
-    mark = symc_slot_mark(group, op);
-    status = symc_queue_submit_device(group->queue, op, mark, work);
+    mark = symc_slot_mark(runner, op);
+    status = symc_queue_submit_device(runner->queue, op, mark, work);
     if (status == SYMMCOLL_OK)
         symc_work_launch(*work);
     else
-        symc_slot_unmark(group, op->memory, mark);
+        symc_slot_unmark(runner, op->memory, mark);
     return status;
 }
 
-symmcoll_status_t symc_group_access(
-    struct symmcoll_group *group, const struct symc_access *access)
+symmcoll_status_t symc_run_access(
+    struct symc_runner *runner, const struct symc_access *access)
 {
     const struct symc_op *op = access->op;
     symmcoll_status_t status;
 
-    (void)symc_queue_look(group->queue, SYMC_ADVANCE_PEEK);
-    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
+    if (atomic_load_explicit(&runner->members.stopped, memory_order_acquire) !=
         0)
-        return symc_members_status(&group->members, op);
-    status = symc_slot_check(group, op);
-    return status == SYMMCOLL_OK ? symc_queue_enqueue(group->queue, op, access)
+        return symc_members_status(&runner->members, op);
+    status = symc_slot_check(runner, op);
+    return status == SYMMCOLL_OK ? symc_queue_enqueue(runner->queue, op, access)
                                  : status;
-}
-
-/* ---- the current stream ---- */
-
-symmcoll_status_t symmcoll_group_set_stream(
-    struct symmcoll_group *group, void *stream)
-{
-    if (group == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_set_stream: expected a group, found NULL");
-    atomic_store(&group->stream, stream);
-    return SYMMCOLL_OK;
-}
-
-void *symmcoll_group_stream(const struct symmcoll_group *group)
-{
-    return group != NULL ? atomic_load(&group->stream) : NULL;
 }

@@ -18,9 +18,10 @@ symmcoll_status_t symc_group_stop(
 {
     bool stuck = false;
 
-    symc_queue_stop(group->queue);
-    while (!symc_queue_await_running(group->queue, symc_now_ns() + WATCH_NS)) {
-        (void)symc_slot_watch(group);
+    symc_queue_stop(group->runner.queue);
+    while (!symc_queue_await_running(
+        group->runner.queue, symc_now_ns() + WATCH_NS)) {
+        (void)symc_slot_watch(&group->runner);
         if (stuck || symc_now_ns() < deadline_ns)
             continue;
         stuck = true;
@@ -39,11 +40,11 @@ static bool is_free(struct symmcoll_group *group)
 {
     uint64_t ticket;
 
-    symc_queue_skip(group->queue);
+    symc_queue_skip(group->runner.queue);
     if (atomic_load(&group->calls) > 0 ||
-        !symc_queue_try(group->queue, &ticket))
+        !symc_queue_try(group->runner.queue, &ticket))
         return false;
-    symc_queue_leave(group->queue, ticket);
+    symc_queue_leave(group->runner.queue, ticket);
     return true;
 }
 
@@ -57,7 +58,8 @@ symmcoll_status_t symc_group_check_inside(
 
     while (!(free = is_free(group)) && symc_now_ns() < until)
         nanosleep(&nap, NULL);
-    if (free || !symc_slot_format_inside(group, inside, sizeof(inside)))
+    if (free ||
+        !symc_slot_format_inside(&group->runner, inside, sizeof(inside)))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: %s in group %s: nothing has been released, and the call can be "
@@ -69,10 +71,10 @@ symmcoll_status_t symc_group_check_inside(
 static struct symmcoll_group *next_group(
     struct symmcoll_world *world, const struct symmcoll_group *after)
 {
-    const struct symc_members *members =
-        symc_world_next(world, after == NULL ? NULL : &after->members);
+    struct symc_members *members =
+        symc_world_next(world, after == NULL ? NULL : &after->runner.members);
 
-    return members == NULL ? NULL : members->group;
+    return members == NULL ? NULL : symc_group_of(members);
 }
 
 /* Drains all groups once.  Returns the first that did not end in time, or
@@ -82,8 +84,8 @@ static struct symmcoll_group *drain_queues(
 {
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
-        if (!symc_queue_drain(group->queue, deadline_ns) ||
-            !symc_group_drain_pairs(group, deadline_ns) ||
+        if (!symc_queue_drain(group->runner.queue, deadline_ns) ||
+            !symc_run_drain_pairs(&group->runner, deadline_ns) ||
             !symc_group_drain_calls(group, deadline_ns))
             return group;
     }
@@ -92,8 +94,9 @@ static struct symmcoll_group *drain_queues(
 
 static bool is_over(struct symmcoll_group *group)
 {
-    return symc_queue_is_over(group->queue) &&
-           atomic_load(&group->paired) == 0 && atomic_load(&group->calls) == 0;
+    return symc_queue_is_over(group->runner.queue) &&
+           atomic_load(&group->runner.paired) == 0 &&
+           atomic_load(&group->calls) == 0;
 }
 
 static bool are_over(struct symmcoll_world *world)
@@ -120,18 +123,18 @@ static void describe_others(
     symc_trace_position(ring, ring_nbytes, NULL, mine, sizeof(mine));
     used = (size_t)snprintf(
         buffer, nbytes, "%s%s", mine[0] != '\0' ? ": this rank is " : "", mine);
-    for (int r = 0; r < group->size && used + 64 < nbytes; r++) {
+    for (int r = 0; r < group->runner.size && used + 64 < nbytes; r++) {
         char who[SYMC_RANK_TEXT];
 
-        if (r == group->rank)
+        if (r == group->runner.rank)
             continue;
-        ring = symc_world_ring(world, group->global[r], &ring_nbytes);
+        ring = symc_world_ring(world, group->runner.global[r], &ring_nbytes);
         symc_trace_position(ring, ring_nbytes, NULL, other, sizeof(other));
         if (strcmp(mine, other) == 0)
             continue;
         used += (size_t)snprintf(buffer + used, nbytes - used, "; %s is %s",
-            symc_format_rank(&group->members.ranks, r,
-                world->peers[group->global[r]].pid, who),
+            symc_format_rank(&group->runner.members.ranks, r,
+                world->peers[group->runner.global[r]].pid, who),
             other);
     }
 }
@@ -199,7 +202,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
         status = symc_group_stop(group, "finalize", deadline);
         if (first.status == SYMMCOLL_OK)
             symc_error_keep(&first, status);
-        (void)symc_group_drain_pairs(group, SYMC_NEVER);
+        (void)symc_run_drain_pairs(&group->runner, SYMC_NEVER);
     }
     return symc_error_return(&first);
 }
@@ -209,17 +212,18 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
  * ended in time. */
 static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
 {
-    struct symc_callbacks *callbacks = &group->queue->engine->callbacks;
+    struct symc_callbacks *callbacks = &group->runner.queue->engine->callbacks;
     bool inside = symc_callbacks_inside(callbacks);
 
     for (;;) {
-        if (!symc_queue_drain(group->queue, deadline_ns) ||
-            !symc_group_drain_pairs(group, deadline_ns) ||
+        if (!symc_queue_drain(group->runner.queue, deadline_ns) ||
+            !symc_run_drain_pairs(&group->runner, deadline_ns) ||
             !symc_group_drain_calls(group, deadline_ns))
             return "operations";
         if (inside)
-            symc_callbacks_run_queue(callbacks, group->queue);
-        else if (!symc_callbacks_drain(callbacks, group->queue, deadline_ns))
+            symc_callbacks_run_queue(callbacks, group->runner.queue);
+        else if (!symc_callbacks_drain(
+                     callbacks, group->runner.queue, deadline_ns))
             return "callbacks";
         if (is_over(group))
             return NULL;
@@ -266,7 +270,7 @@ static symmcoll_status_t check_drain(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_drain: expected the process that called init, found a fork "
             "of it");
-    if (symc_queue_in_callback(group->queue))
+    if (symc_queue_in_callback(group->runner.queue))
         return symc_callbacks_refuse("group_drain");
     if (symc_group_is_caller(group))
         return symc_fail(SYMMCOLL_ERR_INVALID,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * symmcoll_group_notify(): functions of the program that the callback thread
- * calls for each operation of a group that has ended.
+ * Functions of the program that the callback thread calls for each operation of
+ * a group that has ended.
  */
-#include "group/group.h"
+#include "group/runner.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -107,7 +107,7 @@ static void put_times(struct symmcoll_operation *operation,
 }
 
 /* Queues a call of one function; the error is the thread's current one. */
-static void notify(struct symmcoll_group *group, struct listener *listener,
+static void notify(struct symc_runner *runner, struct listener *listener,
     const struct symc_op *op, const struct symc_trace_entry *entry,
     symmcoll_status_t status)
 {
@@ -115,13 +115,14 @@ static void notify(struct symmcoll_group *group, struct listener *listener,
         malloc(sizeof(*notice) + (status < 0 ? sizeof(notice->error[0]) : 0));
 
     if (notice == NULL) {
-        symc_logf(&group->world->log, SYMC_LOG_WARN,
+        symc_logf(&runner->world->log, SYMC_LOG_WARN,
             "group %s: no memory to report %s seq %llu to the program",
-            group->name, symc_kind_name(op->kind), (unsigned long long)op->seq);
+            runner->name, symc_kind_name(op->kind),
+            (unsigned long long)op->seq);
         return;
     }
     notice->callback =
-        (struct symc_callback){.run = run, .queue = group->queue};
+        (struct symc_callback){.run = run, .queue = runner->queue};
     notice->listener = listener;
     atomic_fetch_add(&listener->holders, 1);
     memcpy(notice->label, op->label, sizeof(notice->label));
@@ -136,27 +137,27 @@ static void notify(struct symmcoll_group *group, struct listener *listener,
     if (status < 0)
         symc_error_keep(notice->error, status);
     if (!symc_callbacks_push(
-            &group->queue->engine->callbacks, &notice->callback))
+            &runner->queue->engine->callbacks, &notice->callback))
         drop(notice);
 }
 
-void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
+void symc_run_notify(struct symc_runner *runner, const struct symc_op *op,
     const struct symc_trace_entry *entry, symmcoll_status_t status)
 {
     struct symc_listeners *listeners =
-        atomic_load_explicit(&group->listeners, memory_order_acquire);
+        atomic_load_explicit(&runner->listeners, memory_order_acquire);
 
     if (listeners == NULL || symc_kinds[op->kind].counter == SYMC_COUNT_NONE)
         return;
     pthread_mutex_lock(&listeners->lock);
     for (struct listener *at = listeners->head; at != NULL; at = at->next)
-        notify(group, at, op, entry, status);
+        notify(runner, at, op, entry, status);
     pthread_mutex_unlock(&listeners->lock);
 }
 
-void symc_group_free_listeners(struct symmcoll_group *group)
+void symc_run_free_listeners(struct symc_runner *runner)
 {
-    struct symc_listeners *listeners = atomic_load(&group->listeners);
+    struct symc_listeners *listeners = atomic_load(&runner->listeners);
 
     while (listeners != NULL && listeners->head != NULL) {
         struct listener *first = listeners->head;
@@ -169,29 +170,10 @@ void symc_group_free_listeners(struct symmcoll_group *group)
     free(listeners);
 }
 
-/* Checks the arguments of both calls. */
-static symmcoll_status_t check(
-    const char *where, struct symmcoll_group *group, symmcoll_operation_fn fn)
-{
-    if (group == NULL || fn == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a group and a function, found NULL", where);
-    if (!symc_group_is_member(group)) {
-        symc_fail(SYMMCOLL_NOT_MEMBER, "%s: rank %d is not in group %s", where,
-            group->world->rank, group->name);
-        return SYMMCOLL_NOT_MEMBER;
-    }
-    if (*group->alive != 1)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected the process that called init, found a fork of it",
-            where);
-    return SYMMCOLL_OK;
-}
-
 /* Returns the group's list and creates it if there is none; NULL: no memory. */
-static struct symc_listeners *open_list(struct symmcoll_group *group)
+static struct symc_listeners *open_list(struct symc_runner *runner)
 {
-    struct symc_listeners *made, *found = atomic_load(&group->listeners);
+    struct symc_listeners *made, *found = atomic_load(&runner->listeners);
 
     if (found != NULL)
         return found;
@@ -199,7 +181,7 @@ static struct symc_listeners *open_list(struct symmcoll_group *group)
     if (made == NULL)
         return NULL;
     pthread_mutex_init(&made->lock, NULL);
-    if (atomic_compare_exchange_strong(&group->listeners, &found, made))
+    if (atomic_compare_exchange_strong(&runner->listeners, &found, made))
         return made;
     pthread_mutex_destroy(&made->lock);
     free(made);
@@ -236,25 +218,24 @@ static struct listener **find(
     return at;
 }
 
-symmcoll_status_t symmcoll_group_notify(
-    struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg)
+symmcoll_status_t symc_run_listen(
+    struct symc_runner *runner, symmcoll_operation_fn fn, void *arg)
 {
     static const char where[] = "group_notify";
-    symmcoll_status_t status = check(where, group, fn);
     struct symc_listeners *listeners;
     struct listener *made, **at;
+    symmcoll_status_t status;
     bool added;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (group->world->config->trace_buffer_size == 0)
+    if (runner->world->config->trace_buffer_size == 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "group_notify: expected trace.buffer_size of 1 or more, whose "
-            "entries have the times of operations, found 0");
-    status = symc_callbacks_start(&group->queue->engine->callbacks, where);
+            "%s: expected trace.buffer_size of 1 or more, whose entries have "
+            "the times of operations, found 0",
+            where);
+    status = symc_callbacks_start(&runner->queue->engine->callbacks, where);
     if (status != SYMMCOLL_OK)
         return status;
-    listeners = open_list(group);
+    listeners = open_list(runner);
     made = listeners != NULL ? make_listener(fn, arg) : NULL;
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
@@ -263,7 +244,7 @@ symmcoll_status_t symmcoll_group_notify(
     added = *at == NULL;
     if (added) {
         *at = made;
-        atomic_fetch_or(&group->at_end, SYMC_AT_END_TELL);
+        atomic_fetch_or(&runner->at_end, SYMC_AT_END_TELL);
     }
     pthread_mutex_unlock(&listeners->lock);
     if (added)
@@ -272,19 +253,15 @@ symmcoll_status_t symmcoll_group_notify(
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "group_notify: expected a function and an arg that group %s does not "
         "have yet, found the same again",
-        group->name);
+        runner->name);
 }
 
-symmcoll_status_t symmcoll_group_unnotify(
-    struct symmcoll_group *group, symmcoll_operation_fn fn, void *arg)
+symmcoll_status_t symc_run_unlisten(
+    struct symc_runner *runner, symmcoll_operation_fn fn, void *arg)
 {
-    symmcoll_status_t status = check("group_unnotify", group, fn);
-    struct symc_listeners *listeners;
+    struct symc_listeners *listeners = atomic_load(&runner->listeners);
     struct listener *found = NULL, **at;
 
-    if (status != SYMMCOLL_OK)
-        return status;
-    listeners = atomic_load(&group->listeners);
     if (listeners != NULL) {
         pthread_mutex_lock(&listeners->lock);
         at = find(listeners, fn, arg);
@@ -292,14 +269,14 @@ symmcoll_status_t symmcoll_group_unnotify(
         if (found != NULL)
             *at = found->next;
         if (listeners->head == NULL)
-            atomic_fetch_and(&group->at_end, ~(uint32_t)SYMC_AT_END_TELL);
+            atomic_fetch_and(&runner->at_end, ~(uint32_t)SYMC_AT_END_TELL);
         pthread_mutex_unlock(&listeners->lock);
     }
     if (found == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_unnotify: expected a function and an arg that "
             "symmcoll_group_notify() has added to group %s, found others",
-            group->name);
+            runner->name);
     pthread_mutex_lock(&found->calling);
     found->removed = true;
     pthread_mutex_unlock(&found->calling);

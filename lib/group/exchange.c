@@ -5,7 +5,7 @@
  * member has finalized.
  */
 #include "base/cancel.h"
-#include "group/group.h"
+#include "group/runner.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 /* An exchange in progress.  left: a member that finalized before it sent; -1:
  * none. */
 struct waiting {
-    struct symmcoll_group *group;
+    struct symc_runner *runner;
     int left;
     bool deserted; /* ended here while other members wait for this rank */
 };
@@ -21,16 +21,16 @@ struct waiting {
 static int find_gone(void *arg, const bool *arrived)
 {
     struct waiting *waiting = arg;
-    const struct symmcoll_group *group = waiting->group;
+    const struct symc_runner *runner = waiting->runner;
 
     waiting->left = -1;
-    if (symc_members_failed(&waiting->group->members))
-        return group->rank;
-    for (int r = 0; r < group->size; r++) {
+    if (symc_members_failed(&waiting->runner->members))
+        return runner->rank;
+    for (int r = 0; r < runner->size; r++) {
         if (!arrived[r] &&
-            (symc_liveness_state(&group->world->peers[group->global[r]]) ==
+            (symc_liveness_state(&runner->world->peers[runner->global[r]]) ==
                     SYMC_LIVENESS_LEFT ||
-                symc_segment_is_left(group->segment, r)))
+                symc_segment_is_left(runner->segment, r)))
             waiting->left = r;
     }
     return waiting->left;
@@ -41,8 +41,8 @@ static int find_gone(void *arg, const bool *arrived)
 static symmcoll_status_t find_reason(
     const struct waiting *waiting, symmcoll_status_t status)
 {
-    const struct symmcoll_group *group = waiting->group;
-    struct symc_members *members = &waiting->group->members;
+    const struct symc_runner *runner = waiting->runner;
+    struct symc_members *members = &waiting->runner->members;
     char who[SYMC_RANK_TEXT], end[SYMC_END_TEXT];
     struct symc_error error;
     int left = waiting->left;
@@ -55,9 +55,9 @@ static symmcoll_status_t find_reason(
     if (symc_monitor_reports_death(members))
         return symc_members_status(members, NULL);
     if (status != SYMMCOLL_ERR_TIMEOUT && status != SYMMCOLL_ERR_ABORTED) {
-        symc_members_raise_one(members, status, NULL, group->rank,
+        symc_members_raise_one(members, status, NULL, runner->rank,
             "exchange of descriptors of group %s: %s: %s", members->name,
-            symc_format_rank(&members->ranks, group->rank, getpid(), who),
+            symc_format_rank(&members->ranks, runner->rank, getpid(), who),
             error.detail);
         return symc_members_status(members, NULL);
     }
@@ -74,15 +74,15 @@ static symmcoll_status_t find_reason(
 }
 
 static symmcoll_status_t exchange_all(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds)
+    struct symc_runner *runner, int fd, int64_t deadline_ns, int *fds)
 {
-    struct symmcoll_world *world = group->world;
-    struct waiting waiting = {group, -1, false};
-    struct symc_bootstrap_inbox_exchange exchange = {.group = group->id,
-        .number = group->exchanges++,
-        .rank = group->rank,
-        .size = group->size,
-        .global = group->global,
+    struct symmcoll_world *world = runner->world;
+    struct waiting waiting = {runner, -1, false};
+    struct symc_bootstrap_inbox_exchange exchange = {.group = runner->id,
+        .number = runner->exchanges++,
+        .rank = runner->rank,
+        .size = runner->size,
+        .global = runner->global,
         .peers = world->peers,
         .deadline_ns = deadline_ns,
         .find_gone = find_gone,
@@ -94,21 +94,21 @@ static symmcoll_status_t exchange_all(
     return status == SYMMCOLL_OK ? status : find_reason(&waiting, status);
 }
 
-symmcoll_status_t symc_group_exchange_until(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds)
+symmcoll_status_t symc_run_exchange_until(
+    struct symc_runner *runner, int fd, int64_t deadline_ns, int *fds)
 {
     int cancel = symc_cancel_disable();
-    symmcoll_status_t status = exchange_all(group, fd, deadline_ns, fds);
+    symmcoll_status_t status = exchange_all(runner, fd, deadline_ns, fds);
 
     symc_cancel_restore(cancel);
     return status;
 }
 
-symmcoll_status_t symc_group_exchange(void *context, int fd, int *fds)
+symmcoll_status_t symc_run_exchange(void *context, int fd, int *fds)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
 
-    return symc_group_exchange_until(group, fd,
-        symc_deadline_ns(symc_now_ns(), group->world->config->timeouts_init),
+    return symc_run_exchange_until(runner, fd,
+        symc_deadline_ns(symc_now_ns(), runner->world->config->timeouts_init),
         fds);
 }

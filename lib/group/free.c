@@ -7,6 +7,35 @@
 
 #include <stdio.h>
 
+/* Drops messages that were not received.  Errors: MISMATCH (the first message
+ * and its sender). */
+static symmcoll_status_t drop_messages(struct symmcoll_group *group)
+{
+    struct symc_pairs *pairs = group->world->pairs;
+    struct symc_pair_left left;
+    char who[SYMC_RANK_TEXT];
+    size_t count;
+
+    symc_pairs_enter(pairs);
+    count = symc_pairs_drop_group(pairs, &group->pairs, &left);
+    symc_pairs_leave(pairs);
+    if (count == 0 || symc_members_failed(&group->runner.members))
+        return SYMMCOLL_OK;
+    (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
+        "group %s: %zu messages were not received: expected none, found the "
+        "first from %s with %llu elements of %s and tag %lld",
+        group->name, count,
+        symc_format_rank(&group->runner.members.ranks,
+            symmcoll_group_rank_of(group, left.source), SYMC_NO_PID, who),
+        (unsigned long long)left.count,
+        left.dtype < SYMMCOLL_DTYPE_COUNT
+            ? symmcoll_dtype_name((enum symmcoll_dtype)left.dtype)
+            : "an unknown type",
+        (long long)left.tag);
+    return symc_error_add_rank(&group->runner.members.ranks,
+        symmcoll_group_rank_of(group, left.source));
+}
+
 symmcoll_status_t symc_group_end(struct symmcoll_group *group)
 {
     struct symc_error first = {.status = SYMMCOLL_OK};
@@ -19,8 +48,8 @@ symmcoll_status_t symc_group_end(struct symmcoll_group *group)
         symc_group_cut(group);
         symc_error_keep(&first, symc_group_stop(group, "group_free",
                                     symc_deadline_ns(symc_now_ns(), wait)));
-        (void)symc_group_drain_pairs(group, SYMC_NEVER);
-        status = symc_group_drop_messages(group);
+        (void)symc_run_drain_pairs(&group->runner, SYMC_NEVER);
+        status = drop_messages(group);
         if (first.status == SYMMCOLL_OK)
             symc_error_keep(&first, status);
     }
@@ -42,7 +71,8 @@ static symmcoll_status_t free_group(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected a group that was created, found the world's "
             "own, which symmcoll_finalize() releases");
-    if (symc_group_is_member(group) && symc_queue_in_callback(group->queue))
+    if (symc_group_is_member(group) &&
+        symc_queue_in_callback(group->runner.queue))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_free: expected no callback of a work of group %s",
             group->name);

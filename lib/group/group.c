@@ -18,31 +18,33 @@
 
 static void free_tables(struct symmcoll_group *group)
 {
-    free(group->global);
-    free(group->members.failures);
-    free(group->doorbells);
-    free(group->channels);
-    free(group->staging);
-    free(group->verdicts);
+    free(group->runner.global);
+    free(group->runner.members.failures);
+    free(group->runner.doorbells);
+    free(group->runner.channels);
+    free(group->runner.staging);
+    free(group->runner.verdicts);
 }
 
 static symmcoll_status_t make_tables(
     struct symmcoll_group *group, const int *global)
 {
-    size_t size = (size_t)group->size;
+    size_t size = (size_t)group->runner.size;
 
-    group->global = symc_alloc(size, sizeof(*group->global));
-    group->members.failures =
-        symc_alloc(size, sizeof(*group->members.failures));
-    group->doorbells = symc_alloc(size, sizeof(*group->doorbells));
-    group->channels = symc_alloc(size, sizeof(*group->channels));
-    group->staging = symc_alloc(size, sizeof(*group->staging));
-    if (group->global == NULL || group->members.failures == NULL ||
-        group->doorbells == NULL || group->channels == NULL ||
-        group->staging == NULL)
+    group->runner.global = symc_alloc(size, sizeof(*group->runner.global));
+    group->runner.members.failures =
+        symc_alloc(size, sizeof(*group->runner.members.failures));
+    group->runner.doorbells =
+        symc_alloc(size, sizeof(*group->runner.doorbells));
+    group->runner.channels = symc_alloc(size, sizeof(*group->runner.channels));
+    group->runner.staging = symc_alloc(size, sizeof(*group->runner.staging));
+    if (group->runner.global == NULL ||
+        group->runner.members.failures == NULL ||
+        group->runner.doorbells == NULL || group->runner.channels == NULL ||
+        group->runner.staging == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    for (int r = 0; r < group->size; r++)
-        group->global[r] = global[r];
+    for (int r = 0; r < group->runner.size; r++)
+        group->runner.global[r] = global[r];
     return SYMMCOLL_OK;
 }
 
@@ -53,43 +55,47 @@ static void lay_out(
     size_t offered = part->nbytes - part->staging;
 
     /* Staging beyond the smallest member's is not used. */
-    group->staging_at = part->staging;
-    if (group->segment->nbytes > group->staging_at)
-        group->staging_nbytes = group->segment->nbytes - group->staging_at;
-    symc_world_return_staging(group->world, offered - group->staging_nbytes);
-    for (int r = 0; r < group->size; r++) {
-        char *at = group->segment->at[r];
+    group->runner.staging_at = part->staging;
+    if (group->runner.segment->nbytes > group->runner.staging_at)
+        group->runner.staging_nbytes =
+            group->runner.segment->nbytes - group->runner.staging_at;
+    symc_world_return_staging(
+        group->world, offered - group->runner.staging_nbytes);
+    for (int r = 0; r < group->runner.size; r++) {
+        char *at = group->runner.segment->at[r];
 
         if (at == NULL)
             continue; /* another machine: NULL in all tables */
-        group->members.failures[r] = (struct symc_failure *)(void *)at;
-        group->doorbells[r] =
+        group->runner.members.failures[r] = (struct symc_failure *)(void *)at;
+        group->runner.doorbells[r] =
             (struct symc_doorbell *)(void *)(at + SYMC_GROUP_DOORBELL);
-        group->channels[r] = at + SYMC_GROUP_CHANNEL;
-        group->staging[r] = at + group->staging_at;
+        group->runner.channels[r] = at + SYMC_GROUP_CHANNEL;
+        group->runner.staging[r] = at + group->runner.staging_at;
     }
-    symc_doorbell_init(
-        &group->world->origin->waiting, group->doorbells[group->rank]);
+    symc_doorbell_init(&group->world->origin->waiting,
+        group->runner.doorbells[group->runner.rank]);
 }
 
-static bool is_over(struct symmcoll_group *group)
+static bool is_over(struct symc_members *members)
 {
-    return symc_queue_is_over(group->queue) && atomic_load(&group->paired) == 0;
+    struct symc_runner *runner = symc_runner_of(members);
+
+    return symc_queue_is_over(runner->queue) &&
+           atomic_load(&runner->paired) == 0;
 }
 
 static void make_members(struct symmcoll_group *group)
 {
-    struct symc_members *members = &group->members;
+    struct symc_members *members = &group->runner.members;
 
     members->world = group->world;
-    members->group = group;
     members->name = group->name;
-    members->rank = group->rank;
-    members->size = group->size;
-    members->global = group->global;
-    members->ranks =
-        (struct symc_ranks){group->name, group->global, group->size};
-    members->doorbells = group->doorbells;
+    members->rank = group->runner.rank;
+    members->size = group->runner.size;
+    members->global = group->runner.global;
+    members->ranks = (struct symc_ranks){
+        group->name, group->runner.global, group->runner.size};
+    members->doorbells = group->runner.doorbells;
 }
 
 /* Creates a group without its segment.  Returns NULL without memory. */
@@ -106,24 +112,28 @@ static struct symmcoll_group *make_group(
     }
     *made = (struct symmcoll_group){.world = world,
         .alive = world->alive,
-        .rank = plan->rank,
-        .size = plan->size,
         .users = 1,
         .holders = 1,
         .first_timeout_ns = plan->timeout_ns,
-        .shared = {.rank = plan->rank}};
+        .runner = {.world = world,
+            .name = made->name,
+            .id = made->id,
+            .rank = plan->rank,
+            .size = plan->size,
+            .of_world = world->all == NULL,
+            .shared = {.rank = plan->rank}}};
     memcpy(made->id, plan->id, sizeof(made->id));
     memcpy(made->name, plan->name, sizeof(made->name));
     memcpy(made->desc, plan->desc, sizeof(made->desc));
     memcpy(made->tag, plan->tag, sizeof(made->tag));
-    atomic_init(&made->timeout_ns, plan->timeout_ns);
+    atomic_init(&made->runner.timeout_ns, plan->timeout_ns);
     if (make_tables(made, plan->global) != SYMMCOLL_OK) {
         free_tables(made);
         free(made);
         return NULL;
     }
     make_members(made);
-    symc_slots_init(made);
+    symc_slots_init(&made->runner);
     return made;
 }
 
@@ -133,7 +143,7 @@ static void join_pairs(struct symmcoll_group *made)
 {
     struct symc_pairs *pairs = made->world->pairs;
 
-    made->pairs.key = symc_segment_number(made->segment);
+    made->pairs.key = symc_segment_number(made->runner.segment);
     symc_pairs_enter(pairs);
     symc_pairs_add_group(pairs, &made->pairs);
     symc_pairs_leave(pairs);
@@ -156,23 +166,24 @@ static symmcoll_status_t start_group(struct symmcoll_group *made)
     symmcoll_status_t status;
 
     /* Before the backend, which may wait for other members. */
-    symc_world_add(world, &made->members);
-    symc_group_make_core(made);
-    status = symc_slot_open_host(made);
+    symc_world_add(world, &made->runner.members);
+    symc_run_make_core(&made->runner);
+    status = symc_slot_open_host(&made->runner);
     if (status != SYMMCOLL_OK)
         goto remove;
-    ops = symc_group_queue_ops(made);
+    ops = symc_run_queue_ops(&made->runner);
     symc_device_add_ops(&ops);
-    status = symc_queue_create(&ops, symc_engine_of(world), &made->queue);
+    status =
+        symc_queue_create(&ops, symc_engine_of(world), &made->runner.queue);
     if (status != SYMMCOLL_OK)
         goto close_slots;
-    symc_world_watch_works(world, &made->members, is_over);
+    symc_world_watch_works(world, &made->runner.members, is_over);
     return SYMMCOLL_OK;
 
 close_slots:
-    symc_slots_close(made);
+    symc_slots_close(&made->runner);
 remove:
-    symc_world_remove(world, &made->members);
+    symc_world_remove(world, &made->runner.members);
     return status;
 }
 
@@ -188,8 +199,8 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
         symc_world_return_staging(world, part->nbytes - part->staging);
         return SYMMCOLL_ERR_NO_MEMORY;
     }
-    status = symc_segment_accept(&world->segments, made->global, made->rank,
-        made->size, offers, &made->segment);
+    status = symc_segment_accept(&world->segments, made->runner.global,
+        made->runner.rank, made->runner.size, offers, &made->runner.segment);
     if (status != SYMMCOLL_OK) {
         symc_world_return_staging(world, part->nbytes - part->staging);
         goto free_group;
@@ -199,14 +210,16 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
     status = start_group(made);
     if (status != SYMMCOLL_OK)
         goto leave;
-    made->trace = plan->trace != NULL
-                      ? *plan->trace
-                      : symc_trace_add_group(&world->trace, made->name,
-                            plan->desc, made->rank, made->size, made->global);
+    made->runner.trace =
+        plan->trace != NULL
+            ? *plan->trace
+            : symc_trace_add_group(&world->trace, made->name, plan->desc,
+                  made->runner.rank, made->runner.size, made->runner.global);
     symc_group_enlist(made);
     symc_logf(&world->log, SYMC_LOG_DEBUG,
-        "group %s: rank %d of %d, backend %s, %s", made->name, made->rank,
-        made->size, made->slots[SYMC_MEMORY_HOST].backend->name,
+        "group %s: rank %d of %d, backend %s, %s", made->name,
+        made->runner.rank, made->runner.size,
+        made->runner.slots[SYMC_MEMORY_HOST].backend->name,
         world->origin->waiting.oversubscribed ? "more ranks than processors"
                                               : "a processor for each rank");
     *group = made;
@@ -214,10 +227,10 @@ symmcoll_status_t symc_group_open(struct symmcoll_world *world,
 
 leave:
     leave_pairs(made);
-    symc_segment_leave(made->segment);
-    symc_world_return_staging(world, made->staging_nbytes);
+    symc_segment_leave(made->runner.segment);
+    symc_world_return_staging(world, made->runner.staging_nbytes);
 free_group:
-    symc_slots_destroy(made);
+    symc_slots_destroy(&made->runner);
     free_tables(made);
     free(made);
     return status;
@@ -294,9 +307,9 @@ void symc_group_drop_bytes(struct symmcoll_group *group)
 
 static void free_struct(struct symmcoll_group *group)
 {
-    symc_group_free_listeners(group);
+    symc_run_free_listeners(&group->runner);
     symc_regions_free(group);
-    symc_slots_destroy(group);
+    symc_slots_destroy(&group->runner);
     free_tables(group);
     symc_group_drop_bytes(group);
 }
@@ -305,10 +318,10 @@ static void free_struct(struct symmcoll_group *group)
 static void close_member(struct symmcoll_group *group)
 {
     symc_group_drop_inherited(group);
-    symc_slots_close(group);
-    symc_segment_leave(group->segment);
-    symc_world_return_staging(group->world, group->staging_nbytes);
-    symc_shared_free(&group->shared);
+    symc_slots_close(&group->runner);
+    symc_segment_leave(group->runner.segment);
+    symc_world_return_staging(group->world, group->runner.staging_nbytes);
+    symc_shared_free(&group->runner.shared);
     free_struct(group);
 }
 
@@ -322,12 +335,13 @@ symmcoll_status_t symc_group_close(struct symmcoll_group *group)
         return SYMMCOLL_OK;
     }
     /* First, because the monitor checks the queue of listed groups. */
-    symc_world_remove(world, &group->members);
-    symc_queue_close(group->queue);
+    symc_world_remove(world, &group->runner.members);
+    symc_queue_close(group->runner.queue);
     /* Before the extensions release memory that a backend still uses. */
-    status = symc_slots_reclaim(group, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
+    status =
+        symc_slots_reclaim(&group->runner, symc_now_ns() + SYMC_SLOT_CANCEL_NS);
     end_extensions(group);
-    symc_trace_remove_group(&world->trace, group->trace);
+    symc_trace_remove_group(&world->trace, group->runner.trace);
     if (status == SYMMCOLL_OK) {
         close_member(group);
         return SYMMCOLL_OK;
@@ -348,7 +362,7 @@ symmcoll_status_t symc_groups_close_left(struct symmcoll_world *world)
 
     while ((group = world->left) != NULL) {
         world->left = group->next;
-        status = symc_slots_reclaim(group, until);
+        status = symc_slots_reclaim(&group->runner, until);
         if (status != SYMMCOLL_OK)
             symc_error_keep(&last, status);
         close_member(group);

@@ -1,34 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The internals of a group: its members, operation queue and backends, and the
- * core passed to a backend.
+ * The internals of a group: its name and tag, its place among the world's groups,
+ * and what runs its operations.
  */
 #ifndef SYMC_GROUP_GROUP_H
 #define SYMC_GROUP_GROUP_H
 
-#include "backend/backend.h"
 #include "group/inherit.h"
-#include "group/slot.h"
-#include "run/queue.h"
-#include "segment/shared.h"
+#include "group/runner.h"
 #include "world/world.h"
 
 #include <symmcoll/group.h>
-
-/* The group's data on an operation in flight. */
-struct symc_flight {
-    struct symc_trace_entry *entry; /* NULL: not recorded, or not yet */
-};
-
-/* A member's message while a slot is opened or groups are created: OK, or the
- * reason why not. */
-struct symc_verdict {
-    int32_t status;
-    uint32_t round;  /* round of opening; the last one once it is open */
-    uint32_t nbytes; /* bytes that it sends next; 0: a descriptor */
-    char backend[24];
-    char text[220];
-};
 
 #define SYMC_GROUP_OUTSIDE 2u
 #define SYMC_GROUP_NAME 64 /* bytes of a name chosen by the program */
@@ -52,13 +34,6 @@ struct symc_group_plan {
 };
 
 struct symc_region;
-struct symc_listeners;
-
-/* Flags for work at the end of an operation besides recording it. */
-enum symc_at_end {
-    SYMC_AT_END_NOTED = 1, /* no operation succeeded since a noted error */
-    SYMC_AT_END_TELL = 2   /* functions of the program must be called */
-};
 
 /* First member of a struct that a higher module keeps per group. */
 struct symc_group_extension {
@@ -77,78 +52,34 @@ struct symc_group_extension {
 };
 
 struct symmcoll_group {
+    /* First, so that both have one address on the path of small operations. */
+    struct symc_runner runner;
     struct symmcoll_world *world;
     /* The world's word: 1, 0 in a forked child.  Or SYMC_GROUP_OUTSIDE on a
      * rank that is not a member: its group only has names, size and global, but
      * no segment, queue or backend. */
     const uint32_t *alive;
-    struct symmcoll_group *next; /* in the world's list */
-    uint32_t uid;                /* groups created in the world before it */
-    uint32_t children;           /* groups made of it until now */
-    _Atomic uint32_t splits;     /* calls that made groups of it */
+    _Atomic(struct symc_region *) region; /* the open region, or NULL */
+    struct symmcoll_group *next;          /* in the world's list */
+    uint32_t uid;            /* groups created in the world before it */
+    uint32_t children;       /* groups made of it until now */
+    _Atomic uint32_t splits; /* calls that made groups of it */
     /* references: calls of symmcoll_group_free() needed */
     uint32_t users;
+    /* holders of the struct's memory: 1 until its release */
+    _Atomic uint32_t holders;
     _Atomic uint64_t refused;   /* kinds that a non-member was warned of */
     char id[SYMC_GROUP_ID];     /* its number within its world */
     char name[SYMC_TRACE_NAME]; /* displayed name, with the world's */
     char desc[SYMC_TRACE_NAME];
     char tag[SYMC_GROUP_TAG_FULL]; /* "user:TAG", or "ptd:NAME" without a tag */
-    int rank;
-    int size;
-    int *global; /* world rank of each member */
-    struct symc_members members;
-    struct symc_queue *queue;
-    _Atomic uint64_t seq[SYMC_COUNTERS]; /* latest sequence numbers */
-    /* latest number over all operations of all members */
-    uint64_t wire;
-    struct symc_pair_group pairs; /* in the world's sends and receives */
-    _Atomic uint32_t paired;      /* works of sends and receives in flight */
-    /* holders of the struct's memory: 1 until its release */
-    _Atomic uint32_t holders;
-    _Atomic uint64_t completed; /* latest successful collective of this rank */
-    _Atomic uint32_t at_end;    /* enum symc_at_end; usually 0 */
-    _Atomic uint32_t calls;     /* see symc_group_enter() */
+    struct symc_pair_group pairs;  /* in the world's sends and receives */
+    _Atomic uint32_t calls;        /* see symc_group_enter() */
     /* thread in a call that calls the program; 0: none */
     _Atomic pthread_t caller;
-    _Atomic(struct symc_listeners *) listeners; /* NULL: never had any */
-    _Atomic int64_t timeout_ns;
-    _Atomic(struct symc_region *) region; /* the open region, or NULL */
-    struct symc_region *regions;          /* all; needs the world's lock */
-    int64_t first_timeout_ns;             /* timeout_ns at creation */
-    int64_t trace; /* reference in the recorder, or SYMC_TRACE_NO_GROUP */
-    struct symc_segment *segment;
-    size_t staging_at;     /* offset in each member's part */
-    size_t staging_nbytes; /* bytes that all members have */
-    bool reserved;         /* this rank's staging is backed by memory */
-    uint32_t exchanges;    /* exchanges of descriptors until now */
-    /* symmetric memory: see shared.h */
-    struct symc_shared_table shared;
+    struct symc_region *regions; /* all; needs the world's lock */
+    int64_t first_timeout_ns;    /* timeout of operations at creation */
     struct symc_group_extension *extensions; /* needs the world's lock */
-    struct symc_flight flights[SYMC_FLIGHTS];
-    struct symc_agreed compared; /* of the latest operation on device memory */
-    struct symc_slot slots[SYMC_MEMORY_KINDS]; /* host memory is always open */
-    /* all members', while a slot is opened */
-    struct symc_verdict *verdicts;
-    const struct symc_backend *opened; /* backend being opened */
-    enum symc_kind opening;            /* kind of its rounds, in messages */
-    uint32_t rounds;          /* rounds of opening; 0: none is being opened */
-    bool decided;             /* the last round is over */
-    symmcoll_status_t agreed; /* status that all members read then */
-    int64_t opening_until_ns; /* deadline of the rounds */
-    struct symc_settings settings;
-    struct symc_core core;
-    struct symc_peers peers;
-    struct symc_doorbell **doorbells;
-    void **channels;
-    void **staging;
-
-    /* For calls on device memory. */
-    /* first collective that failed after its start; 0: none */
-    _Atomic uint64_t lost;
-    _Atomic int32_t device; /* 1 + the device of all calls; 0: none yet */
-    /* stream of calls without one; NULL: default stream */
-    _Atomic(void *) stream;
-    struct symc_inherited inherited;
 };
 
 /* Sets the name of a planned group: its number among those made of its parent,
@@ -195,10 +126,17 @@ void symc_group_cut(struct symmcoll_group *group);
 /* Releases a stopped group.  Errors: those of symc_slots_reclaim(). */
 symmcoll_status_t symc_group_close(struct symmcoll_group *group);
 
+/* Returns the group of a failure state. */
+static inline struct symmcoll_group *symc_group_of(struct symc_members *members)
+{
+    return (void *)((char *)symc_runner_of(members) -
+                    offsetof(struct symmcoll_group, runner));
+}
+
 /* Returns whether this rank is a member. */
 static inline bool symc_group_is_member(const struct symmcoll_group *group)
 {
-    return group->rank >= 0;
+    return group->runner.rank >= 0;
 }
 
 /* Returns the error of a call on a group with *alive other than 1: NOT_MEMBER,
@@ -359,46 +297,6 @@ symmcoll_status_t symc_group_find_or_create_local(struct symmcoll_world *world,
  * releases it.  Errors: those of symc_slots_reclaim(). */
 symmcoll_status_t symc_group_end(struct symmcoll_group *group);
 
-/* ---- run.c ---- */
-
-/* Runs one operation with the ticket, to its end, or to IN_PROGRESS if it can
- * be issued and waits for a peer. */
-symmcoll_status_t symc_group_run(
-    struct symmcoll_group *group, struct symc_op *op);
-
-/* Returns the functions of a group that its queue calls. */
-struct symc_queue_ops symc_group_queue_ops(struct symmcoll_group *group);
-
-/* Ends an operation: records it and calls listeners.  Needs the ticket. */
-void symc_group_finish(struct symmcoll_group *group, const struct symc_op *op,
-    symmcoll_status_t status);
-
-/* Notes that a running operation has been started: this rank has gone on after
- * an error, whose note is withdrawn.  Needs the ticket. */
-void symc_group_go_on(struct symmcoll_group *group);
-
-static inline struct symc_flight *symc_group_flight(
-    struct symmcoll_group *group, const struct symc_op *op)
-{
-    return &group->flights[op->flight];
-}
-
-/* ---- round.c ---- */
-
-/*
- * Holds a round with the group's ticket: each member sends nbytes bytes and
- * reads those of all members (all: size * nbytes). Errors: as for an operation;
- * MISMATCH (other members call something else, whose number it takes).
- */
-symmcoll_status_t symc_group_round(struct symmcoll_group *group,
-    enum symc_kind kind, const void *mine, void *all, size_t nbytes,
-    int64_t timeout_ns);
-
-/* Waits, with the ticket, for an operation that the backend of host memory has
- * begun.  Returns its status. */
-symmcoll_status_t symc_group_await(
-    struct symmcoll_group *group, const struct symc_op *op);
-
 /* ---- record.c ---- */
 
 /* The recorder's view of a call that creates groups. */
@@ -422,22 +320,6 @@ struct symc_trace_entry *symc_group_record(
 void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
     struct symc_trace_entry *entry, symmcoll_status_t status);
 
-/* ---- ended.c ---- */
-
-/* Queues a call of each of the program's functions for an ended operation, with
- * its recorder entry or NULL. */
-void symc_group_tell(struct symmcoll_group *group, const struct symc_op *op,
-    const struct symc_trace_entry *entry, symmcoll_status_t status);
-
-/* Frees the list when the group is released. */
-void symc_group_free_listeners(struct symmcoll_group *group);
-
-/* ---- pair_end.c ---- */
-
-/* Waits until no work of a send or receive is left.  Returns false if the
- * deadline has passed. */
-bool symc_group_drain_pairs(struct symmcoll_group *group, int64_t deadline_ns);
-
 /* ---- inside.c ---- */
 
 /* Mark the begin and end of a call that uses the group without its ticket or
@@ -458,35 +340,6 @@ struct symmcoll_group *symc_group_find_caller(struct symmcoll_world *world);
 /* Waits until no such call is left.  Returns false if the deadline has
  * passed. */
 bool symc_group_drain_calls(struct symmcoll_group *group, int64_t deadline_ns);
-
-/* Drops messages that were not received.  Errors: MISMATCH (the first message
- * and its sender). */
-symmcoll_status_t symc_group_drop_messages(struct symmcoll_group *group);
-
-/* See struct symc_queue_ops. */
-void symc_group_await_pairs(
-    void *group, const _Atomic uint64_t *word, int64_t until_ns);
-void symc_group_wake_pairs(void *group);
-
-/* ---- exchange.c ---- */
-
-/* See struct symc_core. */
-symmcoll_status_t symc_group_exchange(void *group, int fd, int *fds);
-
-/* Exchanges descriptors until a deadline of the caller. */
-symmcoll_status_t symc_group_exchange_until(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds);
-
-/* ---- core.c ---- */
-
-/* Fills in the functions that the backend may call. */
-void symc_group_make_core(struct symmcoll_group *group);
-
-/* Waits until ready(arg) is true, for anything that a member writes.  See
- * wait() in struct symc_core. */
-enum symc_wait_end symc_group_wait_until(struct symmcoll_group *group,
-    int member, bool (*ready)(void *arg), void *arg,
-    struct symc_wait_budget *budget);
 
 /* ---- for the modules above, which read no members of the struct ---- */
 
@@ -510,31 +363,31 @@ static inline const char *symc_group_name(const struct symmcoll_group *group)
 
 static inline int symc_group_rank(const struct symmcoll_group *group)
 {
-    return group->rank;
+    return group->runner.rank;
 }
 
 static inline int symc_group_size(const struct symmcoll_group *group)
 {
-    return group->size;
+    return group->runner.size;
 }
 
 /* Returns the world rank of each member. */
 static inline const int *symc_group_global(const struct symmcoll_group *group)
 {
-    return group->global;
+    return group->runner.global;
 }
 
 /* Returns the members, for messages. */
 static inline const struct symc_ranks *symc_group_ranks(
     const struct symmcoll_group *group)
 {
-    return &group->members.ranks;
+    return &group->runner.members.ranks;
 }
 
 static inline struct symc_members *symc_group_members(
     struct symmcoll_group *group)
 {
-    return &group->members;
+    return &group->runner.members;
 }
 
 /* Returns whether this process may use the group: it is a member's, and not a
@@ -548,32 +401,39 @@ static inline bool symc_group_is_usable(const struct symmcoll_group *group)
  * also reads the records of other members. */
 static inline bool symc_group_has_stopped(const struct symmcoll_group *group)
 {
-    return atomic_load_explicit(
-               &group->members.stopped, memory_order_acquire) != 0;
+    return symc_run_has_failed(&group->runner);
 }
 
 /* Returns the timeout of operations without one. */
 static inline int64_t symc_group_timeout(const struct symmcoll_group *group)
 {
-    return atomic_load_explicit(&group->timeout_ns, memory_order_relaxed);
+    return atomic_load_explicit(
+        &group->runner.timeout_ns, memory_order_relaxed);
 }
 
 /* Returns the device of all calls on device memory; -1: none yet. */
 static inline int symc_group_device(const struct symmcoll_group *group)
 {
-    return (int)atomic_load(&group->device) - 1;
+    return (int)atomic_load(&group->runner.device) - 1;
+}
+
+/* Returns what runs the group's operations. */
+static inline struct symc_runner *symc_group_runner(
+    struct symmcoll_group *group)
+{
+    return &group->runner;
 }
 
 static inline struct symc_queue *symc_group_queue(
     const struct symmcoll_group *group)
 {
-    return group->queue;
+    return group->runner.queue;
 }
 
 static inline const struct symc_core *symc_group_core(
     const struct symmcoll_group *group)
 {
-    return &group->core;
+    return &group->runner.core;
 }
 
 /* Returns the open region, or NULL. */
@@ -586,7 +446,7 @@ static inline struct symc_region *symc_region_current(
 static inline struct symc_shared_table *symc_group_shared(
     struct symmcoll_group *group)
 {
-    return &group->shared;
+    return &group->runner.shared;
 }
 
 /* Returns room for what all members send in a round, sizeof(struct
@@ -594,13 +454,13 @@ static inline struct symc_shared_table *symc_group_shared(
 static inline struct symc_verdict *symc_group_verdicts(
     const struct symmcoll_group *group)
 {
-    return group->verdicts;
+    return group->runner.verdicts;
 }
 
 /* Returns the group's reference in the recorder, or SYMC_TRACE_NO_GROUP. */
 static inline int64_t symc_group_trace(const struct symmcoll_group *group)
 {
-    return group->trace;
+    return group->runner.trace;
 }
 
 /* ---- sends and receives ---- */
@@ -609,44 +469,6 @@ static inline int64_t symc_group_trace(const struct symmcoll_group *group)
 static inline uint64_t symc_group_pair_key(const struct symmcoll_group *group)
 {
     return group->pairs.key;
-}
-
-/* Count a work of a send or receive, and its end. */
-static inline void symc_group_add_pair(struct symmcoll_group *group)
-{
-    atomic_fetch_add(&group->paired, 1);
-}
-
-static inline void symc_group_end_pair(struct symmcoll_group *group)
-{
-    atomic_fetch_sub(&group->paired, 1);
-}
-
-/* Returns the number of the next send or receive.  Needs the lock of the rank's
- * messages, so a plain increment suffices. */
-static inline uint64_t symc_group_next_pair(struct symmcoll_group *group)
-{
-    _Atomic uint64_t *last = &group->seq[SYMC_COUNT_P2P];
-    uint64_t number = atomic_load_explicit(last, memory_order_relaxed) + 1;
-
-    atomic_store_explicit(last, number, memory_order_relaxed);
-    return number;
-}
-
-/* Records the start of a send or receive; NULL: not recorded. */
-static inline struct symc_trace_entry *symc_group_record_pair(
-    const struct symmcoll_group *group, const struct symc_op *op)
-{
-    return group->trace >= 0 ? symc_trace_start(&symc_group_world(group)->trace,
-                                   group->trace, op)
-                             : NULL;
-}
-
-/* Returns whether hooks run at the end of an operation. */
-static inline bool symc_group_tells(const struct symmcoll_group *group)
-{
-    return __builtin_expect(
-        atomic_load_explicit(&group->at_end, memory_order_relaxed) != 0, 0);
 }
 
 #endif

@@ -5,18 +5,8 @@
 
 #include "backend/backend.h"
 
-/* Time for operations on a device to end before a split; they may wait for what
- * the program enqueues after the call. */
-#define SYMC_GROUP_QUIET_NS SYMC_NS_PER_S
-
 struct symc_partition;
 struct symmcoll_group;
-
-/* An object that a backend has created for a group from its parent's. */
-struct symc_inherited {
-    const struct symc_backend *backend;
-    void *made; /* NULL: none, or taken by the slot */
-};
 
 /*
  * Collective, with the parent's ticket, after its groups have been created: has
@@ -33,9 +23,7 @@ void symc_groups_inherit(struct symmcoll_group *parent, enum symc_kind kind,
 void symc_group_hand_on(struct symmcoll_group *old, struct symmcoll_group *made,
     const bool *excluded);
 
-/* symc_group_inherit(): see struct symc_core.  symc_group_drop_inherited()
- * releases what was not taken. */
-void *symc_group_inherit(void *group);
+/* Releases what was not taken. */
 void symc_group_drop_inherited(struct symmcoll_group *group);
 
 #endif

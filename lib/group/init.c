@@ -81,7 +81,7 @@ symmcoll_status_t symc_group_init(const struct symmcoll_init_args *args,
     symc_logf(&made->log, SYMC_LOG_INFO,
         "world '%s': rank %d of %d (%s), backend %s, started by %s", made->name,
         made->rank, made->size, made->threads ? "threads" : "processes",
-        made->all->slots[SYMC_MEMORY_HOST].backend->name,
+        made->all->runner.slots[SYMC_MEMORY_HOST].backend->name,
         made->rendezvous.launcher);
     *world = made;
     return SYMMCOLL_OK;

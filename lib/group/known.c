@@ -47,7 +47,7 @@ struct symmcoll_group *symc_group_find_name(
 static bool has_members(
     const struct symmcoll_group *group, const int *ranks, int nranks)
 {
-    if (group->size != nranks)
+    if (group->runner.size != nranks)
         return false;
     for (int i = 0; i < nranks; i++) {
         if (symmcoll_group_rank_of(group, ranks[i]) < 0)

@@ -132,14 +132,15 @@ static bool pass_alike(const void *verdicts, int a, int b)
 static symmcoll_status_t fail_mismatch(
     const struct symmcoll_group *parent, const char *where)
 {
-    const struct symc_verdict *all = parent->verdicts;
+    const struct symc_verdict *all = parent->runner.verdicts;
     char values[384] = "", ranks[128];
     size_t used = 0;
 
-    for (int r = 0; r < parent->size && used + 32 < sizeof(values); r++) {
+    for (int r = 0; r < parent->runner.size && used + 32 < sizeof(values);
+         r++) {
         bool listed[SYMC_RANKS_MAX] = {false}, seen = false;
 
-        for (int q = 0; q < parent->size; q++) {
+        for (int q = 0; q < parent->runner.size; q++) {
             listed[q] = pass_alike(all, q, r);
             seen = seen || (q < r && listed[q]);
         }
@@ -148,19 +149,19 @@ static symmcoll_status_t fail_mismatch(
         used += (size_t)snprintf(values + used, sizeof(values) - used,
             "%s%s passed %.*s", used > 0 ? ", " : "",
             symc_format_members(
-                &parent->members.ranks, listed, ranks, sizeof(ranks)),
+                &parent->runner.members.ranks, listed, ranks, sizeof(ranks)),
             (int)sizeof(all[r].text), all[r].text);
     }
     (void)symc_fail(SYMMCOLL_ERR_MISMATCH, "%s: groups differ: %s (group %s)",
         where, values, parent->name);
-    return symc_error_add_odd(&parent->members.ranks, pass_alike, all);
+    return symc_error_add_odd(&parent->runner.members.ranks, pass_alike, all);
 }
 
 symmcoll_status_t symc_making_explain(
     struct symc_making *making, symmcoll_status_t own)
 {
     struct symmcoll_group *parent = making->parent;
-    const struct symc_verdict *all = parent->verdicts;
+    const struct symc_verdict *all = parent->runner.verdicts;
     struct symc_verdict mine = {.status = own};
     char who[SYMC_RANK_TEXT];
     symmcoll_status_t status;
@@ -169,18 +170,19 @@ symmcoll_status_t symc_making_explain(
         snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
     else
         describe(making, mine.text, sizeof(mine.text));
-    status = symc_group_round(parent, making->options->kind, &mine,
-        parent->verdicts, sizeof(mine), making->timeout_ns);
+    status = symc_run_round(&parent->runner, making->options->kind, &mine,
+        parent->runner.verdicts, sizeof(mine), making->timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    for (int r = 0; r < parent->size; r++) {
+    for (int r = 0; r < parent->runner.size; r++) {
         if (all[r].status == SYMMCOLL_OK)
             continue;
         (void)symc_fail((symmcoll_status_t)all[r].status, "%s: %s: %.*s",
             making->options->where,
-            symc_format_rank(&parent->members.ranks, r, SYMC_NO_PID, who),
+            symc_format_rank(
+                &parent->runner.members.ranks, r, SYMC_NO_PID, who),
             (int)sizeof(all[r].text), all[r].text);
-        return symc_error_add_reporter(&parent->members.ranks, r);
+        return symc_error_add_reporter(&parent->runner.members.ranks, r);
     }
     return fail_mismatch(parent, making->options->where);
 }

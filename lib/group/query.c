@@ -8,12 +8,12 @@
 
 int symmcoll_group_rank(const struct symmcoll_group *group)
 {
-    return group == NULL ? -1 : group->rank;
+    return group == NULL ? -1 : group->runner.rank;
 }
 
 int symmcoll_group_size(const struct symmcoll_group *group)
 {
-    return group == NULL ? 0 : group->size;
+    return group == NULL ? 0 : group->runner.size;
 }
 
 const char *symmcoll_group_name(const struct symmcoll_group *group)
@@ -28,8 +28,8 @@ struct symmcoll_world *symmcoll_group_world(const struct symmcoll_group *group)
 
 int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
 {
-    for (int r = 0; group != NULL && r < group->size; r++) {
-        if (group->global[r] == global_rank)
+    for (int r = 0; group != NULL && r < group->runner.size; r++) {
+        if (group->runner.global[r] == global_rank)
             return r;
     }
     return -1;
@@ -37,8 +37,8 @@ int symmcoll_group_rank_of(const struct symmcoll_group *group, int global_rank)
 
 int symmcoll_group_global_rank(const struct symmcoll_group *group, int rank)
 {
-    return group != NULL && rank >= 0 && rank < group->size
-               ? group->global[rank]
+    return group != NULL && rank >= 0 && rank < group->runner.size
+               ? group->runner.global[rank]
                : -1;
 }
 
@@ -47,7 +47,7 @@ uint64_t symmcoll_group_sequence(const struct symmcoll_group *group)
     if (group == NULL)
         return 0;
     return atomic_load_explicit(
-        &group->seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
+        &group->runner.seq[SYMC_COUNT_COLLECTIVE], memory_order_relaxed);
 }
 
 symmcoll_status_t symmcoll_group_set_timeout(
@@ -62,8 +62,23 @@ symmcoll_status_t symmcoll_group_set_timeout(
     status = symc_timeout_read(
         "group_set_timeout", timeout, group->first_timeout_ns, &ns);
     if (status == SYMMCOLL_OK)
-        atomic_store(&group->timeout_ns, ns);
+        atomic_store(&group->runner.timeout_ns, ns);
     return status;
+}
+
+symmcoll_status_t symmcoll_group_set_stream(
+    struct symmcoll_group *group, void *stream)
+{
+    if (group == NULL)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "group_set_stream: expected a group, found NULL");
+    atomic_store(&group->runner.stream, stream);
+    return SYMMCOLL_OK;
+}
+
+void *symmcoll_group_stream(const struct symmcoll_group *group)
+{
+    return group != NULL ? atomic_load(&group->runner.stream) : NULL;
 }
 
 void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
@@ -73,9 +88,10 @@ void symmcoll_group_abort(struct symmcoll_group *group, const char *reason)
     if (group == NULL || !symc_world_is_mine(group->world) ||
         !symc_group_is_member(group))
         return;
-    symc_members_raise_one(&group->members, SYMMCOLL_ERR_CANCELED, NULL,
-        group->rank, "%s aborted group %s%s%s",
-        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+    symc_members_raise_one(&group->runner.members, SYMMCOLL_ERR_CANCELED, NULL,
+        group->runner.rank, "%s aborted group %s%s%s",
+        symc_format_rank(
+            &group->runner.members.ranks, group->runner.rank, SYMC_NO_PID, who),
         group->name, reason != NULL ? ": " : "", reason != NULL ? reason : "");
 }
 
@@ -92,9 +108,9 @@ symmcoll_status_t symmcoll_group_error(struct symmcoll_group *group)
         return symc_fail(SYMMCOLL_NOT_MEMBER,
             "group_error: rank %d is not in group %s", group->world->rank,
             group->name);
-    if (!symc_members_failed(&group->members))
+    if (!symc_members_failed(&group->runner.members))
         return SYMMCOLL_OK;
-    return symc_members_status(&group->members, NULL);
+    return symc_members_status(&group->runner.members, NULL);
 }
 
 static const struct symmcoll_group_info no_info = SYMMCOLL_GROUP_INFO_INIT;
@@ -113,18 +129,18 @@ symmcoll_status_t symmcoll_group_get_info(
     if (group == NULL || info == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_get_info: expected a group and an info, found NULL");
-    timeout = atomic_load(&group->timeout_ns);
-    found.rank = group->rank;
-    found.nranks = group->size;
+    timeout = atomic_load(&group->runner.timeout_ns);
+    found.rank = group->runner.rank;
+    found.nranks = group->runner.size;
     found.name = group->name;
     found.description = group->desc;
     found.tag = group->tag;
     if (symc_group_is_member(group))
-        found.backend = group->slots[SYMC_MEMORY_HOST].backend->name;
+        found.backend = group->runner.slots[SYMC_MEMORY_HOST].backend->name;
     found.timeout = timeout == SYMC_NEVER
                         ? (double)INFINITY
                         : (double)timeout / (double)SYMC_NS_PER_S;
-    found.staging = group->staging_nbytes;
+    found.staging = group->runner.staging_nbytes;
     found.uid = group->uid;
     found.splits = atomic_load(&group->splits);
     return symc_sized_write(&info_kind, "group_get_info", &found, info);

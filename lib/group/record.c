@@ -32,16 +32,16 @@ void symc_group_record_end(struct symmcoll_group *parent, enum symc_kind kind,
         symc_error_set_call(parent->name, kind, 0);
     if (status == SYMMCOLL_ERR_MISMATCH)
         symc_trace_set_number(&parent->world->trace, entry,
-            atomic_load(&parent->seq[SYMC_COUNT_COLLECTIVE]));
+            atomic_load(&parent->runner.seq[SYMC_COUNT_COLLECTIVE]));
     symc_trace_end(&parent->world->trace, entry, status == SYMMCOLL_OK);
-    if (symc_members_failed(&parent->members))
+    if (symc_members_failed(&parent->runner.members))
         return;
-    if (status != SYMMCOLL_OK && parent->size > 1) {
-        symc_members_note(&parent->members, status, &op);
-        atomic_fetch_or(&parent->at_end, SYMC_AT_END_NOTED);
+    if (status != SYMMCOLL_OK && parent->runner.size > 1) {
+        symc_members_note(&parent->runner.members, status, &op);
+        atomic_fetch_or(&parent->runner.at_end, SYMC_AT_END_NOTED);
     } else if ((atomic_fetch_and(
-                    &parent->at_end, ~(uint32_t)SYMC_AT_END_NOTED) &
+                    &parent->runner.at_end, ~(uint32_t)SYMC_AT_END_NOTED) &
                    SYMC_AT_END_NOTED) != 0) {
-        symc_members_withdraw_note(&parent->members);
+        symc_members_withdraw_note(&parent->runner.members);
     }
 }

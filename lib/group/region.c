@@ -18,7 +18,7 @@ static bool is_lost(
     const struct symmcoll_group *group, const struct symc_region *region)
 {
     return region->n > 0 && region->first.memory != SYMC_MEMORY_HOST &&
-           atomic_load(&group->members.stopped) != 0;
+           atomic_load(&group->runner.members.stopped) != 0;
 }
 
 /* Returns whether a region can be reused.  Needs the world's lock. */

@@ -3,12 +3,12 @@
  * Rounds, in which the members of a group exchange data for the library itself:
  * operations that no program has called and that are not recorded.
  */
-#include "group/group.h"
+#include "group/runner.h"
 
-symmcoll_status_t symc_group_await(
-    struct symmcoll_group *group, const struct symc_op *op)
+symmcoll_status_t symc_run_await(
+    struct symc_runner *runner, const struct symc_op *op)
 {
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
     const struct symc_host_ops *ops = host->backend->host;
     struct symc_wait_budget budget = {
         .deadline_ns = symc_deadline_ns(symc_now_ns(), op->timeout_ns)};
@@ -24,11 +24,11 @@ symmcoll_status_t symc_group_await(
     }
 }
 
-symmcoll_status_t symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns)
 {
-    const struct symc_slot *host = &group->slots[SYMC_MEMORY_HOST];
+    const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
     struct symc_op op = {.kind = kind,
         .dtype = SYMMCOLL_UINT8,
         .count = nbytes,
@@ -39,12 +39,12 @@ symmcoll_status_t symc_group_round(struct symmcoll_group *group,
     symmcoll_status_t status;
 
     do {
-        op.wire = ++group->wire;
+        op.wire = ++runner->wire;
         status = host->backend->host->start(host->state, &op);
         if (status == SYMMCOLL_IN_PROGRESS)
-            status = symc_group_await(group, &op);
+            status = symc_run_await(runner, &op);
         if (status == SYMC_MISSED)
-            atomic_fetch_add(&group->seq[SYMC_COUNT_COLLECTIVE], 1);
+            atomic_fetch_add(&runner->seq[SYMC_COUNT_COLLECTIVE], 1);
     } while (status == SYMC_MISSED);
     return status;
 }

@@ -206,7 +206,7 @@ static symmcoll_status_t agree(struct shrinking *shrinking)
                     "group_shrink: group %s: the others exclude this rank",
                     shrinking->old->name);
                 return symc_error_add_rank(
-                    &shrinking->old->members.ranks, agreement->rank);
+                    &shrinking->old->runner.members.ranks, agreement->rank);
             }
             drop(shrinking);
             continue;
@@ -238,16 +238,17 @@ static uint64_t find_last(const struct symc_agreement *agreement)
  * has it. */
 static _Atomic uint64_t *shrunk_by(const struct symmcoll_group *old, int member)
 {
-    return (void *)((char *)old->members.failures[member] + SYMC_SHRUNK_AT);
+    return (
+        void *)((char *)old->runner.members.failures[member] + SYMC_SHRUNK_AT);
 }
 
 /* Returns whether others have ever shrunk the group without this rank. */
 static bool is_left_out(const struct symmcoll_group *old, int *by)
 {
-    uint64_t own = atomic_load(shrunk_by(old, old->rank));
+    uint64_t own = atomic_load(shrunk_by(old, old->runner.rank));
 
-    for (*by = 0; *by < old->size; ++*by) {
-        if (old->members.failures[*by] != NULL &&
+    for (*by = 0; *by < old->runner.size; ++*by) {
+        if (old->runner.members.failures[*by] != NULL &&
             atomic_load(shrunk_by(old, *by)) > own)
             return true;
     }
@@ -261,8 +262,9 @@ static symmcoll_status_t fail_left_out(const struct symmcoll_group *old, int by)
     (void)symc_fail(SYMMCOLL_ERR_ABORTED,
         "group_shrink: group %s: %s and others have shrunk it without this "
         "rank",
-        old->name, symc_format_rank(&old->members.ranks, by, SYMC_NO_PID, who));
-    return symc_error_add_rank(&old->members.ranks, old->rank);
+        old->name,
+        symc_format_rank(&old->runner.members.ranks, by, SYMC_NO_PID, who));
+    return symc_error_add_rank(&old->runner.members.ranks, old->runner.rank);
 }
 
 /* Makes a digest that is equal on all members of this very group, also on
@@ -270,15 +272,15 @@ static symmcoll_status_t fail_left_out(const struct symmcoll_group *old, int by)
 static symmcoll_status_t make_base(
     struct symmcoll_group *old, struct symc_digest *digest)
 {
-    const struct symc_segment *segment = old->segment;
+    const struct symc_segment *segment = old->runner.segment;
     symmcoll_status_t status;
     uint64_t count;
 
     *digest = (struct symc_digest)SYMC_DIGEST_INIT;
-    symc_digest_add_bytes(digest, "shrink", old->global,
-        (size_t)old->size * sizeof(*old->global));
+    symc_digest_add_bytes(digest, "shrink", old->runner.global,
+        (size_t)old->runner.size * sizeof(*old->runner.global));
     symc_digest_add_bytes(digest, "segment", segment->offers,
-        (size_t)old->size * sizeof(*segment->offers));
+        (size_t)old->runner.size * sizeof(*segment->offers));
     status = symc_proposal_count(&old->world->proposals, digest->a, &count);
     symc_digest_add_bytes(digest, "count", &count, sizeof(count));
     return status;
@@ -291,11 +293,12 @@ static symmcoll_status_t make_base(
  */
 static void await_begun(struct symmcoll_group *old, int64_t deadline_ns)
 {
-    const struct symc_slot *host = &old->slots[SYMC_MEMORY_HOST];
+    const struct symc_slot *host = &old->runner.slots[SYMC_MEMORY_HOST];
     uint64_t until = 0;
 
     while (!host->backend->host->settled(host->state, &until) &&
-           !symc_members_failed(&old->members) && symc_now_ns() < deadline_ns)
+           !symc_members_failed(&old->runner.members) &&
+           symc_now_ns() < deadline_ns)
         usleep(NAP_US);
 }
 
@@ -307,30 +310,31 @@ static void stop_old(struct symmcoll_group *old,
     uint64_t ticket;
 
     /* A member that is excluded may never end what all have begun. */
-    if (args->nexclude == 0 && !symc_members_failed(&old->members))
+    if (args->nexclude == 0 && !symc_members_failed(&old->runner.members))
         await_begun(old, symc_deadline_ns(symc_now_ns(), wait_ns / 2));
-    if (!symc_members_failed(&old->members) &&
-        !symc_monitor_reports_death(&old->members))
-        symc_members_raise_one(&old->members, SYMMCOLL_ERR_CANCELED, NULL,
-            old->rank, "%s shrinks group %s",
-            symc_format_rank(&old->members.ranks, old->rank, SYMC_NO_PID, who),
+    if (!symc_members_failed(&old->runner.members) &&
+        !symc_monitor_reports_death(&old->runner.members))
+        symc_members_raise_one(&old->runner.members, SYMMCOLL_ERR_CANCELED,
+            NULL, old->runner.rank, "%s shrinks group %s",
+            symc_format_rank(
+                &old->runner.members.ranks, old->runner.rank, SYMC_NO_PID, who),
             old->name);
     /* If the ticket is not served, its holder is stuck in a backend and ends
      * the operations later. */
-    if (symc_group_take_ticket(old, SYMC_SHRINK_GROUP, &ticket) ==
+    if (symc_run_take_ticket(&old->runner, SYMC_SHRINK_GROUP, &ticket) ==
         SYMMCOLL_OK) {
-        symc_queue_settle(old->queue);
-        symc_queue_leave(old->queue, ticket);
+        symc_queue_settle(old->runner.queue);
+        symc_queue_leave(old->runner.queue, ticket);
     }
-    (void)symc_queue_await_running(old->queue, SYMC_NEVER);
+    (void)symc_queue_await_running(old->runner.queue, SYMC_NEVER);
 }
 
 /* Returns the last collective before the first that this rank has not
  * completed: those on device memory may end in any order. */
 static uint64_t find_completed(struct symmcoll_group *old)
 {
-    uint64_t completed = atomic_load(&old->completed);
-    uint64_t lost = atomic_load(&old->lost);
+    uint64_t completed = atomic_load(&old->runner.completed);
+    uint64_t lost = atomic_load(&old->runner.lost);
 
     return lost != 0 && lost <= completed ? lost - 1 : completed;
 }
@@ -350,7 +354,7 @@ static symmcoll_status_t check(struct symmcoll_group *old,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_shrink: expected the process that called init, found a fork "
             "of it");
-    if (symc_queue_in_callback(old->queue))
+    if (symc_queue_in_callback(old->runner.queue))
         return symc_callbacks_refuse("group_shrink");
     status = symc_sized_read(&args_kind, "group_shrink", given, args);
     if (status != SYMMCOLL_OK)
@@ -359,20 +363,21 @@ static symmcoll_status_t check(struct symmcoll_group *old,
         old->world->config->timeouts_init, wait_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    if (args->nexclude < 0 || args->nexclude > old->size ||
+    if (args->nexclude < 0 || args->nexclude > old->runner.size ||
         (args->nexclude > 0 && args->exclude == NULL))
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "group_shrink: expected a list of 0 to %d ranks to exclude, found "
             "%d%s",
-            old->size, args->nexclude, args->exclude == NULL ? " of NULL" : "");
+            old->runner.size, args->nexclude,
+            args->exclude == NULL ? " of NULL" : "");
     for (int i = 0; i < args->nexclude; i++) {
-        if (args->exclude[i] < 0 || args->exclude[i] >= old->size ||
-            args->exclude[i] == old->rank)
+        if (args->exclude[i] < 0 || args->exclude[i] >= old->runner.size ||
+            args->exclude[i] == old->runner.rank)
             return symc_fail(SYMMCOLL_ERR_INVALID,
                 "group_shrink: expected other ranks of 0 to %d to exclude, "
                 "found %d%s",
-                old->size - 1, args->exclude[i],
-                args->exclude[i] == old->rank ? ", this rank" : "");
+                old->runner.size - 1, args->exclude[i],
+                args->exclude[i] == old->runner.rank ? ", this rank" : "");
     }
     return SYMMCOLL_OK;
 }
@@ -406,8 +411,8 @@ static symmcoll_status_t run_recorded(struct shrinking *shrinking,
     const struct symmcoll_group *old = shrinking->old;
     struct symc_block *block = old->world->own.block;
     const struct symc_group_call call = {.kind = SYMC_SHRINK_GROUP,
-        .trace = old->trace,
-        .seq = atomic_load(&old->seq[SYMC_COUNT_COLLECTIVE]),
+        .trace = old->runner.trace,
+        .seq = atomic_load(&old->runner.seq[SYMC_COUNT_COLLECTIVE]),
         .issued = issued,
         .nbytes = sizeof(shrinking->agreement.mine.offer),
         .timeout_ns = wait_ns};
@@ -453,10 +458,10 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     *agreement = (struct symc_agreement){.world = old->world,
         .where = "group_shrink",
         .base = digest.a,
-        .global = old->global,
-        .size = old->size,
+        .global = old->runner.global,
+        .size = old->runner.size,
         .slot = -1,
-        .rank = old->rank,
+        .rank = old->runner.rank,
         .deadline_ns = deadline_ns,
         .seconds = (double)wait_ns / (double)SYMC_NS_PER_S,
         .outlives = true};
@@ -468,7 +473,7 @@ static symmcoll_status_t shrink(struct symmcoll_group *old,
     if (status == SYMMCOLL_OK) {
         symc_group_hand_on(old, shrinking.made, agreement->excluded);
         *made = shrinking.made;
-        atomic_fetch_add(shrunk_by(old, old->rank), 1);
+        atomic_fetch_add(shrunk_by(old, old->runner.rank), 1);
         if (last != NULL)
             *last = find_last(agreement);
     } else if (is_left_out(old, &by))

@@ -118,7 +118,7 @@ static struct symc_memory_request make_request(
     return (struct symc_memory_request){.device = device,
         .stream = stream,
         .buffer = memory,
-        .state = symc_slot_device_state(group)};
+        .state = symc_slot_device_state(&group->runner)};
 }
 
 symmcoll_status_t symc_site_open(const char *where,

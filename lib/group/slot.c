@@ -3,7 +3,7 @@
  * The backends of a group, one per kind of memory, and their operations.
  */
 #include "base/ranks.h"
-#include "group/group.h"
+#include "group/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,30 +18,30 @@
 /* ---- operations ---- */
 
 /* Returns whether a call has reported the reason of the group's failure. */
-static bool has_reported(struct symmcoll_group *group)
+static bool has_reported(struct symc_runner *runner)
 {
-    return atomic_load(&group->members.reported) != 0;
+    return atomic_load(&runner->members.reported) != 0;
 }
 
 /* Returns whether the monitor may still find the dead member: a backend may
  * lose a connection before the monitor notices the death, and does not know
  * which member it was. */
-static bool may_find_cause(struct symmcoll_group *group, struct symc_slot *slot)
+static bool may_find_cause(struct symc_runner *runner, struct symc_slot *slot)
 {
     const int64_t now = symc_now_ns();
     int64_t never = 0;
 
     if (atomic_compare_exchange_strong(&slot->lost_ns, &never, now))
-        symc_world_alarm(group->world);
-    return !symc_members_failed(&group->members) &&
+        symc_world_alarm(runner->world);
+    return !symc_members_failed(&runner->members) &&
            now < atomic_load(&slot->lost_ns) + CAUSE_NS;
 }
 
-static void await_cause(struct symmcoll_group *group, struct symc_slot *slot)
+static void await_cause(struct symc_runner *runner, struct symc_slot *slot)
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
-    while (may_find_cause(group, slot))
+    while (may_find_cause(runner, slot))
         nanosleep(&nap, NULL);
 }
 
@@ -49,7 +49,7 @@ static void await_cause(struct symmcoll_group *group, struct symc_slot *slot)
  * has_reported() before the backend was called; if the backend has reported a
  * failure since, by core->expire() or core->failure(), the status is returned
  * as it is. */
-static symmcoll_status_t fail_group(struct symmcoll_group *group,
+static symmcoll_status_t fail_group(struct symc_runner *runner,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
     bool reported)
 {
@@ -58,25 +58,26 @@ static symmcoll_status_t fail_group(struct symmcoll_group *group,
     const bool *ranks;
     struct symc_error error;
 
-    if (!reported && has_reported(group))
+    if (!reported && has_reported(runner))
         return status;
     symc_error_keep(&error, status);
-    ranks = symc_members_concerned(&group->members, status, listed);
+    ranks = symc_members_concerned(&runner->members, status, listed);
     if (status == SYMMCOLL_ERR_PEER)
-        await_cause(group, slot);
+        await_cause(runner, slot);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, status, op, ranks,
-        "%s of group %s: backend %s of %s: %.*s", text, group->name,
+    symc_members_raise(&runner->members, status, op, ranks,
+        "%s of group %s: backend %s of %s: %.*s", text, runner->name,
         slot->backend->name,
-        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        symc_format_rank(
+            &runner->members.ranks, runner->rank, SYMC_NO_PID, who),
         SYMC_FAILURE_TEXT / 2 - 1, error.detail);
-    return symc_members_status(&group->members, op);
+    return symc_members_status(&runner->members, op);
 }
 
 /* Fails the group when an operation's time has passed.  If the backend does not
  * name the missing members, this rank's stream may not have reached the
  * operation. */
-static symmcoll_status_t expire(struct symmcoll_group *group,
+static symmcoll_status_t expire(struct symc_runner *runner,
     struct symc_slot *slot, const struct symc_op *op, void *token)
 {
     symmcoll_status_t status = SYMMCOLL_OK;
@@ -89,13 +90,14 @@ static symmcoll_status_t expire(struct symmcoll_group *group,
     if (status < 0)
         return status;
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
+    symc_members_raise(&runner->members, SYMMCOLL_ERR_TIMEOUT, op, NULL,
         "%s of group %s timed out after %.3g s: backend %s of %s has not "
         "completed it",
-        text, group->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
+        text, runner->name, (double)op->timeout_ns / (double)SYMC_NS_PER_S,
         slot->backend->name,
-        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who));
-    return symc_members_status(&group->members, op);
+        symc_format_rank(
+            &runner->members.ranks, runner->rank, SYMC_NO_PID, who));
+    return symc_members_status(&runner->members, op);
 }
 
 bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
@@ -104,9 +106,9 @@ bool symc_slot_serves(const struct symc_slot *slot, enum symc_kind kind)
 }
 
 const struct symc_backend *symc_slot_backend(
-    const struct symmcoll_group *group, unsigned int memory)
+    const struct symc_runner *runner, unsigned int memory)
 {
-    const struct symc_slot *slot = &group->slots[memory];
+    const struct symc_slot *slot = &runner->slots[memory];
 
     return atomic_load_explicit(&slot->open, memory_order_acquire)
                ? slot->backend
@@ -114,39 +116,40 @@ const struct symc_backend *symc_slot_backend(
 }
 
 symmcoll_status_t symc_slot_check(
-    struct symmcoll_group *group, const struct symc_op *op)
+    struct symc_runner *runner, const struct symc_op *op)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return SYMMCOLL_OK;
     return slot->backend->device->check(slot->state, op);
 }
 
-symmcoll_status_t symc_slot_reach(struct symmcoll_group *group,
-    const char *where, const char *what, const void *at)
+symmcoll_status_t symc_slot_reach(struct symc_runner *runner, const char *where,
+    const char *what, const void *at)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return SYMMCOLL_OK;
     return slot->backend->device->reach(slot->state, where, what, at);
 }
 
-void *symc_slot_device_state(const struct symmcoll_group *group)
+void *symc_slot_device_state(const struct symc_runner *runner)
 {
     const struct symc_backend *open =
-        symc_slot_backend(group, SYMC_MEMORY_DEVICE);
+        symc_slot_backend(runner, SYMC_MEMORY_DEVICE);
 
-    return open != NULL && open == symc_registry_memory(&group->world->registry,
-                                       SYMC_MEMORY_DEVICE)
-               ? group->slots[SYMC_MEMORY_DEVICE].state
+    return open != NULL &&
+                   open == symc_registry_memory(
+                               &runner->world->registry, SYMC_MEMORY_DEVICE)
+               ? runner->slots[SYMC_MEMORY_DEVICE].state
                : NULL;
 }
 
-void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
+void *symc_slot_mark(struct symc_runner *runner, const struct symc_op *op)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
 
     if (!atomic_load_explicit(&slot->open, memory_order_acquire))
         return NULL;
@@ -154,9 +157,9 @@ void *symc_slot_mark(struct symmcoll_group *group, const struct symc_op *op)
 }
 
 void symc_slot_unmark(
-    struct symmcoll_group *group, unsigned int memory, void *mark)
+    struct symc_runner *runner, unsigned int memory, void *mark)
 {
-    struct symc_slot *slot = &group->slots[memory];
+    struct symc_slot *slot = &runner->slots[memory];
 
     if (mark != NULL)
         slot->backend->device->unmark(slot->state, mark);
@@ -164,7 +167,7 @@ void symc_slot_unmark(
 
 /* Cancels what a backend enqueued before an error: its kernels end within
  * moments, unless their stream does not reach them. */
-static symmcoll_status_t abandon(struct symmcoll_group *group,
+static symmcoll_status_t abandon(struct symc_runner *runner,
     const struct symc_op *op, void *token, symmcoll_status_t status)
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
@@ -172,9 +175,9 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
     struct symc_error error;
 
     symc_error_keep(&error, status);
-    while (!symc_slot_cancel(group, op->memory, token)) {
+    while (!symc_slot_cancel(runner, op->memory, token)) {
         if (symc_now_ns() >= until)
-            return symc_slot_keep(group, op, token, &error);
+            return symc_slot_keep(runner, op, token, &error);
         nanosleep(&nap, NULL);
     }
     return symc_error_return(&error);
@@ -182,7 +185,7 @@ static symmcoll_status_t abandon(struct symmcoll_group *group,
 
 /* Returns the final status of a call that enqueues.  An error that all members
  * get alike is only the call's; any other fails the group. */
-static symmcoll_status_t judge(struct symmcoll_group *group,
+static symmcoll_status_t judge(struct symc_runner *runner,
     struct symc_slot *slot, const struct symc_op *op, symmcoll_status_t status,
     bool reported, void **token)
 {
@@ -194,19 +197,19 @@ static symmcoll_status_t judge(struct symmcoll_group *group,
     if (enqueued == NULL &&
         (status == SYMMCOLL_ERR_UNSUPPORTED || status == SYMMCOLL_ERR_INVALID))
         return status;
-    status = fail_group(group, slot, op, status, reported);
-    return enqueued == NULL ? status : abandon(group, op, enqueued, status);
+    status = fail_group(runner, slot, op, status, reported);
+    return enqueued == NULL ? status : abandon(runner, op, enqueued, status);
 }
 
-symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_start(struct symc_runner *runner,
     const struct symc_op *op, void *mark, void **token)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
-    bool reported = has_reported(group);
+    struct symc_slot *slot = &runner->slots[op->memory];
+    bool reported = has_reported(runner);
     symmcoll_status_t status;
 
     if (!symc_slot_serves(slot, op->kind)) {
-        symc_slot_unmark(group, op->memory, mark);
+        symc_slot_unmark(runner, op->memory, mark);
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: expected a backend of %s that serves it, found %s, which does "
             "not",
@@ -214,32 +217,32 @@ symmcoll_status_t symc_slot_start(struct symmcoll_group *group,
             slot->backend->name);
     }
     *token = NULL;
-    status = symc_slot_enqueue(group, slot, op, true);
+    status = symc_slot_enqueue(runner, slot, op, true);
     if (status != SYMMCOLL_OK) {
-        symc_slot_unmark(group, op->memory, mark);
+        symc_slot_unmark(runner, op->memory, mark);
         return status;
     }
     status = slot->backend->device->start(
-        slot->state, op, &group->compared, mark, token);
+        slot->state, op, &runner->compared, mark, token);
     symc_slot_enqueued(slot);
-    return judge(group, slot, op, status, reported, token);
+    return judge(runner, slot, op, status, reported, token);
 }
 
-symmcoll_status_t symc_slot_access(struct symmcoll_group *group,
-    const struct symc_access *access, void **token)
+symmcoll_status_t symc_slot_access(
+    struct symc_runner *runner, const struct symc_access *access, void **token)
 {
     const struct symc_op *op = access->op;
-    struct symc_slot *slot = &group->slots[op->memory];
-    bool reported = has_reported(group);
+    struct symc_slot *slot = &runner->slots[op->memory];
+    bool reported = has_reported(runner);
     symmcoll_status_t status;
 
     *token = NULL;
-    status = symc_slot_enqueue(group, slot, op, false);
+    status = symc_slot_enqueue(runner, slot, op, false);
     if (status != SYMMCOLL_OK)
         return status;
     status = slot->backend->mem->access(slot->state, access, token);
     symc_slot_enqueued(slot);
-    return judge(group, slot, op, status, reported, token);
+    return judge(runner, slot, op, status, reported, token);
 }
 
 /* Returns IN_PROGRESS, or why the operation will fail. */
@@ -267,63 +270,63 @@ static bool test(struct symc_slot *slot, void *token, struct symc_slot_end *end,
     return true;
 }
 
-symmcoll_status_t symc_slot_test(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_test(struct symc_runner *runner,
     const struct symc_op *op, void *token, enum symc_advance how,
     struct symc_slot_end *end)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
-    bool reported = has_reported(group), tested;
+    struct symc_slot *slot = &runner->slots[op->memory];
+    bool reported = has_reported(runner), tested;
     symmcoll_status_t status;
 
     end->took_ns = 0;
     tested = test(slot, token, end, &status);
     end->ended = status != SYMMCOLL_IN_PROGRESS;
     if (status < 0)
-        return fail_group(group, slot, op, status, reported);
+        return fail_group(runner, slot, op, status, reported);
     if (end->ended)
         return status;
-    if (atomic_load_explicit(&group->members.stopped, memory_order_acquire) !=
+    if (atomic_load_explicit(&runner->members.stopped, memory_order_acquire) !=
             0 ||
-        (how != SYMC_ADVANCE_PEEK && symc_members_failed(&group->members)))
-        return symc_members_status(&group->members, op);
+        (how != SYMC_ADVANCE_PEEK && symc_members_failed(&runner->members)))
+        return symc_members_status(&runner->members, op);
     if (!tested) /* the operation may have ended */
         return how != SYMC_ADVANCE_PEEK &&
-                       symc_slot_expire_inside(group, slot, op->timeout_ns)
-                   ? symc_members_status(&group->members, op)
+                       symc_slot_expire_inside(runner, slot, op->timeout_ns)
+                   ? symc_members_status(&runner->members, op)
                    : status;
     if (how != SYMC_ADVANCE_PEEK)
         status = watch(slot, token);
     /* The backend returns the error again in the next test. */
-    if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
+    if (status == SYMMCOLL_ERR_PEER && may_find_cause(runner, slot))
         return SYMMCOLL_IN_PROGRESS;
     if (status < 0)
-        return fail_group(group, slot, op, status, reported);
-    return how == SYMC_ADVANCE_EXPIRED ? expire(group, slot, op, token)
+        return fail_group(runner, slot, op, status, reported);
+    return how == SYMC_ADVANCE_EXPIRED ? expire(runner, slot, op, token)
                                        : status;
 }
 
 symmcoll_status_t symc_slot_follow(
-    struct symmcoll_group *group, const struct symc_op *op, void *token)
+    struct symc_runner *runner, const struct symc_op *op, void *token)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
     symmcoll_status_t status;
-    bool reported = has_reported(group);
+    bool reported = has_reported(runner);
 
     /* In a failed group the operation has an error to wait for. */
-    if (symc_members_failed(&group->members) ||
-        symc_slot_enqueue(group, slot, op, false) != SYMMCOLL_OK)
+    if (symc_members_failed(&runner->members) ||
+        symc_slot_enqueue(runner, slot, op, false) != SYMMCOLL_OK)
         return SYMMCOLL_IN_PROGRESS;
     status = slot->backend->device->follow(slot->state, token, op->stream);
     symc_slot_enqueued(slot);
     return status < 0 && status != SYMMCOLL_ERR_INVALID
-               ? fail_group(group, slot, op, status, reported)
+               ? fail_group(runner, slot, op, status, reported)
                : status;
 }
 
 bool symc_slot_cancel(
-    struct symmcoll_group *group, unsigned int memory, void *token)
+    struct symc_runner *runner, unsigned int memory, void *token)
 {
-    struct symc_slot *slot = &group->slots[memory];
+    struct symc_slot *slot = &runner->slots[memory];
     bool ended;
 
     if (!symc_slot_enter(slot))
@@ -336,10 +339,10 @@ bool symc_slot_cancel(
 
 /* ---- kernels started without a call ---- */
 
-bool symc_slot_watch(struct symmcoll_group *group)
+bool symc_slot_watch(struct symc_runner *runner)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
-    bool reported = has_reported(group);
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
+    bool reported = has_reported(runner);
     symmcoll_status_t status;
     struct symc_op op;
 
@@ -349,18 +352,18 @@ bool symc_slot_watch(struct symmcoll_group *group)
         return true; /* a call is enqueuing, perhaps for long */
     status = slot->backend->device->look(slot->state, &op);
     pthread_mutex_unlock(&slot->lock);
-    if (status == SYMMCOLL_ERR_PEER && may_find_cause(group, slot))
+    if (status == SYMMCOLL_ERR_PEER && may_find_cause(runner, slot))
         return true;
     if (status < 0)
-        (void)fail_group(group, slot, &op, status, reported);
+        (void)fail_group(runner, slot, &op, status, reported);
     return status == SYMMCOLL_IN_PROGRESS;
 }
 
 /* ---- failure of the group ---- */
 
-void symc_slots_stop(struct symmcoll_group *group)
+void symc_slots_stop(struct symc_runner *runner)
 {
-    const struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    const struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
 
     if (atomic_load(&slot->open))
         slot->backend->device->abort(slot->state);
@@ -368,27 +371,32 @@ void symc_slots_stop(struct symmcoll_group *group)
 
 /* ---- closing ---- */
 
-void symc_slots_init(struct symmcoll_group *group)
+static void stop_backends(struct symc_members *members)
 {
-    group->members.stop = symc_slots_stop;
+    symc_slots_stop(symc_runner_of(members));
+}
+
+void symc_slots_init(struct symc_runner *runner)
+{
+    runner->members.stop = stop_backends;
     for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
-        pthread_mutex_init(&group->slots[memory].lock, NULL);
-        pthread_mutex_init(&group->slots[memory].noted, NULL);
+        pthread_mutex_init(&runner->slots[memory].lock, NULL);
+        pthread_mutex_init(&runner->slots[memory].noted, NULL);
     }
 }
 
-void symc_slots_destroy(struct symmcoll_group *group)
+void symc_slots_destroy(struct symc_runner *runner)
 {
     for (int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
-        pthread_mutex_destroy(&group->slots[memory].noted);
-        pthread_mutex_destroy(&group->slots[memory].lock);
+        pthread_mutex_destroy(&runner->slots[memory].noted);
+        pthread_mutex_destroy(&runner->slots[memory].lock);
     }
 }
 
-void symc_slots_close(struct symmcoll_group *group)
+void symc_slots_close(struct symc_runner *runner)
 {
     for (int memory = SYMC_MEMORY_KINDS - 1; memory >= 0; memory--) {
-        struct symc_slot *slot = &group->slots[memory];
+        struct symc_slot *slot = &runner->slots[memory];
 
         if (slot->backend == NULL)
             continue;

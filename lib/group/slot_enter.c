@@ -7,7 +7,7 @@
  * So no thread waits for the lock without a bound: a thread that tests comes
  * back later, and one that enqueues waits for its operation's timeout.
  */
-#include "group/group.h"
+#include "group/runner.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static const char *format_where(
 
 /* Fails the group if an operation has been inside for limit_ns or its own
  * timeout.  Returns whether it did. */
-static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
+static bool expire(struct symc_runner *runner, const struct symc_slot *slot,
     const struct symc_op *op, int64_t took, int64_t limit_ns)
 {
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT], where[WHERE_TEXT];
@@ -95,13 +95,14 @@ static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
     library = slot->backend->device->inside(slot->state);
     symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
     /* A library may wait for other ranks. */
-    own[group->rank] = library == NULL;
-    symc_members_raise(&group->members, SYMMCOLL_ERR_TIMEOUT, op, own,
+    own[runner->rank] = library == NULL;
+    symc_members_raise(&runner->members, SYMMCOLL_ERR_TIMEOUT, op, own,
         "%s of group %s timed out after %.3g s: %s has not returned to backend "
         "%s of %s, which enqueues it on stream %p: %s",
-        text, group->name, (double)took / (double)SYMC_NS_PER_S,
+        text, runner->name, (double)took / (double)SYMC_NS_PER_S,
         format_where(library, op->device, where), slot->backend->name,
-        symc_format_rank(&group->members.ranks, group->rank, SYMC_NO_PID, who),
+        symc_format_rank(
+            &runner->members.ranks, runner->rank, SYMC_NO_PID, who),
         op->stream,
         library == NULL ? "the queue of that may be full"
                         : "another rank may not have come to it");
@@ -109,15 +110,15 @@ static bool expire(struct symmcoll_group *group, const struct symc_slot *slot,
 }
 
 bool symc_slot_expire_inside(
-    struct symmcoll_group *group, struct symc_slot *slot, int64_t limit_ns)
+    struct symc_runner *runner, struct symc_slot *slot, int64_t limit_ns)
 {
     struct symc_op op = {.kind = SYMC_BARRIER};
     int64_t took = find_inside(slot, &op, false);
 
-    return expire(group, slot, &op, took, limit_ns);
+    return expire(runner, slot, &op, took, limit_ns);
 }
 
-symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_enqueue(struct symc_runner *runner,
     struct symc_slot *slot, const struct symc_op *op, bool has_ticket)
 {
     bool entered = pthread_mutex_trylock(&slot->lock) == 0;
@@ -125,9 +126,9 @@ symmcoll_status_t symc_slot_enqueue(struct symmcoll_group *group,
     while (!entered) {
         entered = lock_until(slot, symc_now_ns() + MOMENT_NS);
         if (!entered &&
-            (symc_members_failed(&group->members) ||
-                symc_slot_expire_inside(group, slot, op->timeout_ns)))
-            return symc_members_status(&group->members, op);
+            (symc_members_failed(&runner->members) ||
+                symc_slot_expire_inside(runner, slot, op->timeout_ns)))
+            return symc_members_status(&runner->members, op);
     }
     pthread_mutex_lock(&slot->noted);
     slot->inside = op;
@@ -147,9 +148,9 @@ void symc_slot_enqueued(struct symc_slot *slot)
 
 /* ---- functions for threads that wait for the ticket ---- */
 
-bool symc_slot_stands(struct symmcoll_group *group, bool expired)
+bool symc_slot_stands(struct symc_runner *runner, bool expired)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
     struct symc_op op = {.kind = SYMC_BARRIER};
     int64_t took;
 
@@ -160,16 +161,16 @@ bool symc_slot_stands(struct symmcoll_group *group, bool expired)
         return false;
     /* In a failed group an unobstructed call ends soon.  A caller at its
      * deadline checks again, after the moment that each call is given. */
-    return symc_members_failed(&group->members)
+    return symc_members_failed(&runner->members)
                ? took >= SYMC_SLOT_CANCEL_NS
                : expire(
-                     group, slot, &op, took, expired ? MOMENT_NS : SYMC_NEVER);
+                     runner, slot, &op, took, expired ? MOMENT_NS : SYMC_NEVER);
 }
 
 bool symc_slot_mark_inside(
-    struct symmcoll_group *group, bool (*mark)(void *arg), void *arg)
+    struct symc_runner *runner, bool (*mark)(void *arg), void *arg)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
     bool marked;
 
     pthread_mutex_lock(&slot->noted);
@@ -179,9 +180,9 @@ bool symc_slot_mark_inside(
 }
 
 bool symc_slot_format_inside(
-    struct symmcoll_group *group, char *buffer, size_t nbytes)
+    struct symc_runner *runner, char *buffer, size_t nbytes)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
     struct symc_op op = {.kind = SYMC_BARRIER};
     char placed[SYMC_OP_PLACED_TEXT], where[WHERE_TEXT];
     int64_t took = find_inside(slot, &op, false);
@@ -197,15 +198,15 @@ bool symc_slot_format_inside(
 }
 
 symmcoll_status_t symc_slot_refuse(
-    struct symmcoll_group *group, const struct symc_op *op)
+    struct symc_runner *runner, const struct symc_op *op)
 {
-    symmcoll_status_t status = symc_members_cut_short(&group->members, op);
+    symmcoll_status_t status = symc_members_cut_short(&runner->members, op);
     const char *detail = symmcoll_last_error();
     char inside[SYMC_DETAIL_MAX / 2];
 
     /* The group may have failed for another reason. */
     return strstr(detail, "has not returned") != NULL ||
-                   !symc_slot_format_inside(group, inside, sizeof(inside))
+                   !symc_slot_format_inside(runner, inside, sizeof(inside))
                ? status
                : symc_error_amend(status, "%s; %s", detail, inside);
 }

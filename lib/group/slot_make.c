@@ -4,8 +4,7 @@
  * rounds like its opening: what an operation needs, what a new group inherits
  * of it, and joined memory.
  */
-#include "group/group.h"
-#include "group/inherit.h"
+#include "group/runner.h"
 #include "group/slot_rounds.h"
 
 /* ---- what operations need ---- */
@@ -32,20 +31,20 @@ static bool needs(const struct symc_slot *slot, const struct symc_op *op,
            (slot->lack.status == SYMMCOLL_OK || may_try_again(slot));
 }
 
-bool symc_slot_is_ready(struct symmcoll_group *group, const struct symc_op *op)
+bool symc_slot_is_ready(struct symc_runner *runner, const struct symc_op *op)
 {
-    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_slot *slot = &runner->slots[op->memory];
 
     return slot->backend != NULL && !needs(slot, op, NULL);
 }
 
 /* Goes on without it, on all members. */
 static symmcoll_status_t do_without(
-    const struct symmcoll_group *group, const struct symc_slot *slot)
+    const struct symc_runner *runner, const struct symc_slot *slot)
 {
-    symc_logf(&group->world->log, SYMC_LOG_INFO,
+    symc_logf(&runner->world->log, SYMC_LOG_INFO,
         "backend %s of group %s goes on without what %s would use: %s",
-        slot->backend->name, group->name, slot->lack.call, slot->lack.reason);
+        slot->backend->name, runner->name, slot->lack.call, slot->lack.reason);
     return SYMMCOLL_OK;
 }
 
@@ -55,9 +54,9 @@ static symmcoll_status_t do_without(
 #define TELLING_NS (3 * SYMC_NS_PER_S)
 
 static int64_t find_preparing_ns(
-    const struct symmcoll_group *group, const struct symc_op *op, int64_t more)
+    const struct symc_runner *runner, const struct symc_op *op, int64_t more)
 {
-    int64_t ns = group->world->config->timeouts_init;
+    int64_t ns = runner->world->config->timeouts_init;
 
     if (ns < op->timeout_ns)
         ns = op->timeout_ns;
@@ -65,55 +64,55 @@ static int64_t find_preparing_ns(
 }
 
 symmcoll_status_t symc_slot_prepare(
-    struct symmcoll_group *group, const struct symc_op *op)
+    struct symc_runner *runner, const struct symc_op *op)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
     const struct symc_device_ops *device = slot->backend->device;
     symmcoll_status_t status;
 
     /* All members have failed in the same attempts, so all try again or
      * none. */
-    if (!needs(slot, op, &group->compared))
+    if (!needs(slot, op, &runner->compared))
         return SYMMCOLL_OK;
-    symc_slot_begin_rounds(group, op, slot->backend,
+    symc_slot_begin_rounds(runner, op, slot->backend,
         symc_deadline_ns(
-            symc_now_ns(), find_preparing_ns(group, op, TELLING_NS)));
+            symc_now_ns(), find_preparing_ns(runner, op, TELLING_NS)));
     status = symc_slot_end_rounds(
-        group, device->prepare(slot->state, op, &group->compared));
+        runner, device->prepare(slot->state, op, &runner->compared));
     if (status == SYMMCOLL_OK) {
         /* Nothing has been created for captured operations. */
-        if (!needs(slot, op, &group->compared)) {
+        if (!needs(slot, op, &runner->compared)) {
             slot->lack.status = SYMMCOLL_OK;
             slot->lacks = 0;
         }
         return status;
     }
-    if (!symc_members_failed(&group->members)) {
-        (void)symc_slot_keep_refusal(group, op, status, &slot->lack);
+    if (!symc_members_failed(&runner->members)) {
+        (void)symc_slot_keep_refusal(runner, op, status, &slot->lack);
         device->forgo(slot->state);
         slot->lacks++;
-        return do_without(group, slot);
+        return do_without(runner, slot);
     }
-    return group->members.own.status == SYMMCOLL_ERR_CANCELED
-               ? symc_members_interrupted(&group->members, op)
+    return runner->members.own.status == SYMMCOLL_ERR_CANCELED
+               ? symc_members_interrupted(&runner->members, op)
                : symc_slot_name_call(op, status);
 }
 
-symmcoll_status_t symc_slot_split(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_split(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_heir *heir,
     symmcoll_status_t own, void **made)
 {
-    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_slot *slot = &runner->slots[op->memory];
     const struct symc_admin_ops *admin = slot->backend->admin;
     void *part = NULL;
     symmcoll_status_t status;
 
-    symc_slot_begin_rounds(group, op, slot->backend,
+    symc_slot_begin_rounds(runner, op, slot->backend,
         symc_deadline_ns(symc_now_ns(),
-            find_preparing_ns(group, op, TELLING_NS + SYMC_GROUP_QUIET_NS)));
+            find_preparing_ns(runner, op, TELLING_NS + SYMC_SLOT_QUIET_NS)));
     if (own == SYMMCOLL_OK)
         own = admin->split(slot->state, heir, &part);
-    status = symc_slot_end_rounds(group, own);
+    status = symc_slot_end_rounds(runner, own);
     if (status == SYMMCOLL_OK)
         *made = part;
     else if (part != NULL)
@@ -144,11 +143,11 @@ static symmcoll_status_t join_here(const struct symc_slot *slot,
     return status;
 }
 
-symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_join(struct symc_runner *runner,
     const struct symc_op *op, struct symc_slot_memory memory,
     int64_t deadline_ns, struct symc_joined **joined)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
     const struct symc_memory_ops *mem =
         slot->backend != NULL ? slot->backend->mem : NULL;
     struct symc_joined *made = NULL;
@@ -158,12 +157,12 @@ symmcoll_status_t symc_slot_join(struct symmcoll_group *group,
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED,
             "backend %s has no memory that a group can join",
             slot->backend != NULL ? slot->backend->name : "of devices");
-    symc_slot_begin_rounds(group, op, slot->backend, deadline_ns);
+    symc_slot_begin_rounds(runner, op, slot->backend, deadline_ns);
     own = join_here(slot, memory, &made);
-    status = symc_slot_end_rounds(group, own);
+    status = symc_slot_end_rounds(runner, own);
     if (status == SYMMCOLL_OK)
         *joined = made;
-    else if (symc_members_failed(&group->members))
+    else if (symc_members_failed(&runner->members))
         status = symc_slot_name_call(op, status);
     if (status != SYMMCOLL_OK && own == SYMMCOLL_OK)
         mem->leave(made);

@@ -8,7 +8,7 @@
  * on or none does.
  */
 #include "base/ranks.h"
-#include "group/group.h"
+#include "group/runner.h"
 #include "group/slot_rounds.h"
 #include "registry/registry.h"
 
@@ -29,14 +29,14 @@ static bool open_alike(const void *verdicts, int a, int b)
 
 /* Returns the error of members that differ in what they open, or in their
  * progress. */
-static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
+static symmcoll_status_t differ(const struct symc_runner *runner, int member)
 {
-    const struct symc_verdict *first = &group->verdicts[0];
-    const struct symc_verdict *other = &group->verdicts[member];
+    const struct symc_verdict *first = &runner->verdicts[0];
+    const struct symc_verdict *other = &runner->verdicts[member];
     char who[2][SYMC_RANK_TEXT];
 
-    symc_format_rank(&group->members.ranks, 0, SYMC_NO_PID, who[0]);
-    symc_format_rank(&group->members.ranks, member, SYMC_NO_PID, who[1]);
+    symc_format_rank(&runner->members.ranks, 0, SYMC_NO_PID, who[0]);
+    symc_format_rank(&runner->members.ranks, member, SYMC_NO_PID, who[1]);
     if (strncmp(other->backend, first->backend, sizeof(first->backend)) != 0)
         (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
             "backend differs: %s has %.*s, %s has %.*s", who[0],
@@ -47,32 +47,32 @@ static symmcoll_status_t differ(const struct symmcoll_group *group, int member)
             "backend %.*s exchanges or gathers other than on %s on %s",
             (int)sizeof(first->backend), first->backend, who[0], who[1]);
     return symc_error_add_odd(
-        &group->members.ranks, open_alike, group->verdicts);
+        &runner->members.ranks, open_alike, runner->verdicts);
 }
 
 /* Returns OK if all members go on alike, else their error. */
-static symmcoll_status_t judge(const struct symmcoll_group *group)
+static symmcoll_status_t judge(const struct symc_runner *runner)
 {
-    const struct symc_verdict *first = &group->verdicts[0];
+    const struct symc_verdict *first = &runner->verdicts[0];
     char who[SYMC_RANK_TEXT];
 
-    for (int r = 0; r < group->size; r++) {
-        const struct symc_verdict *other = &group->verdicts[r];
+    for (int r = 0; r < runner->size; r++) {
+        const struct symc_verdict *other = &runner->verdicts[r];
 
         if (other->status == SYMMCOLL_OK)
             continue;
         (void)symc_fail((symmcoll_status_t)other->status, "%s: %.*s",
-            symc_format_rank(&group->members.ranks, r, SYMC_NO_PID, who),
+            symc_format_rank(&runner->members.ranks, r, SYMC_NO_PID, who),
             (int)sizeof(other->text), other->text);
-        return symc_error_add_reporter(&group->members.ranks, r);
+        return symc_error_add_reporter(&runner->members.ranks, r);
     }
-    for (int r = 1; r < group->size; r++) {
-        const struct symc_verdict *other = &group->verdicts[r];
+    for (int r = 1; r < runner->size; r++) {
+        const struct symc_verdict *other = &runner->verdicts[r];
 
         if (other->round != first->round || other->nbytes != first->nbytes ||
             strncmp(other->backend, first->backend, sizeof(first->backend)) !=
                 0)
-            return differ(group, r);
+            return differ(runner, r);
     }
     return SYMMCOLL_OK;
 }
@@ -90,16 +90,16 @@ static int64_t time_until(int64_t deadline_ns)
 
 /* Holds one round: sends this member's progress and reads all members'. */
 static symmcoll_status_t hold_round(
-    struct symmcoll_group *group, struct symc_verdict *mine)
+    struct symc_runner *runner, struct symc_verdict *mine)
 {
-    symmcoll_status_t status = symc_group_round(group, group->opening, mine,
-        group->verdicts, sizeof(*mine), time_until(group->opening_until_ns));
+    symmcoll_status_t status = symc_run_round(runner, runner->opening, mine,
+        runner->verdicts, sizeof(*mine), time_until(runner->opening_until_ns));
 
     if (status == SYMMCOLL_OK)
-        status = judge(group);
+        status = judge(runner);
     if (status != SYMMCOLL_OK || mine->round == LAST_ROUND) {
-        group->decided = true;
-        group->agreed = status;
+        runner->decided = true;
+        runner->agreed = status;
     }
     return status;
 }
@@ -113,108 +113,108 @@ static void name_backend(
 /* Holds the round before an exchange or a gather: checks that all members do
  * the same. */
 static symmcoll_status_t go_on_opening(
-    struct symmcoll_group *group, const char *call, uint32_t nbytes)
+    struct symc_runner *runner, const char *call, uint32_t nbytes)
 {
-    struct symc_verdict mine = {.round = group->rounds++, .nbytes = nbytes};
+    struct symc_verdict mine = {.round = runner->rounds++, .nbytes = nbytes};
 
-    name_backend(&mine, group->opened);
-    if (group->decided)
+    name_backend(&mine, runner->opened);
+    if (runner->decided)
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
             "%s: the members have refused backend %s", call, mine.backend);
-    return hold_round(group, &mine);
+    return hold_round(runner, &mine);
 }
 
 symmcoll_status_t symc_slot_exchange(void *context, int fd, int *fds)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     symmcoll_status_t status = SYMMCOLL_OK;
 
-    if (group->rounds > 0)
-        status = go_on_opening(group, "exchange", 0);
-    return status == SYMMCOLL_OK ? symc_group_exchange(group, fd, fds) : status;
+    if (runner->rounds > 0)
+        status = go_on_opening(runner, "exchange", 0);
+    return status == SYMMCOLL_OK ? symc_run_exchange(runner, fd, fds) : status;
 }
 
 symmcoll_status_t symc_slot_gather(
     void *context, const void *mine, void *all, size_t nbytes)
 {
-    struct symmcoll_group *group = context;
+    struct symc_runner *runner = context;
     symmcoll_status_t status;
 
-    if (group->rounds == 0 || nbytes == 0 || nbytes > SYMC_GATHER_MOST)
+    if (runner->rounds == 0 || nbytes == 0 || nbytes > SYMC_GATHER_MOST)
         return symc_fail(SYMMCOLL_ERR_INTERNAL,
             "gather: expected 1 to %d bytes while a backend is opened, found "
             "%zu",
             SYMC_GATHER_MOST, nbytes);
-    status = go_on_opening(group, "gather", (uint32_t)nbytes);
+    status = go_on_opening(runner, "gather", (uint32_t)nbytes);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_group_round(group, group->opening, mine, all, nbytes,
-        time_until(group->opening_until_ns));
+    status = symc_run_round(runner, runner->opening, mine, all, nbytes,
+        time_until(runner->opening_until_ns));
     /* The group has failed, and this call has got the reason. */
     if (status != SYMMCOLL_OK) {
-        group->decided = true;
-        group->agreed = status;
+        runner->decided = true;
+        runner->agreed = status;
     }
     return status;
 }
 
 /* Chooses and opens a backend on this member. */
-static symmcoll_status_t open_here(struct symmcoll_group *group,
+static symmcoll_status_t open_here(struct symc_runner *runner,
     enum symc_memory memory, const struct symc_peers *peers, void **state)
 {
     symmcoll_status_t status = symc_registry_choose(
-        &group->world->registry, memory, peers, &group->opened);
+        &runner->world->registry, memory, peers, &runner->opened);
 
     if (status != SYMMCOLL_OK)
         return status;
-    if (memory == SYMC_MEMORY_HOST ? group->opened->host == NULL
-                                   : group->opened->device == NULL)
+    if (memory == SYMC_MEMORY_HOST ? runner->opened->host == NULL
+                                   : runner->opened->device == NULL)
         return symc_fail(SYMMCOLL_ERR_UNSUPPORTED, "backend %s: no operations",
-            group->opened->name);
-    return group->opened->open(&group->core, peers, state);
+            runner->opened->name);
+    return runner->opened->open(&runner->core, peers, state);
 }
 
-void symc_slot_begin_rounds(struct symmcoll_group *group,
+void symc_slot_begin_rounds(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_backend *backend,
     int64_t deadline_ns)
 {
-    group->opening = symc_kinds[op->kind].counter == SYMC_COUNT_NONE
-                         ? op->kind
-                         : SYMC_OPEN_BACKEND;
-    group->opened = backend;
-    group->opening_until_ns = deadline_ns;
-    group->rounds = 1;
-    group->decided = false;
+    runner->opening = symc_kinds[op->kind].counter == SYMC_COUNT_NONE
+                          ? op->kind
+                          : SYMC_OPEN_BACKEND;
+    runner->opened = backend;
+    runner->opening_until_ns = deadline_ns;
+    runner->rounds = 1;
+    runner->decided = false;
 }
 
 symmcoll_status_t symc_slot_end_rounds(
-    struct symmcoll_group *group, symmcoll_status_t own)
+    struct symc_runner *runner, symmcoll_status_t own)
 {
     struct symc_verdict mine = {.status = own, .round = LAST_ROUND};
     symmcoll_status_t status = own;
 
-    if (group->opened != NULL)
-        name_backend(&mine, group->opened);
+    if (runner->opened != NULL)
+        name_backend(&mine, runner->opened);
     if (own != SYMMCOLL_OK)
         snprintf(mine.text, sizeof(mine.text), "%s", symmcoll_last_error());
-    if (!group->decided)
-        status = hold_round(group, &mine);
+    if (!runner->decided)
+        status = hold_round(runner, &mine);
     else if (own == SYMMCOLL_OK)
         status = symc_fail(SYMMCOLL_ERR_INTERNAL,
             "backend %s opened although the members refused", mine.backend);
     else /* whatever the backend has made of it */
-        status = group->agreed;
-    group->rounds = 0;
+        status = runner->agreed;
+    runner->rounds = 0;
     return status;
 }
 
 /* Opens the backend on all members or on none; own: an error if this member
  * cannot. */
-static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
+static symmcoll_status_t open_everywhere(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_slot_memory *joins,
     symmcoll_status_t own, int64_t timeout_ns, void **state)
 {
-    struct symc_peers peers = group->peers;
+    struct symc_peers peers = runner->peers;
     symmcoll_status_t status;
 
     peers.channels = NULL;
@@ -228,45 +228,46 @@ static symmcoll_status_t open_everywhere(struct symmcoll_group *group,
         peers.memory = joins != NULL ? joins->memory : NULL;
     }
     symc_slot_begin_rounds(
-        group, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
+        runner, op, NULL, symc_deadline_ns(symc_now_ns(), timeout_ns));
     if (own == SYMMCOLL_OK)
-        own = open_here(group, (enum symc_memory)op->memory, &peers, state);
-    status = symc_slot_end_rounds(group, own);
+        own = open_here(runner, (enum symc_memory)op->memory, &peers, state);
+    status = symc_slot_end_rounds(runner, own);
     if (own == SYMMCOLL_OK && status != SYMMCOLL_OK)
-        group->opened->close(*state);
+        runner->opened->close(*state);
     return status;
 }
 
-symmcoll_status_t symc_slot_open_host(struct symmcoll_group *group)
+symmcoll_status_t symc_slot_open_host(struct symc_runner *runner)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_HOST];
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status;
 
     /* In advance, because opening a slot must not fail on one member alone. */
-    group->verdicts = symc_alloc((size_t)group->size, sizeof(*group->verdicts));
-    if (group->verdicts == NULL)
+    runner->verdicts =
+        symc_alloc((size_t)runner->size, sizeof(*runner->verdicts));
+    if (runner->verdicts == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    group->peers = (struct symc_peers){.rank = group->rank,
-        .size = group->size,
-        .threads = group->world->threads,
-        .doorbells = group->doorbells,
-        .channels = group->channels,
-        .staging = group->staging,
-        .staging_nbytes = group->staging_nbytes,
-        .absent = group->world->fake};
-    status = open_here(group, SYMC_MEMORY_HOST, &group->peers, &slot->state);
+    runner->peers = (struct symc_peers){.rank = runner->rank,
+        .size = runner->size,
+        .threads = runner->world->threads,
+        .doorbells = runner->doorbells,
+        .channels = runner->channels,
+        .staging = runner->staging,
+        .staging_nbytes = runner->staging_nbytes,
+        .absent = runner->world->fake};
+    status = open_here(runner, SYMC_MEMORY_HOST, &runner->peers, &slot->state);
     if (status == SYMMCOLL_OK)
-        slot->backend = group->opened;
+        slot->backend = runner->opened;
     return status;
 }
 
 bool symc_slot_take_device(
-    struct symmcoll_group *group, int device, int *found, bool *first)
+    struct symc_runner *runner, int device, int *found, bool *first)
 {
     int32_t taken = 0;
 
     *first = atomic_compare_exchange_strong(
-        &group->device, &taken, (int32_t)device + 1);
+        &runner->device, &taken, (int32_t)device + 1);
     *found = *first ? device : (int)taken - 1;
     return *found == device;
 }
@@ -274,11 +275,11 @@ bool symc_slot_take_device(
 /* Before the rounds, because another thread's call binds a device without the
  * ticket. */
 static symmcoll_status_t take_device(
-    struct symmcoll_group *group, const struct symc_op *op, bool *first)
+    struct symc_runner *runner, const struct symc_op *op, bool *first)
 {
     int found;
 
-    if (symc_slot_take_device(group, op->device, &found, first))
+    if (symc_slot_take_device(runner, op->device, &found, first))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "expected memory of device %d, as in another operation of the group, "
@@ -298,7 +299,7 @@ symmcoll_status_t symc_slot_name_call(
     return symc_error_prefix(status, "%s", call);
 }
 
-symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
+symmcoll_status_t symc_slot_keep_refusal(const struct symc_runner *runner,
     const struct symc_op *op, symmcoll_status_t status,
     struct symc_refusal *refusal)
 {
@@ -309,27 +310,27 @@ symmcoll_status_t symc_slot_keep_refusal(const struct symmcoll_group *group,
     snprintf(
         refusal->reason, sizeof(refusal->reason), "%s", symmcoll_last_error());
     return symc_error_amend(status, "%s: %s (group %s)",
-        symc_kind_name(op->kind), refusal->reason, group->name);
+        symc_kind_name(op->kind), refusal->reason, runner->name);
 }
 
 /* Ends a refused opening: the group is no longer bound to a device for it. */
-static symmcoll_status_t refuse_open(struct symmcoll_group *group,
+static symmcoll_status_t refuse_open(struct symc_runner *runner,
     const struct symc_op *op, symmcoll_status_t status, bool first)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
     int32_t mine = (int32_t)op->device + 1;
     struct symc_refusal passing;
 
     if (first)
-        (void)atomic_compare_exchange_strong(&group->device, &mine, 0);
-    if (symc_members_failed(&group->members))
+        (void)atomic_compare_exchange_strong(&runner->device, &mine, 0);
+    if (symc_members_failed(&runner->members))
         return symc_slot_name_call(op, status);
-    return symc_slot_keep_refusal(group, op, status,
+    return symc_slot_keep_refusal(runner, op, status,
         status != SYMMCOLL_ERR_INVALID ? &slot->refusal : &passing);
 }
 
 /* Returns an earlier refusal for a call that does not try again. */
-static symmcoll_status_t return_refusal(const struct symmcoll_group *group,
+static symmcoll_status_t return_refusal(const struct symc_runner *runner,
     const struct symc_op *op, const struct symc_refusal *refusal,
     const char *what)
 {
@@ -337,14 +338,14 @@ static symmcoll_status_t return_refusal(const struct symmcoll_group *group,
         "%s: %s was refused %.3g s ago, in %s: %s (group %s)",
         symc_kind_name(op->kind), what,
         (double)(symc_now_ns() - refusal->at_ns) / (double)SYMC_NS_PER_S,
-        refusal->call, refusal->reason, group->name);
+        refusal->call, refusal->reason, runner->name);
 }
 
-symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_open(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_slot_memory *joins)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
-    int64_t init_ns = group->world->config->timeouts_init;
+    struct symc_slot *slot = &runner->slots[op->memory];
+    int64_t init_ns = runner->world->config->timeouts_init;
     void *state = NULL;
     symmcoll_status_t own, status;
     bool first;
@@ -353,17 +354,17 @@ symmcoll_status_t symc_slot_open(struct symmcoll_group *group,
         return SYMMCOLL_OK;
     if (slot->refusal.status != SYMMCOLL_OK)
         return return_refusal(
-            group, op, &slot->refusal, symc_memory_name(op->memory));
-    own = take_device(group, op, &first);
-    status = open_everywhere(group, op, joins, own,
+            runner, op, &slot->refusal, symc_memory_name(op->memory));
+    own = take_device(runner, op, &first);
+    status = open_everywhere(runner, op, joins, own,
         init_ns > op->timeout_ns ? init_ns : op->timeout_ns, &state);
     if (status != SYMMCOLL_OK)
-        return refuse_open(group, op, status, first);
-    slot->backend = group->opened;
+        return refuse_open(runner, op, status, first);
+    slot->backend = runner->opened;
     slot->state = state;
     atomic_store(&slot->open, true);
-    if (atomic_load(&group->members.stopped) != 0)
+    if (atomic_load(&runner->members.stopped) != 0)
         /* the thread that failed the group may have missed this slot */
-        symc_slots_stop(group);
+        symc_slots_stop(runner);
     return SYMMCOLL_OK;
 }

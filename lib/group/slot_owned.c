@@ -2,7 +2,7 @@
 /*
  * Operations that a backend could not be made to release.
  */
-#include "group/group.h"
+#include "group/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@ static void append(struct symc_slot *slot, struct symc_owned *owned)
     slot->owned_tail = owned;
 }
 
-symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_fail_owned(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_error *error)
 {
-    const struct symc_slot *slot = &group->slots[op->memory];
+    const struct symc_slot *slot = &runner->slots[op->memory];
     symmcoll_status_t status = symc_error_return(error);
 
     /* out belongs to the call, not the caller */
@@ -36,14 +36,14 @@ symmcoll_status_t symc_slot_fail_owned(struct symmcoll_group *group,
     return symc_error_amend(status,
         "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
         "%p)",
-        error->detail, slot->backend->name, symc_op_in_nbytes(op, group->size),
-        op->in, symc_op_out_nbytes(op, group->size), op->out);
+        error->detail, slot->backend->name, symc_op_in_nbytes(op, runner->size),
+        op->in, symc_op_out_nbytes(op, runner->size), op->out);
 }
 
-symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
+symmcoll_status_t symc_slot_keep(struct symc_runner *runner,
     const struct symc_op *op, void *token, const struct symc_error *error)
 {
-    struct symc_slot *slot = &group->slots[op->memory];
+    struct symc_slot *slot = &runner->slots[op->memory];
     struct symc_owned *owned = malloc(sizeof(*owned));
 
     if (owned != NULL) {
@@ -55,12 +55,12 @@ symmcoll_status_t symc_slot_keep(struct symmcoll_group *group,
     if (owned != NULL)
         append(slot, owned);
     pthread_mutex_unlock(&slot->noted);
-    return symc_slot_fail_owned(group, op, error);
+    return symc_slot_fail_owned(runner, op, error);
 }
 
-int symc_slot_owned(struct symmcoll_group *group, unsigned int memory)
+int symc_slot_owned(struct symc_runner *runner, unsigned int memory)
 {
-    struct symc_slot *slot = &group->slots[memory];
+    struct symc_slot *slot = &runner->slots[memory];
     int owned;
 
     pthread_mutex_lock(&slot->noted);
@@ -69,10 +69,10 @@ int symc_slot_owned(struct symmcoll_group *group, unsigned int memory)
     return owned;
 }
 
-const char *symc_slot_format_owned(struct symmcoll_group *group,
+const char *symc_slot_format_owned(struct symc_runner *runner,
     unsigned int memory, char buffer[SYMC_OWNED_TEXT])
 {
-    struct symc_slot *slot = &group->slots[memory];
+    struct symc_slot *slot = &runner->slots[memory];
     char rest[32] = "";
 
     pthread_mutex_lock(&slot->noted);
@@ -108,13 +108,13 @@ static void put_owned(
         free(owned);
 }
 
-int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
+int symc_slot_reclaim(struct symc_runner *runner, unsigned int memory)
 {
-    struct symc_slot *slot = &group->slots[memory];
+    struct symc_slot *slot = &runner->slots[memory];
     struct symc_owned *all, *next;
 
-    if (symc_slot_owned(group, memory) == 0 || !symc_slot_enter(slot))
-        return symc_slot_owned(group, memory);
+    if (symc_slot_owned(runner, memory) == 0 || !symc_slot_enter(slot))
+        return symc_slot_owned(runner, memory);
     for (all = take_owned(slot); all != NULL; all = next) {
         next = all->next;
         put_owned(slot, all,
@@ -122,29 +122,29 @@ int symc_slot_reclaim(struct symmcoll_group *group, unsigned int memory)
                 SYMMCOLL_IN_PROGRESS);
     }
     symc_slot_leave(slot);
-    return symc_slot_owned(group, memory);
+    return symc_slot_owned(runner, memory);
 }
 
 symmcoll_status_t symc_slots_reclaim(
-    struct symmcoll_group *group, int64_t until_ns)
+    struct symc_runner *runner, int64_t until_ns)
 {
     const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
     char found[SYMC_OWNED_TEXT];
 
     for (unsigned int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
-        struct symc_slot *slot = &group->slots[memory];
+        struct symc_slot *slot = &runner->slots[memory];
         int owned;
 
         if (slot->backend == NULL)
             continue;
-        while ((owned = symc_slot_reclaim(group, memory)) > 0 &&
+        while ((owned = symc_slot_reclaim(runner, memory)) > 0 &&
                slot->owned != NULL && symc_now_ns() < until_ns)
             nanosleep(&nap, NULL);
         if (owned > 0)
             return symc_fail(SYMMCOLL_ERR_DEVICE,
                 "group %s: backend %s still owns the buffers of %s",
-                group->name, slot->backend->name,
-                symc_slot_format_owned(group, memory, found));
+                runner->name, slot->backend->name,
+                symc_slot_format_owned(runner, memory, found));
     }
     return SYMMCOLL_OK;
 }

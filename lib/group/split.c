@@ -60,8 +60,8 @@ static symmcoll_status_t count_lists(const char *where,
             "%s: expected one list of ranks or more, found %s", where,
             lists != NULL && lists->count < 1 ? "none" : "NULL");
     for (int i = 0; i < lists->count; i++) {
-        status =
-            symc_group_check_length(where, lists->sizes, i, &sum, parent->size);
+        status = symc_group_check_length(
+            where, lists->sizes, i, &sum, parent->runner.size);
         if (status != SYMMCOLL_OK)
             return status;
     }
@@ -100,9 +100,9 @@ static symmcoll_status_t check_lists(const char *where,
     symmcoll_status_t status = count_lists(where, parent, lists, count);
 
     if (status == SYMMCOLL_OK)
-        status = check_once(where, lists, parent->size);
+        status = check_once(where, lists, parent->runner.size);
     return status == SYMMCOLL_OK ? symc_group_check_ranks(where, lists->ranks,
-                                       *count, parent->size)
+                                       *count, parent->runner.size)
                                  : status;
 }
 
@@ -114,7 +114,7 @@ static void read_list(const struct symmcoll_group *parent, const int *list,
     if (!unsorted)
         qsort(ranks, (size_t)size, sizeof(*ranks), compare_ranks);
     for (int r = 0; r < size; r++)
-        ranks[r] = parent->global[ranks[r]];
+        ranks[r] = parent->runner.global[ranks[r]];
 }
 
 /* Reads lists of a parent's ranks as a partition; its ranks must be freed. */
@@ -147,7 +147,7 @@ static int find_list(const struct symmcoll_group *parent,
     *begin = lists->ranks;
     for (int i = 0; i < lists->count; i++) {
         for (int r = 0; r < lists->sizes[i]; r++) {
-            if ((*begin)[r] == parent->rank)
+            if ((*begin)[r] == parent->runner.rank)
                 return i;
         }
         *begin += lists->sizes[i];
@@ -183,7 +183,7 @@ static symmcoll_status_t split_by_members(struct symmcoll_group *parent,
         return symc_fail(SYMMCOLL_NOT_MEMBER,
             "%s: expected a call of members only, found rank %d, which is in no "
             "list",
-            options->where, parent->rank);
+            options->where, parent->runner.rank);
     }
     read_list(parent, begin, lists->sizes[list], options->unsorted, ranks);
     partition.sizes = &lists->sizes[list];
@@ -275,22 +275,22 @@ static symmcoll_status_t split_runs(struct symmcoll_group *parent, int nranks,
     if (parent == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a group to make others of, found NULL", where);
-    if (nranks < 1 || nranks > parent->size)
+    if (nranks < 1 || nranks > parent->runner.size)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected runs of 1 to %d ranks, found %d", where, parent->size,
-            nranks);
-    if (parent->size % nranks != 0)
+            "%s: expected runs of 1 to %d ranks, found %d", where,
+            parent->runner.size, nranks);
+    if (parent->runner.size % nranks != 0)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected runs of a divisor of %d ranks, found %d", where,
-            parent->size, nranks);
-    numbers = symc_alloc((size_t)parent->size * 2, sizeof(*numbers));
+            parent->runner.size, nranks);
+    numbers = symc_alloc((size_t)parent->runner.size * 2, sizeof(*numbers));
     if (numbers == NULL)
         return refuse_runs(parent, args);
     lists = (struct symmcoll_lists){
-        numbers, numbers + parent->size, parent->size / nranks};
-    for (int r = 0; r < parent->size; r++) {
+        numbers, numbers + parent->runner.size, parent->runner.size / nranks};
+    for (int r = 0; r < parent->runner.size; r++) {
         numbers[r] = r;
-        numbers[parent->size + r] = nranks;
+        numbers[parent->runner.size + r] = nranks;
     }
     status = split_lists(SYMC_SPLIT_GROUP_RUNS, parent, &lists, args, places);
     free(numbers);
@@ -336,14 +336,14 @@ static void group_colors(const struct symmcoll_group *parent,
 {
     int nranks = 0, count = 0;
 
-    qsort(all, (size_t)parent->size, sizeof(*all), compare_colored);
-    for (int i = 0; i < parent->size; i++) {
+    qsort(all, (size_t)parent->runner.size, sizeof(*all), compare_colored);
+    for (int i = 0; i < parent->runner.size; i++) {
         if (all[i].choice.color < 0)
             continue;
         if (nranks == 0 || all[i].choice.color != all[i - 1].choice.color)
             sizes[count++] = 0;
         sizes[count - 1]++;
-        ranks[nranks++] = parent->global[all[i].rank];
+        ranks[nranks++] = parent->runner.global[all[i].rank];
     }
     *partition = (struct symc_partition){count, sizes, ranks};
 }
@@ -369,7 +369,7 @@ static symmcoll_status_t split_colors(struct symmcoll_group *parent,
 
     if (status != SYMMCOLL_OK)
         return status;
-    for (int r = 0; r < parent->size; r++)
+    for (int r = 0; r < parent->runner.size; r++)
         split->all[r] = (struct colored){split->choices[r], r};
     group_colors(parent, split->all, split->ranks, split->sizes, &partition);
     if (partition.count == 0) {
@@ -400,7 +400,7 @@ static symmcoll_status_t split_group(struct symmcoll_group *parent,
             "%s: expected no ranks in args: colors choose them", where);
     if (status != SYMMCOLL_OK)
         return status;
-    size = (size_t)parent->size;
+    size = (size_t)parent->runner.size;
     split = (struct split){.choices = symc_alloc(size, sizeof(*split.choices)),
         .all = symc_alloc(size, sizeof(*split.all)),
         .ranks = symc_alloc(size, sizeof(*split.ranks)),

@@ -57,8 +57,8 @@ static void end_entry(struct symmcoll_group *group,
     if (__builtin_expect(status < 0, 0))
         symc_error_set_call(
             symc_group_name(group), pair->op->kind, pair->op->seq);
-    if (symc_group_tells(group))
-        symc_group_tell(group, pair->op, entry, status);
+    if (symc_run_notifies(symc_group_runner(group)))
+        symc_run_notify(symc_group_runner(group), pair->op, entry, status);
     if (entry == NULL)
         return;
     if (pair->peer == SYMC_PAIR_ANY && pair->source >= 0)
@@ -75,7 +75,7 @@ static symmcoll_status_t start(struct symmcoll_group *group,
     symmcoll_status_t status =
         symc_pairs_start(symc_group_world(group)->pairs, pair);
 
-    *entry = symc_group_record_pair(group, pair->op);
+    *entry = symc_run_record_pair(symc_group_runner(group), pair->op);
     if (status != SYMMCOLL_IN_PROGRESS)
         end_entry(group, pair, *entry, status);
     return status;
@@ -114,10 +114,11 @@ static symmcoll_status_t start_blocking(
 
     if (pair->op->kind == SYMC_SEND)
         return start(group, pair, &call->entry);
-    call->entry = symc_group_record_pair(group, pair->op);
+    call->entry = symc_run_record_pair(symc_group_runner(group), pair->op);
     if (pair->copying == NULL && symc_pairs_recv_small(pairs, pair, &ticks)) {
-        if (symc_group_tells(group))
-            symc_group_tell(group, pair->op, call->entry, SYMMCOLL_OK);
+        if (symc_run_notifies(symc_group_runner(group)))
+            symc_run_notify(
+                symc_group_runner(group), pair->op, call->entry, SYMMCOLL_OK);
         symc_trace_complete(call->entry, ticks);
         return SYMMCOLL_OK;
     }
@@ -148,7 +149,7 @@ static symmcoll_status_t run_blocking(
         symc_copying_release(call.pair.copying);
         return status;
     }
-    op->seq = symc_group_next_pair(group);
+    op->seq = symc_run_next_pair(symc_group_runner(group));
     status = start_blocking(group, &call);
     symc_pairs_leave(pairs);
     if (status == SYMMCOLL_IN_PROGRESS) {
@@ -171,7 +172,7 @@ static void release_work(
     symc_work_release(work);
     symc_pairs_remove_work(pairs);
     /* Last: after this the group may be released. */
-    symc_group_end_pair(group);
+    symc_run_end_pair(symc_group_runner(group));
 }
 
 /* Ends a work, with the sender of a received message. */
@@ -193,7 +194,8 @@ static void end_one(struct symc_pair *pair, symmcoll_status_t status)
 {
     struct symmcoll_work *work =
         (void *)((char *)pair - offsetof(struct symmcoll_work, pair));
-    struct symmcoll_group *group = work->queue->ops.group;
+    struct symc_runner *runner = work->queue->ops.group;
+    struct symmcoll_group *group = symc_group_of(&runner->members);
 
     end_entry(group, pair, work->entry, status);
     end_work(group, work, status);
@@ -208,7 +210,7 @@ static struct symmcoll_work *make_work(
 
     if (work == NULL)
         return NULL;
-    symc_group_add_pair(group);
+    symc_run_add_pair(symc_group_runner(group));
     symc_pairs_add_work(symc_group_world(group)->pairs);
     return work;
 }
@@ -250,7 +252,7 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
         drop_work(group, work);
         return status;
     }
-    work->op.seq = symc_group_next_pair(group);
+    work->op.seq = symc_run_next_pair(symc_group_runner(group));
     status = start(group, &work->pair, &entry);
     work->entry = entry;
     if (status != SYMMCOLL_IN_PROGRESS)
@@ -388,7 +390,7 @@ static symmcoll_status_t start_parts(struct symc_batch *batch, uint64_t *number)
         if (status != SYMMCOLL_OK)
             return status;
     }
-    *number = symc_group_next_pair(group);
+    *number = symc_run_next_pair(symc_group_runner(group));
     atomic_init(&batch->left, batch->count + 1);
     if (batch->work != NULL)
         batch->work->op.seq = *number;
@@ -445,7 +447,7 @@ symmcoll_status_t symc_batch_start(struct symc_batch *batch,
     symc_pairs_enter(pairs);
     status = start_parts(batch, &started.seq);
     symc_pairs_leave(pairs);
-    symc_group_put_sequence(call, &started, NULL);
+    symc_run_put_sequence(call, &started, NULL);
     if (status != SYMMCOLL_OK)
         goto free_batch;
     if (made != NULL) {

@@ -31,7 +31,8 @@ static symmcoll_status_t name(
 symmcoll_status_t symc_group_place_pair(
     struct symmcoll_group *group, struct symc_op *op)
 {
-    symmcoll_status_t status = symc_group_take_device(group, op);
+    symmcoll_status_t status =
+        symc_run_take_device(symc_group_runner(group), op);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -73,7 +74,7 @@ symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
         .threads = symc_group_world(group)->threads,
         .stream = op->stream,
         .buffer = op->kind == SYMC_SEND ? op->in : op->out,
-        .state = symc_slot_device_state(group)};
+        .state = symc_slot_device_state(symc_group_runner(group))};
     const struct symc_copier_opener opener = {open_transfer, group};
     struct symc_copier *copier = NULL;
     symmcoll_status_t status;
@@ -84,7 +85,7 @@ symmcoll_status_t symc_group_begin_copying(struct symmcoll_group *group,
     status = check_whole(group, op, request.buffer);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_slot_reach(group, symc_kind_name(op->kind),
+    status = symc_slot_reach(symc_group_runner(group), symc_kind_name(op->kind),
         op->kind == SYMC_SEND ? "in" : "out", request.buffer);
     if (status != SYMMCOLL_OK)
         return status;

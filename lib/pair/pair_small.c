@@ -35,7 +35,8 @@ static inline bool is_usual(
            (buf != NULL || nbytes == 0) && !symc_group_world(group)->inspects &&
            symc_registry_is_hosts(&symc_group_world(group)->registry, buf) &&
            symc_group_world(group)->fake == NULL &&
-           !symc_group_has_stopped(group) && !symc_group_tells(group) &&
+           !symc_group_has_stopped(group) &&
+           !symc_run_notifies(symc_group_runner(group)) &&
            !symc_queue_in_callback(symc_group_queue(group));
 }
 
@@ -50,9 +51,10 @@ static void record(struct symmcoll_group *group, const void *buf,
         .in = buf,
         .elem = (uint16_t)elem,
         .tag = envelope->tag,
-        .seq = symc_group_next_pair(group),
+        .seq = symc_run_next_pair(symc_group_runner(group)),
         .timeout_ns = symc_group_timeout(group)};
-    struct symc_trace_entry *entry = symc_group_record_pair(group, &op);
+    struct symc_trace_entry *entry =
+        symc_run_record_pair(symc_group_runner(group), &op);
 
     symc_trace_complete(entry, symc_ticks());
 }

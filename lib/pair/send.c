@@ -64,7 +64,7 @@ static symmcoll_status_t run(struct symmcoll_group *group, struct symc_op *op,
     if (status != SYMMCOLL_OK)
         return symc_coll_refuse(status, work);
     status = symc_group_pair(group, op, source, work);
-    symc_group_put_sequence(
+    symc_run_put_sequence(
         call, op, work != NULL && status == SYMMCOLL_OK ? *work : NULL);
     return status;
 }

@@ -74,7 +74,8 @@ static symmcoll_status_t check_reach(const struct symmcoll_symm *handle,
 
     if (!symc_symm_hold(handle))
         return SYMMCOLL_OK;
-    status = symc_slot_reach(handle->group, where, what, buffer);
+    status =
+        symc_slot_reach(symc_group_runner(handle->group), where, what, buffer);
     symc_symm_leave(handle);
     return status;
 }

@@ -59,7 +59,7 @@ static symmcoll_status_t enqueue(struct symmcoll_symm *handle,
     made.joined = has_words(access) ? handle->share->joined_pads
                                     : handle->share->shared.joined;
     if (status == SYMMCOLL_OK)
-        status = symc_group_access(handle->group, &made);
+        status = symc_run_access(symc_group_runner(handle->group), &made);
     symc_symm_leave(handle);
     return status;
 }

@@ -68,8 +68,8 @@ static const void *find_buffer(const struct symc_allocation *allocation)
 /* Takes memory (out) from the backend: the pads of a group, new data, or data
  * that the program registers. */
 static symmcoll_status_t take(struct symmcoll_world *world,
-    const struct symc_allocation *allocation,
-    const struct symmcoll_group *group, size_t nbytes, void **memory, void **at)
+    const struct symc_allocation *allocation, struct symmcoll_group *group,
+    size_t nbytes, void **memory, void **at)
 {
     const bool words = group != NULL;
     void *stream = words && allocation->near.stream == NULL
@@ -86,7 +86,9 @@ static symmcoll_status_t take(struct symmcoll_world *world,
         .stream = stream,
         .buffer = find_buffer(allocation),
         .memory = words ? allocation->memory : NULL,
-        .state = group != NULL ? symc_slot_device_state(group) : NULL,
+        .state = group != NULL
+                     ? symc_slot_device_state(symc_group_runner(group))
+                     : NULL,
         .log = symc_symm_log,
         .of = world};
 

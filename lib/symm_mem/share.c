@@ -114,7 +114,8 @@ static bool is_stuck(struct symc_share *share)
     if (share->group == NULL || share->shared.joined == NULL)
         return share->stuck;
     share->stuck =
-        share->stuck || symc_slot_owned(share->group, SYMC_MEMORY_DEVICE) > 0;
+        share->stuck || symc_slot_owned(symc_group_runner(share->group),
+                            SYMC_MEMORY_DEVICE) > 0;
     return share->stuck;
 }
 
@@ -321,7 +322,7 @@ static bool is_idle(const struct symc_share *share)
     if (atomic_load(&share->cut))
         return false;
     return symc_queue_has_ended(symc_group_queue(group), share->through) &&
-           symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0;
+           symc_slot_reclaim(symc_group_runner(group), SYMC_MEMORY_DEVICE) == 0;
 }
 
 void symc_share_drop(struct symc_share *share, uint32_t users, bool awaited)

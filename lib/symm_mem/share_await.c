@@ -48,11 +48,13 @@ static symmcoll_status_t end_expired(
     if (symc_queue_has_ended(symc_group_queue(group), wait->number)) {
         char owned[SYMC_OWNED_TEXT];
 
-        if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
+        if (symc_slot_reclaim(symc_group_runner(group), SYMC_MEMORY_DEVICE) ==
+            0)
             return SYMMCOLL_OK;
         snprintf(found, sizeof(found),
             "what was given up when the group failed: %s",
-            symc_slot_format_owned(group, SYMC_MEMORY_DEVICE, owned));
+            symc_slot_format_owned(
+                symc_group_runner(group), SYMC_MEMORY_DEVICE, owned));
     }
     return symc_fail(SYMMCOLL_ERR_TIMEOUT,
         "%s: after %.3g s there still runs in group %s: %s; %s remains, and the "
@@ -90,7 +92,8 @@ static symmcoll_status_t await_group(
             until = wait->deadline_ns;
         if (symc_queue_await_begun(
                 symc_group_queue(group), wait->number, until)) {
-            if (symc_slot_reclaim(group, SYMC_MEMORY_DEVICE) == 0)
+            if (symc_slot_reclaim(
+                    symc_group_runner(group), SYMC_MEMORY_DEVICE) == 0)
                 return SYMMCOLL_OK;
             nap();
         }

@@ -97,7 +97,7 @@ symmcoll_status_t symc_symm_read_timeout_of(struct symmcoll_group *group,
 {
     struct symc_op op = {.kind = kind, .timeout_ns = symc_group_timeout(group)};
     symmcoll_status_t status =
-        call != NULL ? symc_group_read_call(call, &op) : SYMMCOLL_OK;
+        call != NULL ? symc_run_read_call(call, &op) : SYMMCOLL_OK;
 
     *timeout_ns = op.timeout_ns;
     return status;
@@ -217,7 +217,8 @@ static symmcoll_status_t rendezvous(struct symmcoll_group *group, void *data,
         *handle = found;
     if (found != NULL || status != SYMMCOLL_OK)
         return status;
-    status = symc_group_take_ticket(group, SYMC_SYMM_RENDEZVOUS, &ticket);
+    status = symc_run_take_ticket(
+        symc_group_runner(group), SYMC_SYMM_RENDEZVOUS, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
     symc_queue_settle(symc_group_queue(group));

@@ -20,7 +20,8 @@ symmcoll_status_t symc_symm_check_device(
 
     /* Opening the backend fixes the device, and reports a change by another
      * thread. */
-    if (symc_group_is_on_device(group, allocation->device_index, &found))
+    if (symc_run_is_on_device(
+            symc_group_runner(group), allocation->device_index, &found))
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_INVALID,
         "expected memory of device %d, as in earlier operations of the group, "
@@ -91,13 +92,15 @@ symmcoll_status_t symc_symm_join(struct symc_symm_rendezvous *rendezvous)
     const struct symc_slot_memory own = {
         .backend = allocation->backend, .memory = allocation->memory};
     struct symc_joined *joined = NULL, *pads = NULL;
-    symmcoll_status_t status = symc_slot_open(group, &op, &own);
+    symmcoll_status_t status =
+        symc_slot_open(symc_group_runner(group), &op, &own);
 
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_slot_join(group, &op, own, offer->deadline_ns, &joined);
+    status = symc_slot_join(
+        symc_group_runner(group), &op, own, offer->deadline_ns, &joined);
     if (status == SYMMCOLL_OK)
-        status = symc_slot_join(group, &op,
+        status = symc_slot_join(symc_group_runner(group), &op,
             (struct symc_slot_memory){.backend = allocation->backend,
                 .memory = share->pad_memory,
                 .other = joined,

@@ -88,8 +88,8 @@ static symmcoll_status_t exchange(
         any = any || rendezvous->all[r].memfd != 0;
     if (!any || symc_group_size(group) == 1)
         return SYMMCOLL_OK;
-    return symc_group_exchange_until(group, rendezvous->offer->allocation->fd,
-        rendezvous->offer->deadline_ns, fds);
+    return symc_run_exchange_until(symc_group_runner(group),
+        rendezvous->offer->allocation->fd, rendezvous->offer->deadline_ns, fds);
 }
 
 /* Accepts the segment of the barrier words. From then on the others see when

@@ -69,8 +69,8 @@ static symmcoll_status_t explain(struct symc_symm_rendezvous *rendezvous)
     if (rendezvous->own.status != SYMMCOLL_OK)
         snprintf(mine.text, sizeof(mine.text), "%.*s",
             (int)sizeof(mine.text) - 1, rendezvous->own.detail);
-    status = symc_group_round(group, rendezvous->offer->kind, &mine,
-        symc_group_verdicts(group), sizeof(mine),
+    status = symc_run_round(symc_group_runner(group), rendezvous->offer->kind,
+        &mine, symc_group_verdicts(group), sizeof(mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
     for (int r = 0; status == SYMMCOLL_OK && r < symc_group_size(group); r++) {
         if (all[r].status == SYMMCOLL_OK)
@@ -308,8 +308,8 @@ static symmcoll_status_t open_everywhere(
     }
     symc_error_keep(&rendezvous->own, symc_symm_open(rendezvous));
     mine = rendezvous->own.status;
-    status = symc_group_round(group, rendezvous->offer->kind, &mine,
-        symc_group_verdicts(group), sizeof(mine),
+    status = symc_run_round(symc_group_runner(group), rendezvous->offer->kind,
+        &mine, symc_group_verdicts(group), sizeof(mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK)
         return rendezvous->own.status != SYMMCOLL_OK &&
@@ -333,8 +333,8 @@ static symmcoll_status_t run_first_round(
     bool refused = false;
 
     rendezvous->mine.status = rendezvous->own.status;
-    status = symc_group_round(group, rendezvous->offer->kind, &rendezvous->mine,
-        symc_group_verdicts(group), sizeof(rendezvous->mine),
+    status = symc_run_round(symc_group_runner(group), rendezvous->offer->kind,
+        &rendezvous->mine, symc_group_verdicts(group), sizeof(rendezvous->mine),
         symc_symm_time_left(rendezvous->offer->deadline_ns));
     if (status != SYMMCOLL_OK) {
         take_back(rendezvous);

@@ -159,8 +159,8 @@ static symmcoll_status_t await(struct symmcoll_symm *handle,
         budget->deadline_ns == 0 && symc_symm_is_stopped(handle->group);
 
     if (budget->timeout_ns != 0 || failed)
-        end = symc_group_wait_until(
-            handle->group, what->peer, is_over, &wait, budget);
+        end = symc_run_wait_until(symc_group_runner(handle->group), what->peer,
+            is_over, &wait, budget);
     else if (is_over(&wait))
         end = SYMC_WAIT_REACHED;
     if (end == SYMC_WAIT_REACHED)

@@ -64,8 +64,8 @@ static symmcoll_status_t compare_requests(struct symmcoll_group *group,
         return symc_members_status(symc_group_members(group), &op);
     record =
         symc_symm_record(group, SYMC_SYMM_WORKSPACE, sizeof(mine), deadline_ns);
-    status = symc_group_round(group, SYMC_SYMM_WORKSPACE, &mine,
-        symc_group_verdicts(group), sizeof(mine),
+    status = symc_run_round(symc_group_runner(group), SYMC_SYMM_WORKSPACE,
+        &mine, symc_group_verdicts(group), sizeof(mine),
         symc_symm_time_left(deadline_ns));
     if (status == SYMMCOLL_OK)
         status = compare(group);
@@ -77,9 +77,9 @@ static symmcoll_status_t compare_requests(struct symmcoll_group *group,
  * operations there, which is the same on all members, since they open the
  * device together. Memory is allocated from the first backend that has device
  * memory; a group that another backend serves cannot use it. */
-static bool is_for_device(const struct symmcoll_group *group)
+static bool is_for_device(struct symmcoll_group *group)
 {
-    return symc_slot_device_state(group) != NULL;
+    return symc_slot_device_state(symc_group_runner(group)) != NULL;
 }
 
 /* Allocates the memory of a workspace, where is_for_device() says. */
@@ -100,7 +100,7 @@ static symmcoll_status_t allocate(
 }
 
 /* Returns whether the workspace is large enough, and in the right memory. */
-static bool serves(const struct symmcoll_group *group,
+static bool serves(struct symmcoll_group *group,
     const struct symmcoll_symm *workspace, size_t nbytes)
 {
     return workspace != NULL && workspace->nbytes >= nbytes &&
@@ -177,7 +177,8 @@ static symmcoll_status_t workspace(struct symmcoll_group *group, size_t nbytes,
         group, SYMC_SYMM_WORKSPACE, call, &timeout_ns);
     if (status != SYMMCOLL_OK)
         return status;
-    status = symc_group_take_ticket(group, SYMC_SYMM_WORKSPACE, &ticket);
+    status = symc_run_take_ticket(
+        symc_group_runner(group), SYMC_SYMM_WORKSPACE, &ticket);
     if (status != SYMMCOLL_OK)
         return status;
     symc_queue_settle(symc_group_queue(group));

@@ -30,7 +30,7 @@ static symmcoll_status_t allocate(struct symmcoll_symm *handle,
         .device = handle->share->device_index,
         .threads = true, /* no other thread uses this memory */
         .nbytes = symc_launch_plan_nbytes(pieces),
-        .state = symc_slot_device_state(handle->group),
+        .state = symc_slot_device_state(symc_group_runner(handle->group)),
         .log = symc_symm_log,
         .of = symc_group_world(handle->group)};
     symmcoll_status_t status;

@@ -159,7 +159,8 @@ static __attribute__((noinline)) symmcoll_status_t run_on_device(
         call->does->describe(call, op, &launch);
         call->mover.launch = &launch;
     }
-    return symc_group_call_device(call->handle->group, op, NULL);
+    return symc_run_call_device(
+        symc_group_runner(call->handle->group), op, NULL);
 }
 
 symmcoll_status_t symc_symm_check_reduced(const struct symmcoll_symm *handle,
@@ -216,16 +217,16 @@ symmcoll_status_t symc_symm_run(struct symc_symm_call *call,
     }
     made.timeout_ns = symc_group_timeout(group);
     if (options != NULL)
-        status = symc_group_read_call(options, &made);
+        status = symc_run_read_call(options, &made);
     if (status != SYMMCOLL_OK)
         return status;
     call->mover.check = check;
     call->mover.move = move;
     passed->handle = pack_handle(call->handle);
     memcpy(passed->words, call->words, sizeof(passed->words));
-    status =
-        on_device ? run_on_device(call, &made) : symc_group_call(group, &made);
-    symc_group_put_sequence(options, &made, NULL);
+    status = on_device ? run_on_device(call, &made)
+                       : symc_run_call(symc_group_runner(group), &made);
+    symc_run_put_sequence(options, &made, NULL);
     return status;
 }
 

@@ -131,7 +131,7 @@ static void end_others(struct rank *rank, struct symmcoll_world *world)
         snprintf(reason, sizeof(reason), "its function returned %d",
             (int)rank->status);
     while ((members = symc_world_next(world, members)) != NULL)
-        symmcoll_group_abort(members->group, reason);
+        symmcoll_group_abort(symc_group_of(members), reason);
     symc_store_stop_hash(rank->run->init.store);
 }
 

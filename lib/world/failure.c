@@ -121,7 +121,7 @@ static void publish(struct symc_members *members)
     atomic_store(&members->own.raised, VALID);
     atomic_store(&members->stopped, 1);
     if (members->stop != NULL)
-        members->stop(members->group);
+        members->stop(members);
     atomic_store(&members->doorbells[members->rank]->failed, 1);
     atomic_fetch_add(&world->own.block->failures, 1);
     for (int r = 0; r < members->size; r++) {

@@ -69,13 +69,12 @@ _Static_assert(sizeof(struct symc_failure) <= SYMC_NOTE_AT,
 struct symc_members {
     struct symc_members *next;
     struct symmcoll_world *world;
-    struct symmcoll_group *group; /* the group, in the layer above */
     /* Returns whether nothing is queued, issued or running in the group.  NULL:
      * no queue yet.  Protected by the world's lock. */
-    bool (*is_over)(struct symmcoll_group *group);
+    bool (*is_over)(struct symc_members *members);
     /* Called once, by any thread, when the group fails: stops what devices wait
      * for.  NULL: no device. */
-    void (*stop)(struct symmcoll_group *group);
+    void (*stop)(struct symc_members *members);
     const char *name;
     int rank; /* this rank's rank in the group */
     int size;

@@ -111,9 +111,9 @@ static bool are_over(struct symmcoll_world *world)
     pthread_mutex_lock(&world->lock);
     for (struct symc_members *members = world->members; members != NULL;
          members = members->next)
-        over = over && (atomic_load(&members->stopped) == 0 ||
-                           members->is_over == NULL ||
-                           members->is_over(members->group));
+        over =
+            over && (atomic_load(&members->stopped) == 0 ||
+                        members->is_over == NULL || members->is_over(members));
     pthread_mutex_unlock(&world->lock);
     return over;
 }

@@ -14,7 +14,7 @@ void symc_world_add(struct symmcoll_world *world, struct symc_members *members)
 }
 
 void symc_world_watch_works(struct symmcoll_world *world,
-    struct symc_members *members, bool (*is_over)(struct symmcoll_group *))
+    struct symc_members *members, bool (*is_over)(struct symc_members *))
 {
     pthread_mutex_lock(&world->lock);
     members->is_over = is_over;

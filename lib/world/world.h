@@ -181,7 +181,7 @@ void symc_world_remove(
 /* Sets the function by which the monitor checks that a group's works have
  * ended, once the group has a queue. */
 void symc_world_watch_works(struct symmcoll_world *world,
-    struct symc_members *members, bool (*is_over)(struct symmcoll_group *));
+    struct symc_members *members, bool (*is_over)(struct symc_members *));
 
 /* Returns the group after one in the list, NULL: the first; NULL at the end.
  * The lock is not held afterwards: the caller ensures that no group is being

@@ -87,7 +87,7 @@ static int call_of_zero_finds_the_others(struct symmcoll_group *group, int rank)
             symmcoll_work_wait(work, -1) == SYMMCOLL_OK;
     symmcoll_work_free(work);
     if (rank == 0)
-        return right && await_published(group, 1, group->wire + 1) &&
+        return right && await_published(group, 1, group->runner.wire + 1) &&
                meet(group, 0, NULL) == SYMMCOLL_OK;
     work = NULL;
     right = right && meet(group, -1, &work) == SYMMCOLL_OK &&

@@ -11,7 +11,7 @@ static bool is_given_up(struct symmcoll_group *group,
     struct symmcoll_work *work, enum symc_kind kind,
     const struct symc_op *inside)
 {
-    struct symc_slot *slot = &group->slots[SYMC_MEMORY_DEVICE];
+    struct symc_slot *slot = &group->runner.slots[SYMC_MEMORY_DEVICE];
     bool given_up;
 
     *work = (struct symmcoll_work){
@@ -21,7 +21,7 @@ static bool is_given_up(struct symmcoll_group *group,
     slot->has_ticket = true;
     slot->entered_ns = symc_now_ns();
     pthread_mutex_unlock(&slot->noted);
-    given_up = group->queue->ops.give_up(group, work);
+    given_up = group->runner.queue->ops.give_up(&group->runner, work);
     pthread_mutex_lock(&slot->noted);
     slot->inside = NULL;
     pthread_mutex_unlock(&slot->noted);

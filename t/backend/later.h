@@ -22,7 +22,7 @@ static inline void use_later_host(void)
 /* Returns whether a group uses it. */
 static inline int is_later(struct symmcoll_group *group)
 {
-    const char *name = group->slots[SYMC_MEMORY_HOST].backend->name;
+    const char *name = group->runner.slots[SYMC_MEMORY_HOST].backend->name;
 
     if (strcmp(name, "fake_host") != 0)
         diag("expected backend fake_host, found %s", name);

@@ -102,7 +102,7 @@ static int released(struct symmcoll_group *group, int rank)
     symmcoll_work_free(work);
     if (symmcoll_barrier(group, NULL, NULL) != SYMMCOLL_OK)
         return say(0, "after it");
-    while (atomic_load(&group->queue->nrunning) > 0)
+    while (atomic_load(&group->runner.queue->nrunning) > 0)
         sched_yield();
     return at[9] == expected_sum(group);
 }
@@ -123,7 +123,7 @@ static int count_entries(const struct symmcoll_group *group)
 
 static bool has_begun(struct symmcoll_group *group)
 {
-    return atomic_load(&group->queue->nrunning) > 0;
+    return atomic_load(&group->runner.queue->nrunning) > 0;
 }
 
 /* If the rank that hangs has continued, the work may have ended. */

@@ -17,7 +17,7 @@ static int one_more(struct symmcoll_group *group, int rank, float *at)
     struct symmcoll_work *work = NULL;
     int right;
 
-    while (atomic_load(&group->queue->nrunning) == SEVERAL)
+    while (atomic_load(&group->runner.queue->nrunning) == SEVERAL)
         sched_yield();
     right = say(submit(group, at, rank, 0, &work) == SYMMCOLL_OK &&
                     symmcoll_work_wait(work, 60) == SYMMCOLL_OK &&
@@ -176,10 +176,10 @@ static int returns_when_enqueued(struct symmcoll_group *group, int rank)
         say(symmcoll_all_reduce(group, at + 1, at, 1, F32, SUM, &call, NULL) ==
                 SYMMCOLL_OK,
             "enqueued") &&
-        say(atomic_load(&group->queue->nrunning) == 1, "it runs") &&
+        say(atomic_load(&group->runner.queue->nrunning) == 1, "it runs") &&
         say(atomic_load(&control()->direct) > 0, "on the caller's stream") &&
         say(sum_host(group, rank) == SYMMCOLL_OK, "host, beside it") &&
-        say(atomic_load(&group->queue->nrunning) == 1, "it still runs");
+        say(atomic_load(&group->runner.queue->nrunning) == 1, "it still runs");
     if (!right || !take_turn(group, rank, 1))
         return 0;
     return none_runs(group) && at[1] == (float)symmcoll_group_size(group);
@@ -227,7 +227,7 @@ static int captured(struct symmcoll_group *group, int rank)
             say(symmcoll_work_wait(work, -1) == SYMMCOLL_OK, "a wait") &&
             say(symmcoll_work_wait(work, 60) == SYMMCOLL_OK, "its end");
     symmcoll_work_free(work);
-    return right && atomic_load(&group->queue->nrunning) == 0 &&
+    return right && atomic_load(&group->runner.queue->nrunning) == 0 &&
            all_is_given_back(group, rank);
 }
 
@@ -351,7 +351,7 @@ static int barrier_blocks(struct symmcoll_group *group, int rank)
     started = atomic_load(&control()->started);
     right =
         say(symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK, "one") &&
-        say(atomic_load(&group->queue->nrunning) == 0 &&
+        say(atomic_load(&group->runner.queue->nrunning) == 0 &&
                 atomic_load(&control()->started) > started,
             "it has ended") &&
         say(symmcoll_barrier(group, &call, &work) == SYMMCOLL_OK, "two") &&

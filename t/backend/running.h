@@ -51,17 +51,17 @@ static inline symmcoll_status_t submit(struct symmcoll_group *group, float *at,
  * has failed. */
 static inline int all_run(struct symmcoll_group *group, int count)
 {
-    while (atomic_load(&group->queue->nrunning) < (uint32_t)count &&
+    while (atomic_load(&group->runner.queue->nrunning) < (uint32_t)count &&
            symmcoll_group_error(group) == SYMMCOLL_OK)
         sched_yield();
-    return say(atomic_load(&group->queue->nrunning) == (uint32_t)count,
+    return say(atomic_load(&group->runner.queue->nrunning) == (uint32_t)count,
         "how many run");
 }
 
 /* Waits until no operation runs. */
 static inline int none_runs(struct symmcoll_group *group)
 {
-    while (atomic_load(&group->queue->nrunning) > 0)
+    while (atomic_load(&group->runner.queue->nrunning) > 0)
         sched_yield();
     return 1;
 }

@@ -339,12 +339,13 @@ static int shrunk(struct symmcoll_group *all, int rank)
         !opened(group, rank) || !submit_some(group, rank, works, -1) ||
         sum_host(group, rank) != SYMMCOLL_OK || !await_all(all))
         return 0;
-    right = say(symmcoll_group_shrink(group, NULL, &left, &last) == SYMMCOLL_OK,
-                "shrink") &&
-            say(last == 2, "the last that all have completed") &&
-            say(atomic_load(&group->queue->nrunning) == 0, "none runs") &&
-            all_end(works, SYMMCOLL_ERR_CANCELED, "shrinks group") &&
-            opened(left, rank);
+    right =
+        say(symmcoll_group_shrink(group, NULL, &left, &last) == SYMMCOLL_OK,
+            "shrink") &&
+        say(last == 2, "the last that all have completed") &&
+        say(atomic_load(&group->runner.queue->nrunning) == 0, "none runs") &&
+        all_end(works, SYMMCOLL_ERR_CANCELED, "shrinks group") &&
+        opened(left, rank);
     if (!right)
         return 0;
     (void)symmcoll_group_free(group);

@@ -109,7 +109,7 @@ static bool waits_for_two(const struct symc_trace_ring *ring, uint64_t i)
 static int two_are_in_flight(struct symmcoll_group *group, int rank)
 {
     struct set set = {.n = 0};
-    bool right = rank == 0 || await_published(group, 0, group->wire + 2);
+    bool right = rank == 0 || await_published(group, 0, group->runner.wire + 2);
 
     for (size_t i = 0; i < 20; i++)
         add(&set, SYMMCOLL_FLOAT32, 12);

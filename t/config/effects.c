@@ -198,7 +198,7 @@ static bool within_200_ms(const char *setting)
 
 static bool is_asleep(const struct symmcoll_group *group, int rank)
 {
-    return (atomic_load(&group->members.doorbells[rank]->sleeping) &
+    return (atomic_load(&group->runner.members.doorbells[rank]->sleeping) &
                ~SYMC_DOORBELL_FENCED) != 0;
 }
 
@@ -285,13 +285,13 @@ static int large_sum(struct symmcoll_group *group)
 static int goes_direct(struct symmcoll_group *group, int rank)
 {
     (void)rank;
-    return large_sum(group) && !group->reserved;
+    return large_sum(group) && !group->runner.reserved;
 }
 
 static int goes_staged(struct symmcoll_group *group, int rank)
 {
     (void)rank;
-    return large_sum(group) && group->reserved;
+    return large_sum(group) && group->runner.reserved;
 }
 
 /* ---- others ---- */

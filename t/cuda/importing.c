@@ -146,7 +146,7 @@ static int is_refused(const struct symmcoll_group *group,
     const char *text)
 {
     const struct symc_memory_ops *mem =
-        group->slots[SYMC_MEMORY_DEVICE].backend->mem;
+        group->runner.slots[SYMC_MEMORY_DEVICE].backend->mem;
     void *memory = NULL;
 
     return ended(mem->import(&request, data, &memory), expected, text) &&

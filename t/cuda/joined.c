@@ -17,14 +17,14 @@ int joined_open(struct symmcoll_group *group, int rank)
 
 const struct symc_backend *joined_backend(struct symmcoll_group *group)
 {
-    return group->slots[SYMC_MEMORY_DEVICE].backend;
+    return group->runner.slots[SYMC_MEMORY_DEVICE].backend;
 }
 
 struct symc_memory_request joined_request(
     struct symmcoll_group *group, int device, size_t nbytes)
 {
-    return (struct symc_memory_request){.settings = group->core.settings,
-        .fail = group->core.fail,
+    return (struct symc_memory_request){.settings = group->runner.core.settings,
+        .fail = group->runner.core.fail,
         .device = device,
         .threads = group->world->threads,
         .nbytes = nbytes};
@@ -49,13 +49,13 @@ symmcoll_status_t joined_join(
     const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
     symmcoll_status_t status;
 
-    (void)symc_queue_enter(group->queue, NULL, &ticket);
-    status = symc_slot_join(group, &op,
+    (void)symc_queue_enter(group->runner.queue, NULL, &ticket);
+    status = symc_slot_join(&group->runner, &op,
         (struct symc_slot_memory){
             .backend = joined_backend(group), .memory = memory},
         symc_deadline_ns(symc_now_ns(), SECONDS * SYMC_NS_PER_S), joined);
 
-    symc_queue_leave(group->queue, ticket);
+    symc_queue_leave(group->runner.queue, ticket);
     return status;
 }
 

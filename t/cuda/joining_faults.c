@@ -30,13 +30,13 @@ static symmcoll_status_t join(struct symmcoll_group *group, void *memory,
     const struct symc_op op = {.kind = SYMC_SYMM_RENDEZVOUS};
     symmcoll_status_t status;
 
-    (void)symc_queue_enter(group->queue, NULL, &ticket);
-    status = symc_slot_join(group, &op,
+    (void)symc_queue_enter(group->runner.queue, NULL, &ticket);
+    status = symc_slot_join(&group->runner, &op,
         (struct symc_slot_memory){
             .backend = joined_backend(group), .memory = memory},
         symc_now_ns() + (int64_t)(seconds * (double)SYMC_NS_PER_S), joined);
 
-    symc_queue_leave(group->queue, ticket);
+    symc_queue_leave(group->runner.queue, ticket);
     return status;
 }
 

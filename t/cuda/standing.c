@@ -232,7 +232,7 @@ static bool stands_after(
     pthread_mutex_lock(&slot->noted);
     slot->entered_ns = symc_now_ns() - ns;
     pthread_mutex_unlock(&slot->noted);
-    return symc_slot_stands(group, true);
+    return symc_slot_stands(&group->runner, true);
 }
 
 static int has_a_moment(struct symmcoll_group *all, int rank)
@@ -251,8 +251,8 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
             SYMMCOLL_OK ||
         sums_add(group, &sums, 1, -1, NULL) != SYMMCOLL_OK)
         return 0;
-    slot = &group->slots[SYMC_MEMORY_DEVICE];
-    right = symc_slot_enqueue(group, slot, &op, true) == SYMMCOLL_OK &&
+    slot = &group->runner.slots[SYMC_MEMORY_DEVICE];
+    right = symc_slot_enqueue(&group->runner, slot, &op, true) == SYMMCOLL_OK &&
             /* the clock advances: the call has just begun, whenever this is
              * read */
             say(!stands_after(group, slot, -SYMC_NS_PER_S), "a moment") &&
@@ -274,12 +274,12 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
 static bool is_given_up(
     struct symmcoll_group *group, struct symmcoll_work *work, bool owned)
 {
-    const struct symc_queue_ops *ops = &group->queue->ops;
+    const struct symc_queue_ops *ops = &group->runner.queue->ops;
     symmcoll_status_t status;
 
-    if (!say(ops->give_up(group, work), "who stands has come back"))
+    if (!say(ops->give_up(&group->runner, work), "who stands has come back"))
         return false;
-    status = ops->refuse(group, &work->op, work->owned);
+    status = ops->refuse(&group->runner, &work->op, work->owned);
     return say(work->given_up && work->owned == owned, "whose it is") &&
            ended(status, SYMMCOLL_ERR_TIMEOUT,
                owned ? "backend cuda still owns in (12 bytes at 0x"
@@ -312,8 +312,9 @@ static int tells_its_owner(struct symmcoll_group *all, int rank)
                                               .memory = SYMC_MEMORY_DEVICE,
                                               .label = "the sum",
                                               .timeout_ns = SYMC_NS_PER_S}};
-    slot = &group->slots[SYMC_MEMORY_DEVICE];
-    right = symc_slot_enqueue(group, slot, &works[0].op, true) == SYMMCOLL_OK &&
+    slot = &group->runner.slots[SYMC_MEMORY_DEVICE];
+    right = symc_slot_enqueue(&group->runner, slot, &works[0].op, true) ==
+                SYMMCOLL_OK &&
             say(stands_after(group, slot, 2 * SYMC_NS_PER_S), "it stands") &&
             is_given_up(group, &works[1], false) &&
             is_given_up(group, &works[0], true);

@@ -64,8 +64,8 @@ static int call_some(struct run *run, int n)
                     right;
         symmcoll_work_free(work);
         device_wait(run->stream);
-        right = symc_queue_await_running(
-                    run->group->queue, symc_now_ns() + 60 * SYMC_NS_PER_S) &&
+        right = symc_queue_await_running(run->group->runner.queue,
+                    symc_now_ns() + 60 * SYMC_NS_PER_S) &&
                 right;
     }
     return right;
@@ -134,7 +134,7 @@ static int events_are_few(struct symmcoll_group *group, int rank)
         right = say(sum(&run, NULL) == SYMMCOLL_OK, "sum");
         device_wait(run.stream);
         right = symc_queue_await_running(
-                    group->queue, symc_now_ns() + 60 * SYMC_NS_PER_S) &&
+                    group->runner.queue, symc_now_ns() + 60 * SYMC_NS_PER_S) &&
                 right;
     }
     records = fake_calls("cuEventRecord") - records;

@@ -317,7 +317,8 @@ static int both_fail(void *arg)
  * filled it in, so the rank's own operation may have waited for no peer. */
 static int is_half_told(struct symmcoll_group *group, float *at)
 {
-    struct symc_cuda_group *state = group->slots[SYMC_MEMORY_DEVICE].state;
+    struct symc_cuda_group *state =
+        group->runner.slots[SYMC_MEMORY_DEVICE].state;
     struct symc_device_failure *failure = &state->words->failure;
     struct symmcoll_work *work = NULL;
     uint64_t launches = fake_calls("cuLaunchKernelEx");

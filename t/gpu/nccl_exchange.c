@@ -143,7 +143,8 @@ symmcoll_status_t exchange_call(
 
 int exchange_has_nccl(const struct symmcoll_group *group)
 {
-    const struct symc_refusal *lack = &group->slots[SYMC_MEMORY_DEVICE].lack;
+    const struct symc_refusal *lack =
+        &group->runner.slots[SYMC_MEMORY_DEVICE].lack;
 
     if (lack->status == SYMMCOLL_OK)
         return 1;
@@ -193,7 +194,7 @@ static int ask(struct symmcoll_group *group, int rank)
     exchange_begin(&it, group, rank);
     exchange_prepare(&it, 0);
     status = exchange_call(&it, NULL);
-    lack = &group->slots[SYMC_MEMORY_DEVICE].lack;
+    lack = &group->runner.slots[SYMC_MEMORY_DEVICE].lack;
     if (rank == 0 && lack->status != SYMMCOLL_OK && is_refusal(lack->reason))
         (void)snprintf(found->refusal, SYMC_DETAIL_MAX, "%s", lack->reason);
     return exchange_finish(&it, say(status == SYMMCOLL_OK, "an exchange") &&

@@ -80,10 +80,10 @@ static void pass(enum step step, bool after)
 
 /* ---- wrapped ---- */
 
-symmcoll_status_t __real_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __real_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
-symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
 symmcoll_status_t __real_symc_agreement_round(struct symc_agreement *agreement);
@@ -105,15 +105,14 @@ void __wrap_symc_proposal_finish(
 symmcoll_status_t __real_symc_group_close(struct symmcoll_group *group);
 symmcoll_status_t __wrap_symc_group_close(struct symmcoll_group *group);
 
-symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns)
 {
     symmcoll_status_t status;
 
     pass(ROUND, false);
-    status =
-        __real_symc_group_round(group, kind, mine, all, nbytes, timeout_ns);
+    status = __real_symc_run_round(runner, kind, mine, all, nbytes, timeout_ns);
     pass(ROUND, true);
     return status;
 }
@@ -231,7 +230,7 @@ static int make(struct faults_rank *self)
     armed = self->rank == VICTIM ? plan : NULL;
     followed = self->rank != VICTIM ? plan : NULL;
     /* As if others had completed operations that rank 0 has not. */
-    self->group->completed += (uint64_t)self->rank;
+    self->group->runner.completed += (uint64_t)self->rank;
     status = faults_note(self, call(self, plan->call, &group, &last));
     if (self->rank == VICTIM)
         kill(getpid(), SIGKILL);

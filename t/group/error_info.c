@@ -171,7 +171,7 @@ static bool works;
 /* Returns whether a rank has begun to shrink the group. */
 static bool has_shrunk(const struct symmcoll_group *group, int rank)
 {
-    const char *part = (const char *)group->members.failures[rank];
+    const char *part = (const char *)group->runner.members.failures[rank];
 
     return __atomic_load_n(
                (const uint64_t *)(const void *)(part + SYMC_SHRUNK_AT),
@@ -313,8 +313,8 @@ static int abort_by_one(struct symmcoll_group *all, int rank)
     bool right = true;
 
     if (rank == 1) {
-        right = await_published(all, 0, all->wire + 1) &&
-                await_published(all, 2, all->wire + 1);
+        right = await_published(all, 0, all->runner.wire + 1) &&
+                await_published(all, 2, all->runner.wire + 1);
         symmcoll_group_abort(all, "enough");
     } else {
         right = reduce(all, NULL, 1, true) == SYMMCOLL_ERR_CANCELED &&

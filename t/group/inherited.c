@@ -25,18 +25,19 @@ int main(void)
 
     if (group == NULL)
         exit(1);
-    group->inherited = (struct symc_inherited){&parents, &dropped};
-    group->opened = &other;
-    ok(symc_group_inherit(group) == NULL && group->inherited.made == &dropped,
+    group->runner.inherited = (struct symc_inherited){&parents, &dropped};
+    group->runner.opened = &other;
+    ok(symc_run_inherit(&group->runner) == NULL &&
+            group->runner.inherited.made == &dropped,
         "a slot that another backend opens inherits nothing");
     symc_group_drop_inherited(group);
     symc_group_drop_inherited(group);
-    ok(dropped == 1 && group->inherited.made == NULL,
+    ok(dropped == 1 && group->runner.inherited.made == NULL,
         "what was not taken is dropped once, by the backend that made it");
-    group->inherited = (struct symc_inherited){&parents, &dropped};
-    group->opened = &parents;
-    ok(symc_group_inherit(group) == &dropped &&
-            symc_group_inherit(group) == NULL,
+    group->runner.inherited = (struct symc_inherited){&parents, &dropped};
+    group->runner.opened = &parents;
+    ok(symc_run_inherit(&group->runner) == &dropped &&
+            symc_run_inherit(&group->runner) == NULL,
         "a slot of the same backend takes it, once");
     symc_group_drop_inherited(group);
     ok(dropped == 1, "what was taken is not dropped");

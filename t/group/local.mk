@@ -9,7 +9,7 @@ t_libt_a_SOURCES += t/group/groups.h
 t_group_faults_t_SOURCES = t/group/faults.c t/world/enospc.c
 
 # Ranks that die at each step.
-t_group_deaths_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_group_round \
+t_group_deaths_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_run_round \
     -Wl,--wrap=symc_agreement_round -Wl,--wrap=symc_group_open \
     -Wl,--wrap=symc_proposal_put -Wl,--wrap=symc_proposal_finish \
     -Wl,--wrap=symc_group_close

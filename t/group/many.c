@@ -161,9 +161,9 @@ static int a_thousand(struct symmcoll_group *all, int rank)
     before = measure(all);
     for (int i = 0; i < MANY && right; i++) {
         right = made(rank, groups_create(all, NULL, 0, &groups[i])) &&
-                reduce(groups[i], x, size) && groups[i]->trace >= 0;
+                reduce(groups[i], x, size) && groups[i]->runner.trace >= 0;
         if (right)
-            staging += (int64_t)groups[i]->staging_nbytes;
+            staging += (int64_t)groups[i]->runner.staging_nbytes;
     }
     right = right && symmcoll_barrier(all, NULL, NULL) == SYMMCOLL_OK;
     during = measure(all);

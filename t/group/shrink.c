@@ -179,7 +179,7 @@ static void deaths_meanwhile(void)
 /* Returns whether a rank has begun to shrink the group. */
 static bool has_shrunk(const struct symmcoll_group *group, int rank)
 {
-    const char *part = (const char *)group->members.failures[rank];
+    const char *part = (const char *)group->runner.members.failures[rank];
 
     return __atomic_load_n(
                (const uint64_t *)(const void *)(part + SYMC_SHRUNK_AT),
@@ -239,8 +239,8 @@ static int go_on_after_abort(struct symmcoll_group *all, int rank)
 
     /* The others have left the barrier, which the abort would end, too. */
     if (rank == 2) {
-        right = await_published(all, 0, all->wire + 1) &&
-                await_published(all, 1, all->wire + 1) && right;
+        right = await_published(all, 0, all->runner.wire + 1) &&
+                await_published(all, 1, all->runner.wire + 1) && right;
         symmcoll_group_abort(all, "enough");
     } else {
         right = right && symmcoll_all_reduce(all, x, x, 3, SYMMCOLL_FLOAT32,
@@ -337,7 +337,8 @@ static int cancel_what_one_has_begun(struct symmcoll_group *all, int rank)
         right = made(rank, symmcoll_all_reduce(all, &out, &in, 1,
                                SYMMCOLL_FLOAT32, SYMMCOLL_SUM, NULL, &work)) &&
                 right;
-    right = await_published(all, 0, all->wire + (rank == 0 ? 0 : 1)) && right;
+    right = await_published(all, 0, all->runner.wire + (rank == 0 ? 0 : 1)) &&
+            right;
     right = made(rank, symmcoll_group_shrink(all, &args, &left, &last)) &&
             right && last == 1 && works(left, rank, 1u | 2u | 4u);
     if (rank == 0)

@@ -305,7 +305,7 @@ static int every_type_is_right(struct symmcoll_group *group, int rank)
         right = all_is_right(&hands);
         close_hands(&hands);
     }
-    return right && !group->reserved;
+    return right && !group->runner.reserved;
 }
 
 /* Checks buffers in each of these placements; with `still`, no staging may be
@@ -326,9 +326,9 @@ static bool are_right_where(struct symmcoll_group *group, int rank,
             diag("buffers in place %d", (int)wheres[i]);
     }
     close_hands(&hands);
-    if (still && group->reserved)
+    if (still && group->runner.reserved)
         diag("rank %d: expected no staging, found it", rank);
-    return right && !(still && group->reserved);
+    return right && !(still && group->runner.reserved);
 }
 
 static int any_place_is_right(struct symmcoll_group *group, int rank)
@@ -353,7 +353,7 @@ static int swapped_is_right(struct symmcoll_group *group, int rank)
                 "all_reduce") &&
             holds(&hands, "all_reduce", hands.out, 1);
     close_hands(&hands);
-    return right && !group->reserved;
+    return right && !group->runner.reserved;
 }
 
 static int mixtures_are_right(struct symmcoll_group *group, int rank)
@@ -370,7 +370,7 @@ static int off_is_right(struct symmcoll_group *group, int rank)
     bool right =
         are_right_where(group, rank, wheres, LENGTH(wheres), COUNT, false);
 
-    return right && group->reserved;
+    return right && group->runner.reserved;
 }
 
 int main(void)

@@ -320,11 +320,11 @@ static bool form_is_right(struct hands *hands, const struct form *form,
     bool right = found != NULL;
 
     for (size_t i = 0; right && i < nwheres; i++) {
-        bool before = hands->group->reserved;
+        bool before = hands->group->runner.reserved;
 
         right = form->run(hands, wheres[i]);
         memcpy(found + i * BLOCK, hands->result, hands->nbytes);
-        if (hands->group->reserved != before &&
+        if (hands->group->runner.reserved != before &&
             is_still(form, wheres[i], hands->size)) {
             diag("%s: staged in place %d", form->name, (int)wheres[i]);
             right = false;

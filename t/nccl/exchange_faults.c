@@ -133,7 +133,7 @@ static bool is_said_to_enqueue(struct symmcoll_group *group)
     double began = faults_now();
     char text[300] = "nothing";
 
-    while (!symc_slot_format_inside(group, text, sizeof(text)) &&
+    while (!symc_slot_format_inside(&group->runner, text, sizeof(text)) &&
            faults_now() - began < FAULTS_WAIT_MAX)
         faults_rest();
     if (strstr(text, "NCCL has not returned for ") == text &&

@@ -60,7 +60,8 @@ static inline symmcoll_status_t exchange(struct symmcoll_group *group)
 static inline int lacks_nccl(const struct symmcoll_group *group,
     symmcoll_status_t status, const char *text)
 {
-    const struct symc_refusal *lack = &group->slots[SYMC_MEMORY_DEVICE].lack;
+    const struct symc_refusal *lack =
+        &group->runner.slots[SYMC_MEMORY_DEVICE].lack;
 
     if (lack->status == status && strstr(lack->reason, text) != NULL)
         return 1;

@@ -20,8 +20,8 @@ static inline bool close_lost(struct symmcoll_group *group)
     struct symmcoll_work *work = NULL;
     float *at = device_alloc(2 * LOST_MOST * sizeof(*at));
     symmcoll_status_t status;
-    bool right = symc_queue_await_running(
-        group->queue, symc_deadline_ns(symc_now_ns(), 60 * SYMC_NS_PER_S));
+    bool right = symc_queue_await_running(group->runner.queue,
+        symc_deadline_ns(symc_now_ns(), 60 * SYMC_NS_PER_S));
 
     if (loses)
         right = fake_configure("fail=cuEventQuery:0:400") && right;

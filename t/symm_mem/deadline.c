@@ -16,16 +16,16 @@
 #define LATE 1
 #define LONG 3600.0 /* seconds */
 
-symmcoll_status_t __real_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __real_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
-symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
-symmcoll_status_t __real_symc_group_exchange_until(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds);
-symmcoll_status_t __wrap_symc_group_exchange_until(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds);
+symmcoll_status_t __real_symc_run_exchange_until(
+    struct symc_runner *runner, int fd, int64_t deadline_ns, int *fds);
+symmcoll_status_t __wrap_symc_run_exchange_until(
+    struct symc_runner *runner, int fd, int64_t deadline_ns, int *fds);
 
 /* State of this thread: the number of rounds, and whether each was allowed
  * less time than the one before. */
@@ -34,7 +34,7 @@ static _Thread_local int64_t last_ns = (int64_t)(2 * LONG * 1e9);
 static _Thread_local bool descends = true;
 static struct faults_rank *late; /* the absent rank */
 
-symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns)
 {
@@ -43,11 +43,11 @@ symmcoll_status_t __wrap_symc_group_round(struct symmcoll_group *group,
         descends = descends && timeout_ns < last_ns;
         last_ns = timeout_ns;
     }
-    return __real_symc_group_round(group, kind, mine, all, nbytes, timeout_ns);
+    return __real_symc_run_round(runner, kind, mine, all, nbytes, timeout_ns);
 }
 
-symmcoll_status_t __wrap_symc_group_exchange_until(
-    struct symmcoll_group *group, int fd, int64_t deadline_ns, int *fds)
+symmcoll_status_t __wrap_symc_run_exchange_until(
+    struct symc_runner *runner, int fd, int64_t deadline_ns, int *fds)
 {
     exchanges++;
     if (late != NULL) {
@@ -56,7 +56,7 @@ symmcoll_status_t __wrap_symc_group_exchange_until(
     }
     descends =
         descends && deadline_ns <= symc_deadline_ns(symc_now_ns(), last_ns);
-    return __real_symc_group_exchange_until(group, fd, deadline_ns, fds);
+    return __real_symc_run_exchange_until(runner, fd, deadline_ns, fds);
 }
 
 static int one_deadline_is_of_all(struct symmcoll_group *group, int rank)

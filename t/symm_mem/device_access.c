@@ -307,13 +307,14 @@ static int asks_once_for_a_stream(struct symmcoll_group *group, int rank)
         right = OK(symmcoll_symm_put_data(it.handle, rank, 0, source, 64));
     if (right) {
         asked = fake_calls("cuEventQuery");
-        (void)symc_queue_look(group->queue, SYMC_ADVANCE_LOOK);
+        (void)symc_queue_look(group->runner.queue, SYMC_ADVANCE_LOOK);
         asked = fake_calls("cuEventQuery") - asked;
         right = HOLDS(asked > 0 && asked < COPIES / 2);
     }
     fake_resume(it.stream);
     device_wait(it.stream);
-    right = HOLDS(symc_queue_has_ended(group->queue, UINT64_MAX)) && right;
+    right =
+        HOLDS(symc_queue_has_ended(group->runner.queue, UINT64_MAX)) && right;
     device_free(source);
     return end_joined(&it, right);
 }

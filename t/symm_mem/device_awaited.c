@@ -77,7 +77,7 @@ static bool begin(struct symmcoll_group *all, int rank, struct joined *it)
         OK(symmcoll_barrier(all, NULL, NULL));
 
     if (right && rank == 0)
-        atomic_store(&watched, group->queue);
+        atomic_store(&watched, group->runner.queue);
     return right && OK(symmcoll_group_set_timeout(group, SHORT));
 }
 

@@ -309,26 +309,26 @@ static int tells_who_has_no_pads(struct symmcoll_group *group, int rank)
 
 #define ELSEWHERE 2 /* device of rank 0, the memory of which is on device 0 */
 
-symmcoll_status_t __real_symc_slot_open(struct symmcoll_group *group,
+symmcoll_status_t __real_symc_slot_open(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_slot_memory *joins);
-symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_slot_open(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_slot_memory *joins);
 
-/* The group of rank 0, before its device backend is opened. */
-static _Atomic(struct symmcoll_group *) disturbed;
+/* The runner of rank 0, before its device backend is opened. */
+static _Atomic(struct symc_runner *) disturbed;
 
 /* Opens the slot as a collective does, which then waits for the ticket. */
-symmcoll_status_t __wrap_symc_slot_open(struct symmcoll_group *group,
+symmcoll_status_t __wrap_symc_slot_open(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_slot_memory *joins)
 {
-    struct symmcoll_group *expected = group;
+    struct symc_runner *expected = runner;
     bool first;
     int found;
 
     if (atomic_compare_exchange_strong(&disturbed, &expected, NULL) &&
-        !symc_slot_take_device(group, ELSEWHERE, &found, &first))
+        !symc_slot_take_device(runner, ELSEWHERE, &found, &first))
         diag("the group is on device %d", found);
-    return __real_symc_slot_open(group, op, joins);
+    return __real_symc_slot_open(runner, op, joins);
 }
 
 static symmcoll_status_t sum_on(struct symmcoll_group *group, int device)
@@ -361,7 +361,7 @@ static int is_disturbed(struct symmcoll_group *group, int rank)
                  OK(symmcoll_symm_alloc(world, NBYTES, &args, &data));
 
     if (rank == 0)
-        atomic_store(&disturbed, own);
+        atomic_store(&disturbed, &own->runner);
     right = right &&
             refused(symmcoll_symm_rendezvous(own, data, NULL, &handle),
                 SYMMCOLL_ERR_INVALID, "rank 0: expected memory of device 2",

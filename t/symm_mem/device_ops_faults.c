@@ -361,9 +361,9 @@ static bool await_failure(const struct symmcoll_group *group)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};
 
-    while (
-        atomic_load(&group->members.stopped) == 0 &&
-        !symc_members_failed((struct symc_members *)(uintptr_t)&group->members))
+    while (atomic_load(&group->runner.members.stopped) == 0 &&
+           !symc_members_failed(
+               (struct symc_members *)(uintptr_t)&group->runner.members))
         nanosleep(&pause, NULL);
     return true;
 }

@@ -148,7 +148,7 @@ void __wrap_symc_group_cut(struct symmcoll_group *group)
 {
     struct joined *it;
 
-    if (group->queue == atomic_load(&watched) &&
+    if (group->runner.queue == atomic_load(&watched) &&
         (it = atomic_exchange(&hurried, NULL)) != NULL)
         ends = wait_for(it);
     __real_symc_group_cut(group);
@@ -179,7 +179,7 @@ static bool make(struct symmcoll_group *all, int rank, struct joined *it)
         OK(symmcoll_barrier(all, NULL, NULL));
 
     if (right && rank == 0)
-        atomic_store(&watched, group->queue);
+        atomic_store(&watched, group->runner.queue);
     return right;
 }
 

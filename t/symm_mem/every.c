@@ -6,6 +6,7 @@
  */
 #include "base/moving.h"
 #include "group/call.h"
+#include "group/group.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
 
@@ -388,7 +389,7 @@ static symmcoll_status_t leave_early(
         .out = &leaving.mover,
         .timeout_ns = rank == 0 ? SYMC_NS_PER_S / 5 : 60 * SYMC_NS_PER_S};
 
-    return symc_group_call(group, &op);
+    return symc_run_call(&group->runner, &op);
 }
 
 static int leaves_early(struct faults_rank *self)

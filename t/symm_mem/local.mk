@@ -10,13 +10,13 @@ program_tests += t/symm_mem/blocks.t t/symm_mem/callers.t t/symm_mem/deadline.t 
 t_libt_a_SOURCES += t/symm_mem/ops.h t/symm_mem/symm.h
 
 # Notes how long a round may take, and keeps a rank from the exchange.
-t_symm_mem_deadline_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_group_round \
-    -Wl,--wrap=symc_group_exchange_until
+t_symm_mem_deadline_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_run_round \
+    -Wl,--wrap=symc_run_exchange_until
 t_symm_mem_poor_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_alloc
 # Another thread runs while memory is opened.
 t_symm_mem_unlocked_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_backing_open
 # A thread waits in a call while another releases the group.
-t_symm_mem_released_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_group_wait_until \
+t_symm_mem_released_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_run_wait_until \
     -Wl,--wrap=symc_group_drain_calls
 # The test writes the contents of /proc/meminfo.
 t_symm_mem_pages_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=symc_proc_read \

@@ -5,6 +5,7 @@
  */
 #include "base/moving.h"
 #include "group/call.h"
+#include "group/group.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
 
@@ -131,7 +132,7 @@ static int stops_inside(struct faults_rank *self)
         return 1;
     faults_reach(self, 1);
     faults_pass(self, 1);
-    faults_note(self, symc_group_call(self->group, &op));
+    faults_note(self, symc_run_call(&self->group->runner, &op));
     faults_reach(self, 2);
     faults_pass(self, 2);
     return faults_finalize(self);

@@ -12,10 +12,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum symc_wait_end __real_symc_group_wait_until(struct symmcoll_group *group,
+enum symc_wait_end __real_symc_run_wait_until(struct symc_runner *runner,
     int member, bool (*ready)(void *arg), void *arg,
     struct symc_wait_budget *budget);
-enum symc_wait_end __wrap_symc_group_wait_until(struct symmcoll_group *group,
+enum symc_wait_end __wrap_symc_run_wait_until(struct symc_runner *runner,
     int member, bool (*ready)(void *arg), void *arg,
     struct symc_wait_budget *budget);
 bool __real_symc_group_drain_calls(
@@ -52,13 +52,15 @@ static _Atomic bool waited;             /* it did */
 static _Atomic(struct waiter *) late;   /* it begins after the release has
                                          * waited */
 
-enum symc_wait_end __wrap_symc_group_wait_until(struct symmcoll_group *group,
+enum symc_wait_end __wrap_symc_run_wait_until(struct symc_runner *runner,
     int member, bool (*ready)(void *arg), void *arg,
     struct symc_wait_budget *budget)
 {
-    if (group == atomic_load(&watched))
+    struct symmcoll_group *group = atomic_load(&watched);
+
+    if (group != NULL && runner == &group->runner)
         atomic_store(&inside, true);
-    return __real_symc_group_wait_until(group, member, ready, arg, budget);
+    return __real_symc_run_wait_until(runner, member, ready, arg, budget);
 }
 
 static bool await_inside(void)

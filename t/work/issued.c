@@ -408,7 +408,7 @@ static int blocking_leaves_the_way_free(struct symmcoll_group *group, int rank)
     int64_t in = 1, out[3] = {0};
     int size = symmcoll_group_size(group);
     bool right = begin(group, rank);
-    uint64_t number = group->wire;
+    uint64_t number = group->runner.wire;
     pthread_t thread;
 
     if (rank != 0) {

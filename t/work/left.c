@@ -68,8 +68,8 @@ static int leaves_at_once(struct symmcoll_group *all, int rank)
         atomic_store(&shared->left, 1);
         return right && out == 3;
     }
-    is_failed = part->core.failed;
-    part->core.failed = leave_first;
+    is_failed = part->runner.core.failed;
+    part->runner.core.failed = leave_first;
     right = is_ok(symmcoll_all_reduce(part, &out, &in, 1, SYMMCOLL_INT64,
                 SYMMCOLL_SUM, NULL, &work)) &&
             is_ok(symmcoll_work_wait(work, -1));
@@ -97,8 +97,8 @@ static int leaves_a_monitored_barrier(struct symmcoll_group *all, int rank)
         atomic_store(&shared->left, 1);
         return right;
     }
-    is_failed = part->core.failed;
-    part->core.failed = leave_first;
+    is_failed = part->runner.core.failed;
+    part->runner.core.failed = leave_first;
     right = is_ok(symmcoll_monitored_barrier(part, 0, NULL, NULL, NULL));
     return is_ok(symmcoll_group_free(part)) && right;
 }

@@ -38,8 +38,8 @@ static void take_away(struct symmcoll_group *group, int peer)
 {
     memset(&group->world->peers[peer].view, 0,
         sizeof(group->world->peers[peer].view));
-    group->members.failures[peer] = NULL;
-    group->doorbells[peer] = NULL;
+    group->runner.members.failures[peer] = NULL;
+    group->runner.doorbells[peer] = NULL;
 }
 
 static int does_without(struct symmcoll_group *group, int rank)
@@ -56,21 +56,22 @@ static int does_without(struct symmcoll_group *group, int rank)
         return waits_for_the_end(group);
     take_away(group, 1);
     usleep(100000); /* rounds of the monitor */
-    RIGHT(symc_host_backend.probe(&group->peers) == SYMMCOLL_ERR_UNSUPPORTED &&
+    RIGHT(symc_host_backend.probe(&group->runner.peers) ==
+              SYMMCOLL_ERR_UNSUPPORTED &&
           strstr(symmcoll_last_error(), "found member 1 on another") != NULL);
     RIGHT(symc_liveness_state(&group->world->peers[1]) == SYMC_LIVENESS_ALIVE);
     RIGHT(!symc_liveness_format_end(&group->world->peers[1], end, sizeof(end)));
     RIGHT(symc_world_ring(group->world, 1, &nbytes) == NULL);
     RIGHT(symc_world_dump(group->world, 1, "/dev/null", 0, "why", NULL) ==
           SYMMCOLL_ERR_INVALID);
-    RIGHT(!symc_members_failed(&group->members));
-    RIGHT(!symc_members_find_note(&group->members, 1, &note));
-    group->core.wake(group, -1);
-    RIGHT(!group->core.failed(group, 1));
+    RIGHT(!symc_members_failed(&group->runner.members));
+    RIGHT(!symc_members_find_note(&group->runner.members, 1, &note));
+    group->runner.core.wake(&group->runner, -1);
+    RIGHT(!group->runner.core.failed(&group->runner, 1));
     /* The failure reaches the other rank through this rank's record. */
-    RIGHT(
-        group->core.expire(group, &op, missing, NULL) == SYMMCOLL_ERR_TIMEOUT &&
-        strstr(symmcoll_last_error(), "is on another machine") != NULL);
+    RIGHT(group->runner.core.expire(&group->runner, &op, missing, NULL) ==
+              SYMMCOLL_ERR_TIMEOUT &&
+          strstr(symmcoll_last_error(), "is on another machine") != NULL);
     RIGHT(symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT);
     return right;
 }

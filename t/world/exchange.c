@@ -32,7 +32,7 @@ enum how {
 
 static symmcoll_status_t exchange(struct faults_rank *self, int *fds)
 {
-    const struct symc_core *core = &self->group->core;
+    const struct symc_core *core = &self->group->runner.core;
 
     return core->exchange(core->group, STDERR_FILENO, fds);
 }
@@ -145,7 +145,7 @@ static int one_cannot_send(struct faults_rank *self)
 
     if (!faults_init(self) || faults_barrier(self) != SYMMCOLL_OK)
         return 1;
-    core = &self->group->core;
+    core = &self->group->runner.core;
     for (int r = 0; r < SIZE; r++)
         fds[r] = -1;
     faults_note(
@@ -262,17 +262,17 @@ static bool bind_names(const char *rendezvous, int fds[3])
  * exchange. */
 static bool exchange_tokens(struct symmcoll_group *group, int times)
 {
-    const struct symc_core *core = &group->core;
+    const struct symc_core *core = &group->runner.core;
     bool good = true;
 
     for (int i = 0; i < times; i++) {
-        int fds[SIZE], mine = group->rank * 1000 + i, found;
+        int fds[SIZE], mine = group->runner.rank * 1000 + i, found;
         int token = memfd_create("token", MFD_CLOEXEC);
 
         good = write(token, &mine, sizeof(mine)) == sizeof(mine) &&
                core->exchange(core->group, token, fds) == SYMMCOLL_OK && good;
         if (!good)
-            diag("rank %d, exchange %d: %s", group->rank, i,
+            diag("rank %d, exchange %d: %s", group->runner.rank, i,
                 symmcoll_last_error());
         close(token);
         for (int r = 0; good && r < SIZE; r++) {

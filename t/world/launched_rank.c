@@ -63,7 +63,7 @@ static int exchange_descriptors(void)
     for (int i = 0; i < 3; i++) {
         struct symmcoll_group *group = symmcoll_world_group(world);
 
-        status = group->core.exchange(group, STDIN_FILENO, fds);
+        status = group->runner.core.exchange(&group->runner, STDIN_FILENO, fds);
         if (status != SYMMCOLL_OK)
             return complain("exchange", status);
         for (int r = 0; r < RANKS; r++)

@@ -155,7 +155,7 @@ static void *abort_it(void *arg)
 /* No call times out here: rank 2 never calls the barrier. */
 static int abort_unblocks_all(struct symmcoll_group *group, int rank)
 {
-    struct aborting aborting = {group, group->wire + 2};
+    struct aborting aborting = {group, group->runner.wire + 2};
     pthread_t thread;
     bool good = symmcoll_barrier(group, NULL, NULL) == SYMMCOLL_OK;
     double began;
@@ -210,7 +210,7 @@ static int abort_ends_queued_works(struct symmcoll_group *group, int rank)
     };
     struct symmcoll_work *works[WORKS] = {NULL};
     float x[WORKS][4] = {{0}};
-    uint64_t first = group->wire + 1;
+    uint64_t first = group->runner.wire + 1;
     bool good = true;
 
     for (int i = 0; rank != 2 && i < WORKS; i++)

@@ -25,7 +25,7 @@ static bool join(struct faults_rank *self)
     if (!faults_init(self))
         return false;
     pthread_mutex_lock(&self->world->lock); /* the monitor reads them */
-    self->group->members.ranks.global = numbers;
+    self->group->runner.members.ranks.global = numbers;
     pthread_mutex_unlock(&self->world->lock);
     return faults_barrier(self) == SYMMCOLL_OK;
 }

@@ -31,7 +31,7 @@ static bool list(struct listed *listed, struct symmcoll_group *group)
     listed->table = page;
     for (int r = 0; r < SIZE; r++)
         listed->table[r] = &listed->records[r];
-    listed->members = group->members;
+    listed->members = group->runner.members;
     listed->members.failures = page;
     symc_world_add(group->world, &listed->members);
     return true;
@@ -69,7 +69,7 @@ static int a_moved_counter_is_seen(struct symmcoll_group *group, int rank)
 {
     if (rank == 1)
         symmcoll_group_abort(group, "enough");
-    while (atomic_load(&group->members.stopped) == 0)
+    while (atomic_load(&group->runner.members.stopped) == 0)
         usleep(1000);
     return symmcoll_group_error(group) == SYMMCOLL_ERR_CANCELED;
 }
