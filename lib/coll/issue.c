@@ -7,8 +7,8 @@
  */
 #include "coll/coll.h"
 #include "coll/own.h"
-#include "group/call.h"
-#include "group/device.h"
+#include "run/call.h"
+#include "run/device.h"
 
 static inline symmcoll_status_t apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call)

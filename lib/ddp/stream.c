@@ -6,8 +6,8 @@
  */
 #include "ddp/reducer.h"
 
-#include "group/device.h"
 #include "group/group.h"
+#include "run/device.h"
 
 #include <symmcoll/group.h>
 

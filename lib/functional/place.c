@@ -4,7 +4,7 @@
  * order.
  */
 #include "functional/functional.h"
-#include "group/call.h"
+#include "run/call.h"
 
 symmcoll_status_t symc_f_find_site(
     const struct symc_f_spec *spec, struct symc_f_step *step, void **stream)

@@ -6,8 +6,8 @@
 #include "fused/device.h"
 
 #include "base/ranks.h"
-#include "group/call.h"
-#include "group/device.h"
+#include "run/call.h"
+#include "run/device.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 #include "group/site.h"
-#include "group/slot.h"
+#include "run/slot.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdlib.h>

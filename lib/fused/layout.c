@@ -4,7 +4,7 @@
  */
 #include "base/tensor.h"
 #include "fused/fused.h"
-#include "group/slot.h"
+#include "run/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

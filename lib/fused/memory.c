@@ -4,7 +4,7 @@
  * of the group, or memory that the group allocates for them.
  */
 #include "fused/fused.h"
-#include "group/call.h"
+#include "run/call.h"
 
 #include "segment/shared.h"
 

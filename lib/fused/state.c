@@ -8,8 +8,8 @@
 #include "coll/own.h"
 #include "config/config.h"
 #include "fused/device.h"
-#include "group/call.h"
-#include "group/slot.h"
+#include "run/call.h"
+#include "run/slot.h"
 #include "symm_mem/symm_mem.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * group.  The groups exist only if all members have opened them; otherwise none
  * exists, and a third round exchanges the reasons.
  */
-#include "group/call.h"
 #include "group/making.h"
+#include "run/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>

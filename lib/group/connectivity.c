@@ -4,8 +4,8 @@
  */
 #include "base/topology.h"
 #include "devices/nvml.h"
-#include "group/call.h"
 #include "group/group.h"
+#include "run/call.h"
 
 #include <symmcoll/connectivity.h>
 

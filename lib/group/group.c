@@ -3,9 +3,9 @@
  * Opening of groups from a plan and the members' offers, and closing.
  */
 #include "group/group.h"
-#include "group/device.h"
 #include "group/region.h"
 #include "group/release.h"
+#include "run/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #include "base/cancel.h"
 #include "base/digest.h"
 #include "group/agreement.h"
-#include "group/call.h"
+#include "run/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * sends and receives orders the calls.
  */
 #include "pair/pair.h"
-#include "group/call.h"
 #include "group/group.h"
+#include "run/call.h"
 #include "run/work.h"
 
 #include <stdlib.h>

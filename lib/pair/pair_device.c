@@ -3,8 +3,8 @@
  * Sends and receives of device memory: their device and stream. They are
  * matched and end like those of host memory.
  */
-#include "group/device.h"
 #include "pair/pair.h"
+#include "run/device.h"
 
 #include <stdio.h>
 #include <string.h>

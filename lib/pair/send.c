@@ -3,8 +3,8 @@
  * send and recv.
  */
 #include "coll/coll.h"
-#include "group/call.h"
 #include "pair/pair.h"
+#include "run/call.h"
 
 #include <symmcoll/pair.h>
 

@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/ranks.h"
 #include "base/tensor.h"
-#include "group/call.h"
+#include "run/call.h"
 #include "symm_mem/share.h"
 #include "symm_mem/symm_mem.h"
 

@@ -5,7 +5,7 @@
  * the data of all members and then their pads.
  */
 #include "base/ranks.h"
-#include "group/device.h"
+#include "run/device.h"
 #include "symm_mem/share.h"
 #include "symm_mem/symm_rendezvous.h"
 

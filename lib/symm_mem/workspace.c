@@ -9,8 +9,8 @@
  */
 #include "base/cancel.h"
 #include "base/ranks.h"
-#include "group/call.h"
 #include "registry/registry.h"
+#include "run/call.h"
 #include "symm_mem/symm_rendezvous.h"
 
 #include <stdio.h>

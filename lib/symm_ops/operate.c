@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/ranks.h"
-#include "group/device.h"
+#include "run/device.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "backend/one_rank.h"
 #include "base/moving.h"
-#include "group/call.h"
+#include "run/call.h"
 #include "symm_mem/symm_mem.h"
 
 #define SYMC_SYMM_WORDS 3

@@ -4,8 +4,8 @@
  * words for signals and barriers, and a failed group leaves none in a state
  * that affects the next.
  */
-#include "group/device.h"
 #include "group/group.h"
+#include "run/device.h"
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 

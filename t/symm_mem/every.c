@@ -5,8 +5,8 @@
  * buffer; and a rank that leaves early while another one copies.
  */
 #include "base/moving.h"
-#include "group/call.h"
 #include "group/group.h"
+#include "run/call.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
 

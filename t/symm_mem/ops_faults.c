@@ -4,8 +4,8 @@
  * late, or that pass different arguments.
  */
 #include "base/moving.h"
-#include "group/call.h"
 #include "group/group.h"
+#include "run/call.h"
 #include "t/symm_mem/ops.h"
 #include "t/world/faults.h"
 

@@ -2,7 +2,7 @@
 /*
  * Options of a call.
  */
-#include "group/call.h"
+#include "run/call.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * Operations that a backend could not be made to release.
  */
-#include "group/runner.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * group.
  */
 #include "base/cancel.h"
-#include "group/runner.h"
 #include "registry/registry.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

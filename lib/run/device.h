@@ -2,10 +2,10 @@
 /*
  * Operations on device memory.
  */
-#ifndef SYMC_GROUP_DEVICE_H
-#define SYMC_GROUP_DEVICE_H
+#ifndef SYMC_RUN_DEVICE_H
+#define SYMC_RUN_DEVICE_H
 
-#include "group/runner.h"
+#include "run/runner.h"
 
 /* Calls a checked operation on device memory: with a work, or until it is
  * enqueued on the call's stream. */

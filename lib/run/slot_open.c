@@ -8,9 +8,9 @@
  * on or none does.
  */
 #include "base/ranks.h"
-#include "group/runner.h"
-#include "group/slot_rounds.h"
 #include "registry/registry.h"
+#include "run/runner.h"
+#include "run/slot_rounds.h"
 
 #include <stdio.h>
 #include <string.h>

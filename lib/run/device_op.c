@@ -3,9 +3,9 @@
  * Operations on device memory: their calls, and the queue's functions for
  * compared operations.  Sends and receives are in lib/pair.
  */
-#include "group/device.h"
-#include "group/call.h"
 #include "registry/registry.h"
+#include "run/call.h"
+#include "run/device.h"
 
 #include <stdio.h>
 #include <string.h>

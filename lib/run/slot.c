@@ -3,7 +3,7 @@
  * The backends of a group, one per kind of memory, and their operations.
  */
 #include "base/ranks.h"
-#include "group/runner.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

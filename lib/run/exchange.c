@@ -5,7 +5,7 @@
  * member has finalized.
  */
 #include "base/cancel.h"
-#include "group/runner.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
  * moves data in host memory.  For other memory all members start the operation
  * in its backend (slot.c) once they agree.
  */
-#include "group/device.h"
-#include "group/runner.h"
+#include "run/device.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <string.h>

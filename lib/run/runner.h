@@ -6,12 +6,12 @@
  * INVARIANT: an operation enters this module once, with its checked arguments,
  * and leaves it once, as a status or a work.
  */
-#ifndef SYMC_GROUP_RUNNER_H
-#define SYMC_GROUP_RUNNER_H
+#ifndef SYMC_RUN_RUNNER_H
+#define SYMC_RUN_RUNNER_H
 
 #include "backend/backend.h"
-#include "group/slot.h"
 #include "run/queue.h"
+#include "run/slot.h"
 #include "segment/shared.h"
 #include "world/world.h"
 

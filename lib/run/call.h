@@ -3,10 +3,10 @@
  * Functions for all modules that call an operation of a group: reading the
  * options of a call, and running it on the caller's thread.
  */
-#ifndef SYMC_GROUP_CALL_H
-#define SYMC_GROUP_CALL_H
+#ifndef SYMC_RUN_CALL_H
+#define SYMC_RUN_CALL_H
 
-#include "group/runner.h"
+#include "run/runner.h"
 #include "run/work.h"
 
 /* Description of struct symmcoll_call. */

@@ -3,10 +3,10 @@
  * Rounds in which members do something together: functions shared by the slot
  * files.
  */
-#ifndef SYMC_GROUP_SLOT_ROUNDS_H
-#define SYMC_GROUP_SLOT_ROUNDS_H
+#ifndef SYMC_RUN_SLOT_ROUNDS_H
+#define SYMC_RUN_SLOT_ROUNDS_H
 
-#include "group/runner.h"
+#include "run/runner.h"
 
 /* Begins the rounds of a call; a member waits for the others until the
  * deadline, over all rounds.  They have the call's kind if it is one with

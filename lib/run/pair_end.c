@@ -2,7 +2,7 @@
 /*
  * Waits for the sends and receives of a group: by works, and by its release.
  */
-#include "group/runner.h"
+#include "run/runner.h"
 
 /* ---- functions for the queue ---- */
 

@@ -2,8 +2,8 @@
 /*
  * The slots of a group: one per kind of memory, with its backend.
  */
-#ifndef SYMC_GROUP_SLOT_H
-#define SYMC_GROUP_SLOT_H
+#ifndef SYMC_RUN_SLOT_H
+#define SYMC_RUN_SLOT_H
 
 #include "backend/backend.h"
 

@@ -4,8 +4,8 @@
  * rounds like its opening: what an operation needs, what a new group inherits
  * of it, and joined memory.
  */
-#include "group/runner.h"
-#include "group/slot_rounds.h"
+#include "run/runner.h"
+#include "run/slot_rounds.h"
 
 /* ---- what operations need ---- */
 

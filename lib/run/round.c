@@ -3,7 +3,7 @@
  * Rounds, in which the members of a group exchange data for the library itself:
  * operations that no program has called and that are not recorded.
  */
-#include "group/runner.h"
+#include "run/runner.h"
 
 symmcoll_status_t symc_run_await(
     struct symc_runner *runner, const struct symc_op *op)

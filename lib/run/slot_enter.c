@@ -7,7 +7,7 @@
  * So no thread waits for the lock without a bound: a thread that tests comes
  * back later, and one that enqueues waits for its operation's timeout.
  */
-#include "group/runner.h"
+#include "run/runner.h"
 
 #include <stdio.h>
 #include <string.h>
