@@ -8,7 +8,6 @@
 #include "coll/coll.h"
 #include "coll/own.h"
 #include "run/call.h"
-#include "run/device.h"
 
 static inline symmcoll_status_t apply(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call)
@@ -67,17 +66,6 @@ symmcoll_status_t symc_coll_gather_own(struct symmcoll_group *group, void *out,
     return issue(group, &made, call, work, symc_coll_check_own(group, &made));
 }
 
-/* Runs an op without returning its sequence number, which few calls need. */
-static inline symmcoll_status_t run(struct symmcoll_group *group,
-    struct symc_op *op, struct symmcoll_work **work)
-{
-    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
-        return symc_run_call_device(symc_group_runner(group), op, work);
-    if (work != NULL)
-        return symc_queue_submit(symc_group_queue(group), op, work);
-    return symc_run_call(symc_group_runner(group), op);
-}
-
 symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     struct symc_op *op, const struct symmcoll_call *call,
     struct symmcoll_work **work)
@@ -85,8 +73,8 @@ symmcoll_status_t symc_coll_run(struct symmcoll_group *group,
     symmcoll_status_t status;
 
     if (__builtin_expect(call == NULL, 1))
-        return run(group, op, work);
-    status = run(group, op, work);
+        return symc_run_start(symc_group_runner(group), op, work);
+    status = symc_run_start(symc_group_runner(group), op, work);
     symc_run_put_sequence(
         call, op, work != NULL && status == SYMMCOLL_OK ? *work : NULL);
     return status;

@@ -7,7 +7,7 @@
 #include "ddp/reducer.h"
 
 #include "group/group.h"
-#include "run/device.h"
+#include "run/call.h"
 
 #include <symmcoll/group.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/ranks.h"
 #include "run/call.h"
-#include "run/device.h"
 #include "symm_mem/symm_mem.h"
 
 #include <stdio.h>

@@ -85,7 +85,7 @@ static struct symmcoll_group *drain_queues(
     for (struct symmcoll_group *group = next_group(world, NULL); group != NULL;
          group = next_group(world, group)) {
         if (!symc_queue_drain(group->runner.queue, deadline_ns) ||
-            !symc_run_drain_pairs(&group->runner, deadline_ns) ||
+            !symc_queue_drain_pairs(group->runner.queue, deadline_ns) ||
             !symc_group_drain_calls(group, deadline_ns))
             return group;
     }
@@ -202,7 +202,7 @@ symmcoll_status_t symc_groups_drain(struct symmcoll_world *world, bool *inside)
         status = symc_group_stop(group, "finalize", deadline);
         if (first.status == SYMMCOLL_OK)
             symc_error_keep(&first, status);
-        (void)symc_run_drain_pairs(&group->runner, SYMC_NEVER);
+        (void)symc_queue_drain_pairs(group->runner.queue, SYMC_NEVER);
     }
     return symc_error_return(&first);
 }
@@ -217,7 +217,7 @@ static const char *await_end(struct symmcoll_group *group, int64_t deadline_ns)
 
     for (;;) {
         if (!symc_queue_drain(group->runner.queue, deadline_ns) ||
-            !symc_run_drain_pairs(&group->runner, deadline_ns) ||
+            !symc_queue_drain_pairs(group->runner.queue, deadline_ns) ||
             !symc_group_drain_calls(group, deadline_ns))
             return "operations";
         if (inside)

@@ -48,7 +48,7 @@ symmcoll_status_t symc_group_end(struct symmcoll_group *group)
         symc_group_cut(group);
         symc_error_keep(&first, symc_group_stop(group, "group_free",
                                     symc_deadline_ns(symc_now_ns(), wait)));
-        (void)symc_run_drain_pairs(&group->runner, SYMC_NEVER);
+        (void)symc_queue_drain_pairs(group->runner.queue, SYMC_NEVER);
         status = drop_messages(group);
         if (first.status == SYMMCOLL_OK)
             symc_error_keep(&first, status);

@@ -5,7 +5,6 @@
 #include "group/group.h"
 #include "group/region.h"
 #include "group/release.h"
-#include "run/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +161,6 @@ static void leave_pairs(struct symmcoll_group *made)
 static symmcoll_status_t start_group(struct symmcoll_group *made)
 {
     struct symmcoll_world *world = made->world;
-    struct symc_queue_ops ops;
     symmcoll_status_t status;
 
     /* Before the backend, which may wait for other members. */
@@ -171,10 +169,8 @@ static symmcoll_status_t start_group(struct symmcoll_group *made)
     status = symc_slot_open_host(&made->runner);
     if (status != SYMMCOLL_OK)
         goto remove;
-    ops = symc_run_queue_ops(&made->runner);
-    symc_device_add_ops(&ops);
-    status =
-        symc_queue_create(&ops, symc_engine_of(world), &made->runner.queue);
+    status = symc_queue_create(
+        &made->runner, symc_engine_of(world), &made->runner.queue);
     if (status != SYMMCOLL_OK)
         goto close_slots;
     symc_world_watch_works(world, &made->runner.members, is_over);

@@ -7,7 +7,7 @@
 #define SYMC_GROUP_GROUP_H
 
 #include "group/inherit.h"
-#include "run/runner.h"
+#include "run/queue.h"
 #include "world/world.h"
 
 #include <symmcoll/group.h>

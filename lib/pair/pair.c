@@ -194,7 +194,7 @@ static void end_one(struct symc_pair *pair, symmcoll_status_t status)
 {
     struct symmcoll_work *work =
         (void *)((char *)pair - offsetof(struct symmcoll_work, pair));
-    struct symc_runner *runner = work->queue->ops.group;
+    struct symc_runner *runner = work->queue->runner;
     struct symmcoll_group *group = symc_group_of(&runner->members);
 
     end_entry(group, pair, work->entry, status);

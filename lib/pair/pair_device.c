@@ -4,7 +4,7 @@
  * matched and end like those of host memory.
  */
 #include "pair/pair.h"
-#include "run/device.h"
+#include "run/call.h"
 
 #include <stdio.h>
 #include <string.h>

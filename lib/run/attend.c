@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion of issued works.  Any thread that holds the ticket may complete
- * them; a waiter takes the ticket for a moment at a time, so that other threads
- * of its rank can issue in between.  A work without a waiter is completed by
- * the attendant, a thread of the world.  While works are issued it checks every
- * few milliseconds whether the oldest work of each queue is still the same, and
- * advances it only then.  With one such queue it sleeps until that work can go
- * on; with several it polls all of them, with growing pauses.  Works on devices
- * it tests in every check, and more often if some of them have callbacks.
+ * The attendant, a thread of the world that completes issued works without a
+ * waiter.  While works are issued it checks every few milliseconds whether the
+ * oldest work of each queue is still the same, and advances it only then.  With
+ * one such queue it sleeps until that work can go on; with several it polls all
+ * of them, with growing pauses.  Works on devices it tests in every check, and
+ * more often if some of them have callbacks.
  *
  * A queue with a group that may have kernels in graphs stays listed and is
  * checked now and then, even when nothing is issued.
  */
 #include "base/thread.h"
-#include "run/queue.h"
-#include "run/work.h"
+#include "run/device.h"
 
 #include <time.h>
 
@@ -25,130 +22,6 @@
 #define WATCH_NS (INT64_C(50) * 1000 * 1000)
 #define PAUSE_LEAST_NS (INT64_C(50) * 1000)
 #define PAUSE_MOST_NS (INT64_C(2) * 1000 * 1000)
-
-/* Issues an operation, after completing those it depends on.  Needs the
- * ticket. */
-static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
-{
-    if (queue->issued == NULL)
-        return queue->ops.issue(queue->ops.group, &work->op);
-    if (!symc_queue_depends(queue, &work->op) &&
-        queue->ops.issue(queue->ops.group, &work->op))
-        return true;
-    symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
-    return !symc_queue_depends(queue, &work->op) &&
-           queue->ops.issue(queue->ops.group, &work->op);
-}
-
-void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work)
-{
-    work->next = NULL;
-    if (queue->issued != NULL)
-        queue->issued_tail->next = work;
-    else
-        queue->issued = work;
-    queue->issued_tail = work;
-}
-
-bool symc_queue_follow(struct symc_queue *queue, struct symmcoll_work *work)
-{
-    if (queue->issued == NULL &&
-        (queue->ops.issue == NULL || !symc_queue_runs(&work->op)))
-        return false;
-    if (!issue(queue, work))
-        return false;
-    symc_queue_append(queue, work);
-    return true;
-}
-
-/* Ends a work in a failed group at once.  Needs the ticket.  The work has its
- * status before the caller has the work, so that a caller that goes on does not
- * fill the queue. */
-static void end_at_once(struct symc_queue *queue, struct symmcoll_work *work)
-{
-    symmcoll_status_t status;
-
-    symc_queue_settle(queue);
-    status = queue->ops.run(queue->ops.group, &work->op);
-    if (symc_queue_runs(&work->op)) {
-        symc_queue_begin(queue, work, status);
-        return;
-    }
-    symc_work_end(work, status);
-    symc_work_release(work);
-}
-
-bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work)
-{
-    uint64_t ticket;
-
-    if (queue->ops.issue == NULL || queue->stopping || !queue->ready ||
-        !symc_queue_try(queue, &ticket))
-        return false;
-    work->issued = issue(queue, work);
-    if (!work->issued && queue->ops.has_failed(queue->ops.group)) {
-        end_at_once(queue, work);
-        symc_queue_leave(queue, ticket);
-        return true;
-    }
-    if (work->issued)
-        symc_queue_append(queue, work);
-    else
-        /* the number may be used by another operation */
-        symc_op_set_seq(&work->op, 0);
-    symc_queue_leave(queue, ticket);
-    /* The attendant clears the flag while it holds the ticket, if nothing is
-     * issued. */
-    if (work->issued && !queue->attended)
-        symc_queue_wake(queue);
-    return work->issued;
-}
-
-/* Returns the deadline of an operation.  Its time begins with the first
- * SYMC_ADVANCE_LOOK. */
-static int64_t find_deadline(struct symmcoll_work *work, int64_t now)
-{
-    if (work->deadline_ns == 0)
-        work->deadline_ns = symc_deadline_ns(now, work->op.timeout_ns);
-    return work->deadline_ns;
-}
-
-int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how)
-{
-    int64_t now = how == SYMC_ADVANCE_PEEK ? 0 : symc_now_ns();
-
-    while (queue->issued != NULL) {
-        struct symmcoll_work *work = queue->issued;
-        bool expired =
-            how != SYMC_ADVANCE_PEEK && find_deadline(work, now) <= now;
-        symmcoll_status_t status = queue->ops.advance(
-            queue->ops.group, &work->op, expired ? SYMC_ADVANCE_EXPIRED : how);
-
-        if (status == SYMMCOLL_IN_PROGRESS)
-            return work->deadline_ns;
-        queue->issued = work->next;
-        if (__builtin_expect(symc_queue_runs(&work->op), 0)) {
-            symc_queue_begin(queue, work, status);
-            continue;
-        }
-        symc_work_end(work, status);
-        symc_work_release(work);
-    }
-    return SYMC_NEVER;
-}
-
-void symc_queue_settle(struct symc_queue *queue)
-{
-    if (queue->issued != NULL)
-        symc_queue_advance(queue, SYMC_ADVANCE_PEEK);
-    while (queue->issued != NULL) {
-        int64_t until = symc_queue_advance(queue, SYMC_ADVANCE_LOOK);
-
-        if (queue->issued != NULL)
-            queue->ops.await_progress(queue->ops.group, &queue->issued->op,
-                &(struct symc_wait_budget){.deadline_ns = until});
-    }
-}
 
 /* ---- the attendant's list of queues ---- */
 
@@ -289,14 +162,6 @@ static void leave_queue(struct symc_attendant *attendant)
     pthread_cond_broadcast(&attendant->left);
 }
 
-/* Checks calls captured in graphs, after `attended` has been cleared.  A
- * capturing thread captures first and then reads `attended`, so one of the two
- * sees the other. */
-static bool watch(struct symc_queue *queue)
-{
-    return queue->ops.watch != NULL && queue->ops.watch(queue->ops.group);
-}
-
 /* Checks each queue once.  Needs the lock.  Returns how many need attention,
  * with the last of them.  attended (out): whether any has more than captured
  * calls. */
@@ -320,7 +185,9 @@ static int go_round(
         attendant->visited = queue;
         pthread_mutex_unlock(&attendant->lock);
         requested = look_at(queue, requested, &found);
-        queue->watched = watch(queue);
+        /* After `attended` has been cleared: a capturing thread captures first
+         * and then reads `attended`, so one of the two sees the other. */
+        queue->watched = symc_slot_watch(queue->runner);
         pthread_mutex_lock(&attendant->lock);
         leave_queue(attendant);
         queue->requested = queue->requested || requested;
@@ -360,11 +227,11 @@ static void await_one(
         int64_t nap_ns = again ? TICK_NS : 0; /* start with the longest nap */
 
         budget.deadline_ns = symc_running_nap(&nap_ns, found->until);
-        queue->ops.nap(queue->ops.group, none_runs, queue, &budget);
+        symc_device_nap(queue->runner, none_runs, queue, &budget);
     } else if (found->until > 0) {
         if (found->until < budget.deadline_ns)
             budget.deadline_ns = found->until;
-        queue->ops.await_progress(queue->ops.group, &found->op, &budget);
+        symc_run_await_progress(queue->runner, &found->op, &budget);
     }
     pthread_mutex_lock(&attendant->lock);
     leave_queue(attendant);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of a call.
+ * Calls of operations: their options, and calls on device memory.
  */
 #include "run/call.h"
+#include "registry/registry.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -111,4 +112,89 @@ symmcoll_status_t symc_run_take_ticket(
     return symc_queue_enter(runner->queue, &op, ticket)
                ? SYMMCOLL_OK
                : symc_slot_refuse(runner, &op);
+}
+
+/* ---- calls on device memory ---- */
+
+bool symc_run_is_on_device(struct symc_runner *runner, int device, int *found)
+{
+    int32_t taken = atomic_load(&runner->device);
+
+    *found = (int)taken - 1;
+    return taken == 0 || taken == device + 1;
+}
+
+/* A group uses one device per rank, that of its first call. */
+symmcoll_status_t symc_run_take_device(
+    struct symc_runner *runner, const struct symc_op *op)
+{
+    bool first;
+    int found;
+
+    if (symc_slot_take_device(runner, op->device, &found, &first))
+        return SYMMCOLL_OK;
+    /* out belongs to the call, not the caller */
+    if (symc_kind_has(op->kind, SYMC_MOVES))
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected memory of device %d, as in earlier operations of "
+            "group %s, found device %d",
+            symc_kind_name(op->kind), found, runner->name, op->device);
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected memory of device %d, as in earlier operations of group "
+        "%s, found device %d (in at %p, out at %p)",
+        symc_kind_name(op->kind), found, runner->name, op->device, op->in,
+        op->out);
+}
+
+symmcoll_status_t symc_run_call_device(
+    struct symc_runner *runner, struct symc_op *op, struct symmcoll_work **work)
+{
+    bool blocks = work == NULL && (op->kind == SYMC_BARRIER ||
+                                      runner->world->origin->blocking_wait);
+    symmcoll_status_t status;
+    void *mark = NULL;
+
+    if (work == NULL && symc_queue_in_callback(runner->queue))
+        return symc_callbacks_refuse(symc_kind_name(op->kind));
+    status = symc_run_take_device(runner, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
+    op->direct = work == NULL;
+    if (op->stream == NULL)
+        op->stream = atomic_load(&runner->stream);
+    if (!op->checked)
+        op->captured = op->stream != NULL &&
+                       symc_registry_is_captured(&runner->world->registry,
+                           (enum symc_memory)op->memory, op->stream);
+    status = op->checked ? SYMMCOLL_OK : symc_slot_check(runner, op);
+    if (status != SYMMCOLL_OK)
+        return status;
+    if (work == NULL)
+        return symc_queue_run_device(runner->queue, op, blocks);
+    status = symc_queue_prepare(runner->queue);
+    if (status != SYMMCOLL_OK)
+        return status;
+    mark = symc_slot_mark(runner, op);
+    status = symc_queue_submit(runner->queue, op, mark, work);
+    if (status == SYMMCOLL_OK)
+        symc_work_launch(*work);
+    else
+        symc_slot_unmark(runner, op->memory, mark);
+    return status;
+}
+
+symmcoll_status_t symc_run_access(
+    struct symc_runner *runner, const struct symc_access *access)
+{
+    const struct symc_op *op = access->op;
+    symmcoll_status_t status;
+
+    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
+    if (atomic_load_explicit(&runner->members.stopped, memory_order_acquire) !=
+        0)
+        return symc_members_status(&runner->members, op);
+    status = symc_slot_check(runner, op);
+    return status == SYMMCOLL_OK ? symc_queue_enqueue(runner->queue, access)
+                                 : status;
 }

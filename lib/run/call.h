@@ -6,7 +6,6 @@
 #ifndef SYMC_RUN_CALL_H
 #define SYMC_RUN_CALL_H
 
-#include "run/runner.h"
 #include "run/work.h"
 
 /* Description of struct symmcoll_call. */
@@ -46,6 +45,38 @@ static inline symmcoll_status_t symc_run_call(
         return symc_work_await(runner->queue, op, ticket);
     symc_queue_leave(runner->queue, ticket);
     return status;
+}
+
+/* Calls a checked operation on device memory: with a work, or until it is
+ * enqueued on the call's stream. */
+symmcoll_status_t symc_run_call_device(struct symc_runner *runner,
+    struct symc_op *op, struct symmcoll_work **work);
+
+/* Returns whether the group uses this device on this rank, or none yet.  If it
+ * returns false, *found is the device in use. */
+bool symc_run_is_on_device(struct symc_runner *runner, int device, int *found);
+
+/* Binds the group to an operation's device.  Errors: INVALID (it uses another
+ * one). */
+symmcoll_status_t symc_run_take_device(
+    struct symc_runner *runner, const struct symc_op *op);
+
+/* Enqueues what this rank does alone with joined memory, in the backend that
+ * has joined it; op is access->op.  Returns OK once it is enqueued.  Errors:
+ * the backend's, and those of a failed group. */
+symmcoll_status_t symc_run_access(
+    struct symc_runner *runner, const struct symc_access *access);
+
+/* Runs a checked operation: with a work, or, without one (NULL), until it has
+ * ended, or is enqueued on its stream. */
+static inline symmcoll_status_t symc_run_start(
+    struct symc_runner *runner, struct symc_op *op, struct symmcoll_work **work)
+{
+    if (__builtin_expect(op->memory != SYMC_MEMORY_HOST, 0))
+        return symc_run_call_device(runner, op, work);
+    if (work != NULL)
+        return symc_queue_submit(runner->queue, op, NULL, work);
+    return symc_run_call(runner, op);
 }
 
 #endif

@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory.
+ * Works on device memory.  Private to this directory.
  */
 #ifndef SYMC_RUN_DEVICE_H
 #define SYMC_RUN_DEVICE_H
 
 #include "run/runner.h"
+#include "run/work.h"
 
-/* Calls a checked operation on device memory: with a work, or until it is
- * enqueued on the call's stream. */
-symmcoll_status_t symc_run_call_device(struct symc_runner *runner,
-    struct symc_op *op, struct symmcoll_work **work);
+/* Compares and starts a work.  Needs the ticket.  Returns IN_PROGRESS if it
+ * runs now, else it has ended. */
+symmcoll_status_t symc_device_run(
+    struct symc_runner *runner, struct symmcoll_work *work);
 
-/* Returns whether the group uses this device on this rank, or none yet.  If it
- * returns false, *found is the device in use. */
-bool symc_run_is_on_device(struct symc_runner *runner, int device, int *found);
+/* Starts a work that was compared with status `compared` (OK: the members
+ * agree), as symc_device_run(). */
+symmcoll_status_t symc_device_begin(struct symc_runner *runner,
+    struct symmcoll_work *work, symmcoll_status_t compared);
 
-/* Binds the group to an operation's device.  Errors: INVALID (it uses another
- * one). */
-symmcoll_status_t symc_run_take_device(
-    struct symc_runner *runner, const struct symc_op *op);
+/* Starts what this rank does alone, without comparing and without the
+ * ticket. */
+symmcoll_status_t symc_device_enqueue(struct symc_runner *runner,
+    struct symmcoll_work *work, const struct symc_access *access);
 
-/* Enqueues what this rank does alone with joined memory, in the backend that
- * has joined it; op is access->op.  Returns OK once it is enqueued.  Errors:
- * the backend's, and those of a failed group. */
-symmcoll_status_t symc_run_access(
-    struct symc_runner *runner, const struct symc_access *access);
+/* Tests a running work: IN_PROGRESS or its final status.  Needs the queue's
+ * running_lock. */
+symmcoll_status_t symc_device_test(struct symc_runner *runner,
+    struct symmcoll_work *work, enum symc_advance how);
 
-/* Ends an operation that was captured, successfully for this rank.  Needs the
- * ticket.  See symc_run_finish(). */
-void symc_run_capture(struct symc_runner *runner, const struct symc_op *op);
+/* Waits until ready(arg), which a running work may cause.  Needs neither the
+ * ticket nor running_lock. */
+void symc_device_nap(struct symc_runner *runner, bool (*ready)(void *arg),
+    void *arg, struct symc_wait_budget *budget);
 
-/* Adds the queue's functions for device memory. */
-void symc_device_add_ops(struct symc_queue_ops *ops);
+/* Returns the error of a call that stops waiting for a stuck holder of the
+ * ticket.  owned: the backend may still use the call's memory. */
+symmcoll_status_t symc_device_refuse(
+    struct symc_runner *runner, const struct symc_op *op, bool owned);
+
+/* Gives up a work that has begun while the ticket's holder is stuck: the
+ * caller's memory is not used afterwards, unless the holder is starting the
+ * work (work->owned, out).  Returns false if the holder has come back, or is
+ * starting the work from data in the call's stack frame. */
+bool symc_device_give_up(
+    struct symc_runner *runner, struct symmcoll_work *work);
 
 #endif

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory: their calls, and the queue's functions for
- * compared operations.  Sends and receives are in lib/pair.
+ * Operations on device memory: comparing, starting, testing, cancelling and
+ * giving up.  Sends and receives are in lib/pair.
  */
-#include "registry/registry.h"
-#include "run/call.h"
 #include "run/device.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* ---- functions for the queue ---- */
 
 /* Ends a running operation; took_ns is its time on the device, 0 if unknown.
  * The ticket is not held, so shared fields are written atomically. */
@@ -51,10 +47,36 @@ static bool is_host_barrier(
            (slot->backend == NULL || !symc_slot_serves(slot, op->kind));
 }
 
-static symmcoll_status_t begin(
-    void *context, struct symmcoll_work *work, symmcoll_status_t compared)
+/* Opens the backend of an operation's memory, with what the operation needs,
+ * once the members have compared it. */
+static symmcoll_status_t prepare(
+    struct symc_runner *runner, const struct symc_op *op)
 {
-    struct symc_runner *runner = context;
+    symmcoll_status_t status = SYMMCOLL_OK;
+
+    if (op->kind == SYMC_BARRIER)
+        return SYMMCOLL_OK;
+    status = symc_slot_open(runner, op, NULL);
+    if (status == SYMMCOLL_OK)
+        status = symc_slot_prepare(runner, op);
+    if (status != SYMMCOLL_OK)
+        symc_run_finish(runner, op, status);
+    return status;
+}
+
+symmcoll_status_t symc_device_run(
+    struct symc_runner *runner, struct symmcoll_work *work)
+{
+    symmcoll_status_t status = symc_run_op(runner, &work->op);
+
+    if (status == SYMMCOLL_OK)
+        status = prepare(runner, &work->op);
+    return symc_device_begin(runner, work, status);
+}
+
+symmcoll_status_t symc_device_begin(struct symc_runner *runner,
+    struct symmcoll_work *work, symmcoll_status_t compared)
+{
     const struct symc_op *op = &work->op;
     struct symc_flight *flight = symc_run_flight(runner, op);
     symmcoll_status_t status;
@@ -116,10 +138,9 @@ static struct symc_trace_entry *record_access(
 }
 
 /* Enqueues an access, which the members do not compare. */
-static symmcoll_status_t enqueue(
-    void *context, struct symmcoll_work *work, const void *access)
+symmcoll_status_t symc_device_enqueue(struct symc_runner *runner,
+    struct symmcoll_work *work, const struct symc_access *access)
 {
-    struct symc_runner *runner = context;
     struct symc_trace_entry *entry = record_access(runner, access);
     symmcoll_status_t status = symc_slot_access(runner, access, &work->token);
 
@@ -154,10 +175,9 @@ static symmcoll_status_t cancel(
     return symc_slot_keep(runner, op, work->token, &work->error);
 }
 
-static symmcoll_status_t test(
-    void *context, struct symmcoll_work *work, enum symc_advance how)
+symmcoll_status_t symc_device_test(struct symc_runner *runner,
+    struct symmcoll_work *work, enum symc_advance how)
 {
-    struct symc_runner *runner = context;
     symmcoll_status_t status = SYMMCOLL_OK;
     struct symc_slot_end end = {.took_ns = 0};
 
@@ -176,42 +196,27 @@ static symmcoll_status_t test(
     return status;
 }
 
-static symmcoll_status_t follow(void *context, struct symmcoll_work *work)
-{
-    return symc_slot_follow(context, &work->op, work->token);
-}
-
-static void nap(void *context, bool (*ready)(void *arg), void *arg,
-    struct symc_wait_budget *budget)
+void symc_device_nap(struct symc_runner *runner, bool (*ready)(void *arg),
+    void *arg, struct symc_wait_budget *budget)
 {
     struct timespec pause = {.tv_nsec = SYMC_SLOT_NAP_NS};
 
     /* In a failed group a backend may take a while to stop. */
-    if (symc_run_wait_until(context, -1, ready, arg, budget) ==
+    if (symc_run_wait_until(runner, -1, ready, arg, budget) ==
         SYMC_WAIT_STOPPED)
         nanosleep(&pause, NULL);
 }
 
-static bool watch(void *context)
+symmcoll_status_t symc_device_refuse(
+    struct symc_runner *runner, const struct symc_op *op, bool owned)
 {
-    return symc_slot_watch(context);
-}
-
-static bool stands(void *context, bool expired)
-{
-    return symc_slot_stands(context, expired);
-}
-
-static symmcoll_status_t refuse(
-    void *context, const struct symc_op *op, bool owned)
-{
-    symmcoll_status_t status = symc_slot_refuse(context, op);
+    symmcoll_status_t status = symc_slot_refuse(runner, op);
     struct symc_error error;
 
     if (!owned || status >= 0)
         return status;
     symc_error_keep(&error, status);
-    return symc_slot_fail_owned(context, op, &error);
+    return symc_slot_fail_owned(runner, op, &error);
 }
 
 /* An operation on device memory, and its slot. */
@@ -250,111 +255,12 @@ static bool mark_issued(void *arg)
     return true;
 }
 
-static bool give_up_waiting(void *context, struct symmcoll_work *work)
+bool symc_device_give_up(struct symc_runner *runner, struct symmcoll_work *work)
 {
-    struct symc_runner *runner = context;
     struct issued issued = {&runner->slots[SYMC_MEMORY_HOST], &work->op};
     struct begun begun = {&runner->slots[SYMC_MEMORY_DEVICE], work};
 
     if (symc_queue_runs(&work->op))
         return symc_slot_mark_inside(runner, mark_given_up, &begun);
     return symc_slot_mark_inside(runner, mark_issued, &issued);
-}
-
-void symc_device_add_ops(struct symc_queue_ops *ops)
-{
-    ops->begin = begin;
-    ops->enqueue = enqueue;
-    ops->test = test;
-    ops->follow = follow;
-    ops->nap = nap;
-    ops->watch = watch;
-    ops->stands = stands;
-    ops->refuse = refuse;
-    ops->give_up = give_up_waiting;
-}
-
-/* ---- calls ---- */
-
-bool symc_run_is_on_device(struct symc_runner *runner, int device, int *found)
-{
-    int32_t taken = atomic_load(&runner->device);
-
-    *found = (int)taken - 1;
-    return taken == 0 || taken == device + 1;
-}
-
-/* A group uses one device per rank, that of its first call. */
-symmcoll_status_t symc_run_take_device(
-    struct symc_runner *runner, const struct symc_op *op)
-{
-    bool first;
-    int found;
-
-    if (symc_slot_take_device(runner, op->device, &found, &first))
-        return SYMMCOLL_OK;
-    /* out belongs to the call, not the caller */
-    if (symc_kind_has(op->kind, SYMC_MOVES))
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected memory of device %d, as in earlier operations of "
-            "group %s, found device %d",
-            symc_kind_name(op->kind), found, runner->name, op->device);
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected memory of device %d, as in earlier operations of group "
-        "%s, found device %d (in at %p, out at %p)",
-        symc_kind_name(op->kind), found, runner->name, op->device, op->in,
-        op->out);
-}
-
-symmcoll_status_t symc_run_call_device(
-    struct symc_runner *runner, struct symc_op *op, struct symmcoll_work **work)
-{
-    bool blocks = work == NULL && (op->kind == SYMC_BARRIER ||
-                                      runner->world->origin->blocking_wait);
-    symmcoll_status_t status;
-    void *mark = NULL;
-
-    if (work == NULL && symc_queue_in_callback(runner->queue))
-        return symc_callbacks_refuse(symc_kind_name(op->kind));
-    status = symc_run_take_device(runner, op);
-    if (status != SYMMCOLL_OK)
-        return status;
-    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
-    op->direct = work == NULL;
-    if (op->stream == NULL)
-        op->stream = atomic_load(&runner->stream);
-    if (!op->checked)
-        op->captured = op->stream != NULL &&
-                       symc_registry_is_captured(&runner->world->registry,
-                           (enum symc_memory)op->memory, op->stream);
-    status = op->checked ? SYMMCOLL_OK : symc_slot_check(runner, op);
-    if (status != SYMMCOLL_OK)
-        return status;
-    if (work == NULL)
-        return symc_queue_run_device(runner->queue, op, blocks);
-    status = symc_queue_prepare(runner->queue);
-    if (status != SYMMCOLL_OK)
-        return status;
-    mark = symc_slot_mark(runner, op);
-    status = symc_queue_submit_device(runner->queue, op, mark, work);
-    if (status == SYMMCOLL_OK)
-        symc_work_launch(*work);
-    else
-        symc_slot_unmark(runner, op->memory, mark);
-    return status;
-}
-
-symmcoll_status_t symc_run_access(
-    struct symc_runner *runner, const struct symc_access *access)
-{
-    const struct symc_op *op = access->op;
-    symmcoll_status_t status;
-
-    (void)symc_queue_look(runner->queue, SYMC_ADVANCE_PEEK);
-    if (atomic_load_explicit(&runner->members.stopped, memory_order_acquire) !=
-        0)
-        return symc_members_status(&runner->members, op);
-    status = symc_slot_check(runner, op);
-    return status == SYMMCOLL_OK ? symc_queue_enqueue(runner->queue, op, access)
-                                 : status;
 }

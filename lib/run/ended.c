@@ -3,7 +3,7 @@
  * Functions of the program that the callback thread calls for each operation of
  * a group that has ended.
  */
-#include "run/runner.h"
+#include "run/queue.h"
 
 #include <stddef.h>
 #include <stdio.h>

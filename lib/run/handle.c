@@ -1,14 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Work handles.  The user and the queue hold an asynchronous operation's work;
- * the last to release it frees it.  Completion of a work is here too.
+ * the last to release it frees it.  Works hold their queue, which so outlives
+ * its group.  Completion of a work is here too.
  */
 #include "run/work.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- creating and releasing ---- */
+/* ---- queues ---- */
+
+_Static_assert(sizeof(struct symc_queue) % SYMC_FALSE_SHARING == 0,
+    "aligned_alloc() wants a multiple");
+
+symmcoll_status_t symc_queue_create(struct symc_runner *runner,
+    struct symc_engine *engine, struct symc_queue **queue)
+{
+    struct symc_queue *made = aligned_alloc(SYMC_FALSE_SHARING, sizeof(*made));
+
+    if (made == NULL)
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
+            "operation queue: %zu bytes asked for", sizeof(*made));
+    memset(made, 0, sizeof(*made));
+    made->runner = runner;
+    symc_engine_hold(engine);
+    made->engine = engine;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->running_lock, NULL);
+    pthread_cond_init(&made->changed, NULL);
+    atomic_init(&made->holders, 1);
+    *queue = made;
+    return SYMMCOLL_OK;
+}
+
+void symc_queue_release(struct symc_queue *queue)
+{
+    struct symc_engine *engine = queue->engine;
+
+    /* Acquire: the last holder must see the other holders' writes. */
+    if (atomic_fetch_sub_explicit(&queue->holders, 1, memory_order_acq_rel) > 1)
+        return;
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->running_lock);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+    symc_engine_release(engine);
+}
+
+/* ---- works ---- */
 
 /* Marks a spare's place once the queue is closed. */
 #define CLOSED ((struct symmcoll_work *)1)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Execution of operations: numbers, recorder, and the choice of backends.  All
- * members compare their arguments in the backend of host memory, which also
- * moves data in host memory.  For other memory all members start the operation
- * in its backend (slot.c) once they agree.
+ * Operations in the backend of host memory: numbers, recorder, execution.  All
+ * members compare their arguments there, also those of operations on other
+ * memory, which are started afterwards (device_op.c).  Rounds exchange data for
+ * the library itself: no program has called them, and they are not recorded.
  */
-#include "run/device.h"
 #include "run/runner.h"
 
 #include <stdio.h>
@@ -110,18 +109,33 @@ static inline void keep_numbers(
     runner->wire = op->wire;
 }
 
-/* Prepares an operation on device memory once it is compared.  The first one
- * opens the backend.  The queue starts the operation afterwards. */
-static __attribute__((noinline)) symmcoll_status_t prepare_device(
+/* Waits, with the ticket, for an operation that the backend of host memory has
+ * begun.  Returns its status. */
+static symmcoll_status_t await(
+    struct symc_runner *runner, const struct symc_op *op)
+{
+    const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
+    struct symc_wait_budget budget = {
+        .deadline_ns = symc_deadline_ns(symc_now_ns(), op->timeout_ns)};
+    symmcoll_status_t status;
+
+    for (;;) {
+        status = host->backend->host->advance(host->state, op,
+            symc_now_ns() >= budget.deadline_ns ? SYMC_ADVANCE_EXPIRED
+                                                : SYMC_ADVANCE_LOOK);
+        if (status != SYMMCOLL_IN_PROGRESS)
+            return status;
+        symc_run_await_progress(runner, op, &budget);
+    }
+}
+
+/* Waits until the members have compared an operation on device memory. */
+static __attribute__((noinline)) symmcoll_status_t compare(
     struct symc_runner *runner, const struct symc_op *op,
     symmcoll_status_t status)
 {
     if (status == SYMMCOLL_IN_PROGRESS)
-        status = symc_run_await(runner, op);
-    if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
-        status = symc_slot_open(runner, op, NULL);
-    if (status == SYMMCOLL_OK && op->kind != SYMC_BARRIER)
-        status = symc_slot_prepare(runner, op);
+        status = await(runner, op);
     if (status != SYMMCOLL_OK)
         end(runner, op, status);
     return status;
@@ -183,29 +197,19 @@ symmcoll_status_t symc_run_op(struct symc_runner *runner, struct symc_op *op)
     if (__builtin_expect(
             op->memory != SYMC_MEMORY_HOST || status == SYMMCOLL_IN_PROGRESS,
             0))
-        return op->memory == SYMC_MEMORY_HOST
-                   ? status
-                   : prepare_device(runner, op, status);
+        return op->memory == SYMC_MEMORY_HOST ? status
+                                              : compare(runner, op, status);
     end(runner, op, status);
     return status;
 }
 
-/* ---- functions for the queue ---- */
+/* ---- operations that are issued ---- */
 
-static bool has_failed(void *runner)
+bool symc_run_issue(struct symc_runner *runner, struct symc_op *op)
 {
-    return symc_run_has_failed(runner);
-}
-
-/* Begins an operation without waiting.  Returns false if that is not possible,
- * or the group has failed and running it returns the error. */
-static bool issue_in_queue(void *context, struct symc_op *op)
-{
-    struct symc_runner *runner = context;
     const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
 
-    if (has_failed(runner) ||
-        (op->memory != SYMC_MEMORY_HOST && !symc_slot_is_ready(runner, op)))
+    if (host->backend->host->issue == NULL || symc_run_has_failed(runner))
         return false;
     take_numbers(runner, op);
     if (!host->backend->host->issue(host->state, op))
@@ -214,10 +218,9 @@ static bool issue_in_queue(void *context, struct symc_op *op)
     return true;
 }
 
-static symmcoll_status_t advance_in_queue(
-    void *context, const struct symc_op *op, enum symc_advance how)
+symmcoll_status_t symc_run_advance(
+    struct symc_runner *runner, const struct symc_op *op, enum symc_advance how)
 {
-    struct symc_runner *runner = context;
     const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
     symmcoll_status_t status =
         host->backend->host->advance(host->state, op, how);
@@ -228,23 +231,8 @@ static symmcoll_status_t advance_in_queue(
     return status;
 }
 
-static void await_progress(
-    void *context, const struct symc_op *op, struct symc_wait_budget *budget)
+void symc_run_expire(struct symc_runner *runner, const struct symc_op *op)
 {
-    struct symc_runner *runner = context;
-    const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
-
-    host->backend->host->await_progress(host->state, op, budget);
-}
-
-static symmcoll_status_t run_in_queue(void *runner, struct symc_op *op)
-{
-    return symc_run_op(runner, op);
-}
-
-static void expire_in_queue(void *context, const struct symc_op *op)
-{
-    struct symc_runner *runner = context;
     /* Without the number, which a progress thread may be about to write. */
     struct symc_op known = {.kind = op->kind};
     char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT];
@@ -258,21 +246,29 @@ static void expire_in_queue(void *context, const struct symc_op *op)
         runner->name);
 }
 
-struct symc_queue_ops symc_run_queue_ops(struct symc_runner *runner)
+/* ---- rounds ---- */
+
+symmcoll_status_t symc_run_round(struct symc_runner *runner,
+    enum symc_kind kind, const void *mine, void *all, size_t nbytes,
+    int64_t timeout_ns)
 {
     const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
-    struct symc_queue_ops ops = {.run = run_in_queue,
-        .expire = expire_in_queue,
-        .has_failed = has_failed,
-        .group = runner,
-        .size = runner->size};
+    struct symc_op op = {.kind = kind,
+        .dtype = SYMMCOLL_UINT8,
+        .count = nbytes,
+        .elem = 1,
+        .in = mine,
+        .out = all,
+        .timeout_ns = timeout_ns};
+    symmcoll_status_t status;
 
-    if (host->backend->host->issue == NULL)
-        return ops;
-    ops.issue = issue_in_queue;
-    ops.advance = advance_in_queue;
-    ops.await_progress = await_progress;
-    ops.await_pairs = symc_run_await_pairs;
-    ops.wake_pairs = symc_run_wake_pairs;
-    return ops;
+    do {
+        op.wire = ++runner->wire;
+        status = host->backend->host->start(host->state, &op);
+        if (status == SYMMCOLL_IN_PROGRESS)
+            status = await(runner, &op);
+        if (status == SYMC_MISSED)
+            atomic_fetch_add(&runner->seq[SYMC_COUNT_COLLECTIVE], 1);
+    } while (status == SYMC_MISSED);
+    return status;
 }

@@ -2,8 +2,7 @@
 /*
  * Tickets, the queue, and the execution of queued operations.
  */
-#include "run/queue.h"
-#include "run/work.h"
+#include "run/device.h"
 
 #include <sched.h>
 #include <stddef.h>
@@ -20,8 +19,7 @@ static bool is_in_vain(struct symc_queue *queue, const struct symc_op *op,
 {
     bool expired = op != NULL && symc_now_ns() - began_ns >= op->timeout_ns;
 
-    if (op == NULL || queue->ops.stands == NULL ||
-        !queue->ops.stands(queue->ops.group, expired) ||
+    if (op == NULL || !symc_slot_stands(queue->runner, expired) ||
         !symc_queue_give_up(queue, ticket))
         return false;
     symc_queue_wake(queue); /* the attendant passes the ticket on */
@@ -35,7 +33,7 @@ bool symc_queue_wait(
 {
     int64_t began = 0;
 
-    if (queue->ops.has_failed(queue->ops.group) &&
+    if (symc_run_has_failed(queue->runner) &&
         is_in_vain(queue, op, symc_now_ns(), ticket))
         return false;
     for (;;) {
@@ -55,19 +53,11 @@ bool symc_queue_wait(
 
 /* ---- the queue ---- */
 
-/* Passes the ticket on and has the attendant complete what this thread has
- * begun.  The work may be freed once the ticket is passed on. */
-static void attend_to(struct symc_queue *queue, uint64_t ticket)
-{
-    symc_queue_leave(queue, ticket);
-    symc_queue_wake(queue);
-}
-
 /* Ends a work with the refusal's error, after its ticket has been given up. */
 static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
 {
     symmcoll_status_t status =
-        queue->ops.refuse(queue->ops.group, &work->op, false);
+        symc_device_refuse(queue->runner, &work->op, false);
 
     if (symc_queue_runs(&work->op)) {
         symc_queue_begin(queue, work, status);
@@ -82,34 +72,19 @@ static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
 static void run_one(struct symc_queue *queue, struct symmcoll_work *work)
 {
     uint64_t ticket = work->ticket;
-    symmcoll_status_t status;
+    bool begun;
 
     if (atomic_load_explicit(&queue->serving, memory_order_acquire) != ticket &&
         !symc_queue_wait(queue, &work->op, ticket)) {
         end_refused(queue, work);
         return;
     }
-    if (symc_queue_follow(queue, work)) {
-        attend_to(queue, ticket);
-        return;
-    }
-    symc_queue_settle(queue);
-    status = queue->ops.run(queue->ops.group, &work->op);
-    if (symc_queue_runs(&work->op)) {
-        symc_queue_begin(queue, work, status);
-        attend_to(queue, ticket);
-        return;
-    }
-    if (status == SYMMCOLL_IN_PROGRESS) {
-        symc_queue_append(queue, work);
-        attend_to(queue, ticket);
-        return;
-    }
-    /* The work ends before the next ticket is served: a thread that finds all
-     * tickets served finds all callbacks queued. */
-    symc_work_end(work, status);
+    /* A work that ends does so before the next ticket is served: a thread that
+     * finds all tickets served finds all callbacks queued. */
+    begun = symc_queue_follow(queue, work) || symc_queue_run(queue, work);
     symc_queue_leave(queue, ticket);
-    symc_work_release(work);
+    if (begun)
+        symc_queue_wake(queue);
 }
 
 /* Runs queued works until none is left, on a thread of the pool. */
@@ -198,46 +173,48 @@ static inline struct symmcoll_work *create_lasting(
     struct symmcoll_work *made = symc_work_create(queue, op);
 
     if (made == NULL || __builtin_expect(!has_arrays(op), 1) ||
-        symc_work_copy_arrays(made, queue->ops.size) == SYMMCOLL_OK)
+        symc_work_copy_arrays(made, queue->runner->size) == SYMMCOLL_OK)
         return made;
     symc_work_release(made);
     symc_work_release(made);
     return NULL;
 }
 
-/* Issues a work if that can be done at once.  Starts the attendant for the
- * first work of a world. */
-static inline bool issue(struct symc_queue *queue, struct symmcoll_work *made)
+/* Issues a work if that can be done at once; in a failed group, ends it, so that
+ * a caller that goes on does not fill the queue.  Starts the attendant for the
+ * first work of a world.  Returns false if the work must be queued. */
+static bool issue(struct symc_queue *queue, struct symmcoll_work *work)
 {
-    return !queue->stopping && symc_queue_prepare(queue) == SYMMCOLL_OK &&
-           symc_queue_issue(queue, made);
+    uint64_t ticket;
+    bool ended;
+
+    if (queue->stopping || symc_queue_prepare(queue) != SYMMCOLL_OK ||
+        !symc_queue_try(queue, &ticket))
+        return false;
+    work->issued = symc_queue_issue(queue, work);
+    ended = !work->issued && symc_run_has_failed(queue->runner);
+    if (ended)
+        symc_queue_run(queue, work);
+    else if (!work->issued)
+        /* the number may be used by another operation */
+        symc_op_set_seq(&work->op, 0);
+    symc_queue_leave(queue, ticket);
+    /* The attendant clears the flag while it holds the ticket, if nothing is
+     * issued. */
+    if (work->issued && !queue->attended)
+        symc_queue_wake(queue);
+    return work->issued || ended;
 }
 
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
-    const struct symc_op *op, struct symmcoll_work **work)
-{
-    struct symmcoll_work *made = create_lasting(queue, op);
-
-    if (made == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    if (!issue(queue, made)) {
-        symmcoll_status_t status = enqueue(queue, made);
-
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
-    *work = made;
-    return SYMMCOLL_OK;
-}
-
-symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     const struct symc_op *op, void *mark, struct symmcoll_work **work)
 {
     struct symmcoll_work *made = create_lasting(queue, op);
 
     if (made == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    made->mark = mark;
+    if (mark != NULL)
+        made->mark = mark;
     if (!issue(queue, made)) {
         symmcoll_status_t status = enqueue(queue, made);
 
@@ -261,6 +238,22 @@ symmcoll_status_t symc_queue_prepare(struct symc_queue *queue)
     return status;
 }
 
+bool symc_queue_drain_pairs(struct symc_queue *queue, int64_t deadline_ns)
+{
+    static const _Atomic uint64_t never;
+    const struct symc_runner *runner = queue->runner;
+
+    while (atomic_load(&runner->paired) > 0) {
+        int64_t now = symc_now_ns();
+
+        if (now >= deadline_ns)
+            return false;
+        symc_pairs_await(
+            runner->world->pairs, &never, now + SYMC_NS_PER_S / 1000);
+    }
+    return true;
+}
+
 bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
 {
     struct symc_wait_budget budget = {.deadline_ns = deadline_ns};
@@ -281,7 +274,7 @@ bool symc_queue_drain(struct symc_queue *queue, int64_t deadline_ns)
         if (until > deadline_ns)
             until = deadline_ns;
         if (!settled)
-            queue->ops.await_progress(queue->ops.group, &queue->issued->op,
+            symc_run_await_progress(queue->runner, &queue->issued->op,
                 &(struct symc_wait_budget){.deadline_ns = until});
         symc_queue_leave(queue, ticket);
         over = settled && symc_queue_await_running(queue, deadline_ns);

@@ -27,6 +27,7 @@
 #include "base/base.h"
 #include "base/op.h"
 #include "run/engine.h"
+#include "run/runner.h"
 #include "segment/doorbell.h"
 
 #include <symmcoll/work.h>
@@ -38,69 +39,6 @@ struct symmcoll_work;
 
 #define SYMC_SPARES 8 /* works kept for reuse */
 
-/* The functions of a group that its queue calls. */
-struct symc_queue_ops {
-    /* Runs one operation to its end, or returns IN_PROGRESS as if it was
-     * issued. */
-    symmcoll_status_t (*run)(void *group, struct symc_op *op);
-    /* Fails the group: a wait for a work has expired in blocking-wait mode. */
-    void (*expire)(void *group, const struct symc_op *op);
-    /* Returns whether the group has failed; operations end at once then. */
-    bool (*has_failed)(void *group);
-    /* See struct symc_host_ops. */
-    bool (*issue)(void *group, struct symc_op *op);
-    symmcoll_status_t (*advance)(
-        void *group, const struct symc_op *op, enum symc_advance how);
-    void (*await_progress)(
-        void *group, const struct symc_op *op, struct symc_wait_budget *budget);
-    /* Sends and receives, which are not in the queue.  await_pairs() waits for
-     * a word that the end of one sets, or checks once (until_ns 0). wake_pairs()
-     * has a thread complete them. */
-    void (*await_pairs)(
-        void *group, const _Atomic uint64_t *word, int64_t until_ns);
-    void (*wake_pairs)(void *group);
-    /* Starts a work on device memory that run() or advance() has compared with
-     * status `compared` (OK: the members agree). Needs the ticket.  Returns
-     * IN_PROGRESS if it runs now, else it has ended. */
-    symmcoll_status_t (*begin)(
-        void *group, struct symmcoll_work *work, symmcoll_status_t compared);
-    /* Starts what this rank does alone on device memory, without comparing and
-     * without the ticket.  access is the group's. */
-    symmcoll_status_t (*enqueue)(
-        void *group, struct symmcoll_work *work, const void *access);
-    /* Tests a running work: IN_PROGRESS or its final status.  Needs
-     * running_lock. */
-    symmcoll_status_t (*test)(
-        void *group, struct symmcoll_work *work, enum symc_advance how);
-    /* Orders the caller's stream after a work that has a follower.  Needs
-     * neither the ticket nor running_lock.  IN_PROGRESS: not possible. */
-    symmcoll_status_t (*follow)(void *group, struct symmcoll_work *work);
-    /* Waits until ready(arg), which a running work may cause.  Needs neither
-     * the ticket nor running_lock. */
-    void (*nap)(void *group, bool (*ready)(void *arg), void *arg,
-        struct symc_wait_budget *budget);
-    /* Returns whether the ticket's holder is stuck in a backend: for longer
-     * than an operation may take, or at all if the caller's deadline has passed
-     * (expired). The group has failed then.  Needs neither the ticket nor
-     * running_lock.  NULL: cannot happen. */
-    bool (*stands)(void *group, bool expired);
-    /* Returns the error of a call that stops waiting for a stuck holder.
-     * owned: the backend may still use the call's memory. */
-    symmcoll_status_t (*refuse)(
-        void *group, const struct symc_op *op, bool owned);
-    /* Gives up a work that has begun while the ticket's holder is stuck: the
-     * caller's memory is not used afterwards, unless the holder is starting the
-     * work (work->owned, out).  Returns false if the holder has come back, or
-     * is starting the work from data in the call's stack frame. */
-    bool (*give_up)(void *group, struct symmcoll_work *work);
-    /* Checks what was started without a call (graphs). For the attendant; needs
-     * neither the ticket nor running_lock.  Returns whether to check again
-     * later. */
-    bool (*watch)(void *group);
-    void *group;
-    int size; /* number of ranks in the group */
-};
-
 /* A ticket given up by its owner; it is passed on when it is served. */
 struct symc_given_up {
     struct symc_given_up *next;
@@ -111,8 +49,8 @@ struct symc_queue {
     _Atomic uint64_t next;    /* ticket of the next call */
     _Atomic uint64_t serving; /* ticket that may run */
     struct symc_doorbell
-        doorbell; /* wakes threads that wait for their ticket */
-    struct symc_queue_ops ops;
+        doorbell;               /* wakes threads that wait for their ticket */
+    struct symc_runner *runner; /* of the group; not used once it is closed */
     struct symc_engine *engine; /* holds a reference */
 
     /* Issued works that have not ended, oldest first.  Need the ticket. */
@@ -154,7 +92,7 @@ struct symc_queue {
 };
 
 /* Creates a queue, which its group and its works hold.  Errors: NO_MEMORY. */
-symmcoll_status_t symc_queue_create(const struct symc_queue_ops *ops,
+symmcoll_status_t symc_queue_create(struct symc_runner *runner,
     struct symc_engine *engine, struct symc_queue **queue);
 
 /* Completes queued and issued works and detaches the queue from the world's
@@ -166,6 +104,10 @@ void symc_queue_stop(struct symc_queue *queue);
  * of callbacks: works that still hold the queue do not reach the group any
  * more. */
 void symc_queue_close(struct symc_queue *queue);
+
+/* Waits until no work of a send or receive of the group is left.  Returns false
+ * if the deadline has passed. */
+bool symc_queue_drain_pairs(struct symc_queue *queue, int64_t deadline_ns);
 
 /* Waits until all tickets taken until now have been served and their works have
  * ended.  Returns false if the deadline has passed. */
@@ -188,15 +130,11 @@ static inline bool symc_queue_in_callback(const struct symc_queue *queue)
            symc_callbacks_is_calling(callbacks, queue);
 }
 
-/* Issues or queues an operation, which is copied with its arrays.  Errors:
+/* Issues or queues an operation, which is copied with its arrays.  mark: the
+ * backend's for an operation on device memory, or NULL; on failure it stays the
+ * caller's, otherwise the caller calls symc_work_launch() next.  Errors:
  * NO_MEMORY, SYSTEM, ABORTED (the world is being finalized). */
 symmcoll_status_t symc_queue_submit(struct symc_queue *queue,
-    const struct symc_op *op, struct symmcoll_work **work);
-
-/* Submits an operation on device memory with the backend's mark, or NULL. On
- * failure the mark stays the caller's; otherwise the caller calls
- * symc_work_launch() next. */
-symmcoll_status_t symc_queue_submit_device(struct symc_queue *queue,
     const struct symc_op *op, void *mark, struct symmcoll_work **work);
 
 /* Runs an operation on device memory without a work handle, until it has been
@@ -207,9 +145,10 @@ symmcoll_status_t symc_queue_run_device(
 
 /* Starts what this rank does alone on device memory, without the ticket.  It
  * has no waiter; any thread that tests running works ends it.  Returns OK once
- * it is enqueued.  Errors: NO_MEMORY, SYSTEM, and those of ops.enqueue(). */
+ * it is enqueued.  Errors: NO_MEMORY, SYSTEM, and those of
+ * symc_device_enqueue(). */
 symmcoll_status_t symc_queue_enqueue(
-    struct symc_queue *queue, const struct symc_op *op, const void *access);
+    struct symc_queue *queue, const struct symc_access *access);
 
 /* Starts the attendant if it is not running, for an operation without a waiter.
  * Errors: SYSTEM. */
@@ -217,7 +156,7 @@ symmcoll_status_t symc_queue_prepare(struct symc_queue *queue);
 
 /* Waits until a ticket is served.  Returns false if its holder is stuck in a
  * backend and the group has failed: the ticket has been given up, and
- * ops.refuse() returns the error.  With op NULL it never gives up. */
+ * symc_device_refuse() returns the error.  With op NULL it never gives up. */
 bool symc_queue_wait(
     struct symc_queue *queue, const struct symc_op *op, uint64_t ticket);
 
@@ -258,7 +197,7 @@ bool symc_queue_give_up(struct symc_queue *queue, uint64_t ticket);
 /* Passes on the given-up tickets that are being served. */
 void symc_queue_skip(struct symc_queue *queue);
 
-/* ---- hold.c ---- */
+/* ---- handle.c ---- */
 
 /* Adds a holder. */
 static inline void symc_queue_hold(struct symc_queue *queue)
@@ -269,22 +208,14 @@ static inline void symc_queue_hold(struct symc_queue *queue)
 /* Removes a holder; the last one frees the queue. */
 void symc_queue_release(struct symc_queue *queue);
 
-/* ---- depends.c ---- */
-
-/* Returns whether an operation reads what an issued one has not written yet.
- * It must wait for that one then, because issuing reads the input.  Needs the
- * ticket. */
-bool symc_queue_depends(
-    const struct symc_queue *queue, const struct symc_op *op);
-
-/* ---- attend.c: issued works ---- */
-
-/* Issues a work if that can be done at once, or ends it if the group has
- * failed.  Returns false if it must be queued. */
-bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work);
+/* ---- issued.c ---- */
 
 /* Appends a work that has begun to those issued.  Needs the ticket. */
 void symc_queue_append(struct symc_queue *queue, struct symmcoll_work *work);
+
+/* Issues a work, after completing the issued ones that it depends on if that
+ * needs no wait.  Needs the ticket.  Returns false if it cannot be issued. */
+bool symc_queue_issue(struct symc_queue *queue, struct symmcoll_work *work);
 
 /* Issues a queued work, holding its ticket, if it need not wait for the issued
  * ones.  Returns false if it must be run. */
@@ -297,6 +228,11 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how);
 
 /* Waits until all issued works have ended.  Needs the ticket. */
 void symc_queue_settle(struct symc_queue *queue);
+
+/* Runs a work after all issued ones, with the ticket, and takes the caller's
+ * reference.  Returns whether it has not ended yet: it runs on a device, or is
+ * issued. */
+bool symc_queue_run(struct symc_queue *queue, struct symmcoll_work *work);
 
 /* ---- running.c: started works on device memory ---- */
 
@@ -312,6 +248,10 @@ static inline bool symc_queue_runs(const struct symc_op *op)
  * ended.  Takes the caller's reference.  Needs the ticket. */
 void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
     symmcoll_status_t compared);
+
+/* Compares and starts a work, as symc_queue_begin(). */
+void symc_queue_run_device_work(
+    struct symc_queue *queue, struct symmcoll_work *work);
 
 /* Adds a work to the running ones.  Takes the caller's reference. */
 void symc_queue_add_running(

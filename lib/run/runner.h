@@ -10,7 +10,6 @@
 #define SYMC_RUN_RUNNER_H
 
 #include "backend/backend.h"
-#include "run/queue.h"
 #include "run/slot.h"
 #include "segment/shared.h"
 #include "world/world.h"
@@ -18,6 +17,7 @@
 #include <symmcoll/group.h>
 
 struct symc_listeners;
+struct symc_queue;
 
 /* The group's data on an operation in flight. */
 struct symc_flight {
@@ -114,18 +114,40 @@ static inline bool symc_run_has_failed(const struct symc_runner *runner)
                &runner->members.stopped, memory_order_acquire) != 0;
 }
 
-/* ---- run.c ---- */
+/* ---- host_op.c ---- */
 
 /* Runs one operation with the ticket, to its end, or to IN_PROGRESS if it can
- * be issued and waits for a peer. */
+ * be issued and waits for a peer.  One on device memory is only compared. */
 symmcoll_status_t symc_run_op(struct symc_runner *runner, struct symc_op *op);
 
-/* Returns the functions of a group that its queue calls. */
-struct symc_queue_ops symc_run_queue_ops(struct symc_runner *runner);
+/* Begins an operation without waiting.  Needs the ticket.  Returns false if that
+ * is not possible, or the group has failed and running it returns the error. */
+bool symc_run_issue(struct symc_runner *runner, struct symc_op *op);
+
+/* Ends the oldest issued operation if possible.  Needs the ticket.  Returns
+ * IN_PROGRESS or its status. */
+symmcoll_status_t symc_run_advance(struct symc_runner *runner,
+    const struct symc_op *op, enum symc_advance how);
+
+/* Waits until symc_run_advance() may progress, or the budget is spent. */
+static inline void symc_run_await_progress(const struct symc_runner *runner,
+    const struct symc_op *op, struct symc_wait_budget *budget)
+{
+    const struct symc_slot *host = &runner->slots[SYMC_MEMORY_HOST];
+
+    host->backend->host->await_progress(host->state, op, budget);
+}
+
+/* Fails the group: a wait for a work has expired in blocking-wait mode. */
+void symc_run_expire(struct symc_runner *runner, const struct symc_op *op);
 
 /* Ends an operation: records it and calls listeners.  Needs the ticket. */
 void symc_run_finish(struct symc_runner *runner, const struct symc_op *op,
     symmcoll_status_t status);
+
+/* Ends an operation that was captured, successfully for this rank.  Needs the
+ * ticket. */
+void symc_run_capture(struct symc_runner *runner, const struct symc_op *op);
 
 /* Notes that a running operation has been started: this rank has gone on after
  * an error, whose note is withdrawn.  Needs the ticket. */
@@ -137,8 +159,6 @@ static inline struct symc_flight *symc_run_flight(
     return &runner->flights[op->flight];
 }
 
-/* ---- round.c ---- */
-
 /*
  * Holds a round with the group's ticket: each member sends nbytes bytes and
  * reads those of all members (all: size * nbytes). Errors: as for an operation;
@@ -147,11 +167,6 @@ static inline struct symc_flight *symc_run_flight(
 symmcoll_status_t symc_run_round(struct symc_runner *runner,
     enum symc_kind kind, const void *mine, void *all, size_t nbytes,
     int64_t timeout_ns);
-
-/* Waits, with the ticket, for an operation that the backend of host memory has
- * begun.  Returns its status. */
-symmcoll_status_t symc_run_await(
-    struct symc_runner *runner, const struct symc_op *op);
 
 /* ---- ended.c ---- */
 
@@ -211,15 +226,6 @@ static inline bool symc_run_notifies(const struct symc_runner *runner)
     return __builtin_expect(
         atomic_load_explicit(&runner->at_end, memory_order_relaxed) != 0, 0);
 }
-
-/* Waits until no work of a send or receive is left.  Returns false if the
- * deadline has passed. */
-bool symc_run_drain_pairs(struct symc_runner *runner, int64_t deadline_ns);
-
-/* See struct symc_queue_ops. */
-void symc_run_await_pairs(
-    void *runner, const _Atomic uint64_t *word, int64_t until_ns);
-void symc_run_wake_pairs(void *runner);
 
 /* ---- exchange.c ---- */
 

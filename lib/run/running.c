@@ -10,8 +10,7 @@
  * use.  Threads hold the lock only for moments.  Tests enter the backend under
  * the lock, so no thread inside the backend may take the lock.
  */
-#include "run/queue.h"
-#include "run/work.h"
+#include "run/device.h"
 
 #include <stdio.h>
 
@@ -36,18 +35,28 @@ void symc_queue_add_running(
     pthread_mutex_unlock(&queue->running_lock);
 }
 
-void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
-    symmcoll_status_t compared)
+/* Keeps a work that has been started with this status, or ends it. */
+static void go_on(struct symc_queue *queue, struct symmcoll_work *work,
+    symmcoll_status_t status)
 {
-    symmcoll_status_t status =
-        queue->ops.begin(queue->ops.group, work, compared);
-
     if (status == SYMMCOLL_IN_PROGRESS) {
         symc_queue_add_running(queue, work);
         return;
     }
     symc_work_end(work, status);
     symc_work_release(work);
+}
+
+void symc_queue_run_device_work(
+    struct symc_queue *queue, struct symmcoll_work *work)
+{
+    go_on(queue, work, symc_device_run(queue->runner, work));
+}
+
+void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
+    symmcoll_status_t compared)
+{
+    go_on(queue, work, symc_device_begin(queue->runner, work, compared));
 }
 
 /* Tests a work and ends it if it has finished.  Needs the lock.  Returns
@@ -59,7 +68,7 @@ static bool test(
 
     if (how != SYMC_ADVANCE_PEEK && symc_now_ns() >= work->deadline_ns)
         how = SYMC_ADVANCE_EXPIRED;
-    status = queue->ops.test(queue->ops.group, work, how);
+    status = symc_device_test(queue->runner, work, how);
     if (status == SYMMCOLL_IN_PROGRESS)
         return false;
     /* The work ends before the count drops: a thread that finds none running
@@ -91,7 +100,7 @@ static bool comes_later(const struct symc_queue *queue,
         return false;
     while (i < streams->count && streams->all[i] != work->op.stream)
         i++;
-    return i < streams->count && !queue->ops.has_failed(queue->ops.group);
+    return i < streams->count && !symc_run_has_failed(queue->runner);
 }
 
 static void keep_stream(
@@ -177,7 +186,7 @@ symmcoll_status_t symc_queue_order(
     pthread_mutex_unlock(&queue->running_lock);
     if (!runs)
         return SYMMCOLL_IN_PROGRESS;
-    status = queue->ops.follow(queue->ops.group, work);
+    status = symc_slot_follow(queue->runner, &work->op, work->token);
     pthread_mutex_lock(&queue->running_lock);
     work->followers--;
     pthread_mutex_unlock(&queue->running_lock);
@@ -242,7 +251,7 @@ bool symc_queue_await_begun(
             return false;
         budget.deadline_ns = symc_running_nap(
             &nap_ns, found.until < deadline_ns ? found.until : deadline_ns);
-        queue->ops.nap(queue->ops.group, peek, &wait, &budget);
+        symc_device_nap(queue->runner, peek, &wait, &budget);
     }
 }
 

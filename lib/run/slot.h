@@ -144,7 +144,9 @@ void symc_slot_enqueued(struct symc_slot *slot);
 bool symc_slot_expire_inside(
     struct symc_runner *runner, struct symc_slot *slot, int64_t limit_ns);
 
-/* See struct symc_queue_ops. */
+/* Returns whether the ticket's holder is stuck in a backend: for longer than an
+ * operation may take, or at all if the caller's deadline has passed (expired).
+ * The group has failed then.  Needs neither the ticket nor the running_lock. */
 bool symc_slot_stands(struct symc_runner *runner, bool expired);
 
 symmcoll_status_t symc_slot_refuse(

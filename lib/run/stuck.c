@@ -3,8 +3,7 @@
  * A queue with a ticket that is not passed on because its holder is stuck in a
  * backend: giving up tickets, and works.
  */
-#include "run/queue.h"
-#include "run/work.h"
+#include "run/device.h"
 
 #include <stdlib.h>
 
@@ -63,12 +62,10 @@ bool symc_queue_give_up(struct symc_queue *queue, uint64_t ticket)
 
 bool symc_work_is_stuck(struct symmcoll_work *work)
 {
-    const struct symc_queue_ops *ops = &work->queue->ops;
     bool stuck = false;
 
-    if (ops->stands != NULL && symc_work_is_mine(work) &&
-        symc_work_enter(work)) {
-        stuck = ops->stands(ops->group, false);
+    if (symc_work_is_mine(work) && symc_work_enter(work)) {
+        stuck = symc_slot_stands(work->queue->runner, false);
         symc_work_leave(work);
     }
     return stuck;
@@ -76,12 +73,11 @@ bool symc_work_is_stuck(struct symmcoll_work *work)
 
 symmcoll_status_t symc_work_refuse(struct symmcoll_work *work)
 {
-    const struct symc_queue_ops *ops = &work->queue->ops;
     symmcoll_status_t status = SYMMCOLL_OK;
 
     if (symc_work_enter(work)) {
-        status = ops->refuse(
-            ops->group, &work->op, symc_queue_runs(&work->op) && work->owned);
+        status = symc_device_refuse(work->queue->runner, &work->op,
+            symc_queue_runs(&work->op) && work->owned);
         symc_work_leave(work);
     }
     return status == SYMMCOLL_OK ? symc_work_result(work) : status;

@@ -2,7 +2,7 @@
 /*
  * Public functions on works: wait, test, query, release.
  */
-#include "run/work.h"
+#include "run/device.h"
 
 #include "base/cancel.h"
 
@@ -20,7 +20,7 @@
 static void expire(struct symmcoll_work *work)
 {
     if (symc_work_is_mine(work) && symc_work_enter(work)) {
-        work->queue->ops.expire(work->queue->ops.group, &work->op);
+        symc_run_expire(work->queue->runner, &work->op);
         symc_work_leave(work);
     }
 }
@@ -119,7 +119,7 @@ static void await_issued(struct symmcoll_work *work,
             await_turn(work, word, sooner(deadline_ns, now, TURN_NS));
         } else if (symc_work_enter(work)) {
             budget.deadline_ns = sooner(deadline_ns, now, LOOK_NS);
-            queue->ops.await_progress(queue->ops.group, &work->op, &budget);
+            symc_run_await_progress(queue->runner, &work->op, &budget);
             symc_work_leave(work);
         }
     }
@@ -180,7 +180,7 @@ static bool await_device(struct symmcoll_work *work, int64_t deadline_ns)
         if (!symc_work_enter(work))
             continue;
         budget.deadline_ns = symc_running_nap(&nap_ns, deadline_ns);
-        work->queue->ops.nap(work->queue->ops.group, ends, work, &budget);
+        symc_device_nap(work->queue->runner, ends, work, &budget);
         symc_work_leave(work);
         budget.polled = true;
     }
@@ -219,25 +219,22 @@ symmcoll_status_t symc_queue_run_device(
         return status;
     }
     if (!symc_queue_enter(queue, op, &ticket)) {
-        status = queue->ops.refuse(queue->ops.group, op, false);
+        status = symc_device_refuse(queue->runner, op, false);
         symc_work_release(work);
         symc_work_release(work);
         symc_cancel_restore(cancel);
         return status;
     }
     work->issued = symc_queue_follow(queue, work);
-    if (!work->issued) {
-        symc_queue_settle(queue);
-        symc_queue_begin(
-            queue, work, queue->ops.run(queue->ops.group, &work->op));
-    }
+    if (!work->issued)
+        symc_queue_run(queue, work);
     symc_queue_leave(queue, ticket);
     if (!queue->attended)
         symc_queue_wake(queue);
     for (;;) {
         stuck = to_the_end ? !await_device(work, SYMC_NEVER)
                            : !await_start(work, SYMC_NEVER);
-        if (!stuck || queue->ops.give_up(queue->ops.group, work))
+        if (!stuck || symc_device_give_up(queue->runner, work))
             break;
         await_turn(work, &work->started, symc_now_ns() + TURN_NS);
     }
@@ -251,17 +248,17 @@ symmcoll_status_t symc_queue_run_device(
 }
 
 symmcoll_status_t symc_queue_enqueue(
-    struct symc_queue *queue, const struct symc_op *op, const void *access)
+    struct symc_queue *queue, const struct symc_access *access)
 {
     symmcoll_status_t status = symc_queue_prepare(queue);
     struct symmcoll_work *work;
 
     if (status != SYMMCOLL_OK)
         return status;
-    work = symc_work_create(queue, op);
+    work = symc_work_create(queue, access->op);
     if (work == NULL)
         return SYMMCOLL_ERR_NO_MEMORY;
-    status = queue->ops.enqueue(queue->ops.group, work, access);
+    status = symc_device_enqueue(queue->runner, work, access);
     if (status == SYMMCOLL_IN_PROGRESS) {
         /* takes one of the two references */
         symc_queue_add_running(queue, work);
@@ -301,8 +298,12 @@ static symmcoll_status_t order(struct symmcoll_work *work)
 static bool await_pairs(struct symmcoll_work *work, int64_t deadline_ns)
 {
     if (symc_work_is_mine(work) && symc_work_enter(work)) {
-        work->queue->ops.await_pairs(
-            work->queue->ops.group, &work->ended, deadline_ns);
+        struct symc_pairs *pairs = work->queue->runner->world->pairs;
+
+        if (deadline_ns == 0)
+            symc_pairs_glance(pairs);
+        else
+            symc_pairs_await(pairs, &work->ended, deadline_ns);
         symc_work_leave(work);
     }
     return has_ended(work);
@@ -340,7 +341,7 @@ static bool look_once(struct symmcoll_work *work)
 void symc_work_entrust(struct symmcoll_work *work)
 {
     if (work->paired && symc_work_is_mine(work) && symc_work_enter(work)) {
-        work->queue->ops.wake_pairs(work->queue->ops.group);
+        symc_pairs_wake(work->queue->runner->world->pairs);
         symc_work_leave(work);
     }
     if ((work->issued || symc_queue_runs(&work->op)) && symc_work_is_mine(work))
@@ -427,12 +428,12 @@ static symmcoll_status_t await_here(
     symmcoll_status_t status;
 
     for (;;) {
-        status = queue->ops.advance(queue->ops.group, op,
+        status = symc_run_advance(queue->runner, op,
             symc_now_ns() >= budget.deadline_ns ? SYMC_ADVANCE_EXPIRED
                                                 : SYMC_ADVANCE_LOOK);
         if (status != SYMMCOLL_IN_PROGRESS)
             return status;
-        queue->ops.await_progress(queue->ops.group, op, &budget);
+        symc_run_await_progress(queue->runner, op, &budget);
     }
 }
 
@@ -452,7 +453,7 @@ symmcoll_status_t symc_work_await(
         symc_queue_leave(queue, ticket);
         do
             await_issued(work, &work->ended, SYMC_NEVER, true);
-        while (!has_ended(work) && !queue->ops.give_up(queue->ops.group, work));
+        while (!has_ended(work) && !symc_device_give_up(queue->runner, work));
         status =
             has_ended(work) ? symc_work_result(work) : symc_work_refuse(work);
         symc_work_release(work);

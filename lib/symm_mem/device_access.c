@@ -7,7 +7,7 @@
  * the group fails.
  */
 #include "base/cancel.h"
-#include "run/device.h"
+#include "run/call.h"
 #include "symm_mem/symm_mem.h"
 
 /* Reads the timeout of a waiting kernel. A kernel cannot poll once and return,

@@ -5,7 +5,7 @@
  * the data of all members and then their pads.
  */
 #include "base/ranks.h"
-#include "run/device.h"
+#include "run/call.h"
 #include "symm_mem/share.h"
 #include "symm_mem/symm_rendezvous.h"
 

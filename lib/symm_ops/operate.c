@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/ranks.h"
-#include "run/device.h"
+#include "run/call.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * Tests calls that stop waiting for a thread that is blocked in a backend: the
  * resources that it may still use.
  */
+#include "run/device.h"
 #include "running.h"
 
 /* Returns whether a call of that kind is given up while the ticket's holder is
@@ -21,7 +22,7 @@ static bool is_given_up(struct symmcoll_group *group,
     slot->has_ticket = true;
     slot->entered_ns = symc_now_ns();
     pthread_mutex_unlock(&slot->noted);
-    given_up = group->runner.queue->ops.give_up(&group->runner, work);
+    given_up = symc_device_give_up(&group->runner, work);
     pthread_mutex_lock(&slot->noted);
     slot->inside = NULL;
     pthread_mutex_unlock(&slot->noted);

@@ -6,7 +6,7 @@
  * driver has returned.
  */
 #include "group/group.h"
-#include "run/work.h"
+#include "run/device.h"
 #include "t/cuda/sums.h"
 
 #include <pthread.h>
@@ -274,12 +274,12 @@ static int has_a_moment(struct symmcoll_group *all, int rank)
 static bool is_given_up(
     struct symmcoll_group *group, struct symmcoll_work *work, bool owned)
 {
-    const struct symc_queue_ops *ops = &group->runner.queue->ops;
     symmcoll_status_t status;
 
-    if (!say(ops->give_up(&group->runner, work), "who stands has come back"))
+    if (!say(symc_device_give_up(&group->runner, work),
+            "who stands has come back"))
         return false;
-    status = ops->refuse(&group->runner, &work->op, work->owned);
+    status = symc_device_refuse(&group->runner, &work->op, work->owned);
     return say(work->given_up && work->owned == owned, "whose it is") &&
            ended(status, SYMMCOLL_ERR_TIMEOUT,
                owned ? "backend cuda still owns in (12 bytes at 0x"

@@ -5,7 +5,7 @@
  * that affects the next.
  */
 #include "group/group.h"
-#include "run/device.h"
+#include "run/call.h"
 #include "t/symm_mem/device.h"
 #include "t/world/faults.h"
 

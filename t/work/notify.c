@@ -109,15 +109,29 @@ static int wrong_use(struct symmcoll_group *group, int rank)
 /* An operation with the root's number ends when its gate is open. */
 struct gate {
     _Atomic int open;
+    struct symc_runner runner;
 };
 
-static symmcoll_status_t pass_gate(void *group, struct symc_op *op)
+static symmcoll_status_t pass_gate(void *state, const struct symc_op *op)
 {
-    struct gate *gate = group;
+    struct gate *gate = state;
 
     while (atomic_load(&gate->open) < op->root)
         sched_yield();
     return SYMMCOLL_OK;
+}
+
+static const struct symc_host_ops host = {.start = pass_gate};
+static const struct symc_backend backend = {.name = "gate", .host = &host};
+
+static bool open_runner(struct gate *gate, struct symc_engine *engine)
+{
+    struct symc_runner *runner = &gate->runner;
+
+    runner->size = 1;
+    runner->slots[SYMC_MEMORY_HOST].backend = &backend;
+    runner->slots[SYMC_MEMORY_HOST].state = gate;
+    return symc_queue_create(runner, engine, &runner->queue) == SYMMCOLL_OK;
 }
 
 struct waiting {
@@ -148,33 +162,29 @@ static void wait_in_callback(
 }
 
 static symmcoll_status_t submit(
-    struct symc_queue *queue, int gate, struct symmcoll_work **work)
+    struct gate *gate, int least, struct symmcoll_work **work)
 {
-    struct symc_op op = {.kind = SYMC_BARRIER, .root = gate};
+    struct symc_op op = {.kind = SYMC_BARRIER, .root = least};
 
-    return symc_queue_submit(queue, &op, work);
+    return symc_queue_submit(gate->runner.queue, &op, NULL, work);
 }
 
 static void callbacks_wait(void)
 {
-    struct gate gates[2] = {{0}, {0}};
+    static struct gate gates[2];
     struct waiting waiting = {.other_gate = &gates[1]};
-    struct symc_queue *queues[2];
     struct symc_engine *engine;
 
     if (symc_engine_create(&engine) != SYMMCOLL_OK)
         exit(1);
     symc_waiting_init(&engine->origin.waiting, false, 50000, 300, 1000000);
     for (int i = 0; i < 2; i++)
-        if (symc_queue_create(
-                &(struct symc_queue_ops){
-                    .run = pass_gate, .group = &gates[i], .size = 1},
-                engine, &queues[i]) != SYMMCOLL_OK)
+        if (!open_runner(&gates[i], engine))
             exit(1);
-    if (submit(queues[0], 0, &waiting.earlier) != SYMMCOLL_OK ||
-        submit(queues[0], 1, &waiting.own) != SYMMCOLL_OK ||
-        submit(queues[0], 2, &waiting.later) != SYMMCOLL_OK ||
-        submit(queues[1], 1, &waiting.other) != SYMMCOLL_OK ||
+    if (submit(&gates[0], 0, &waiting.earlier) != SYMMCOLL_OK ||
+        submit(&gates[0], 1, &waiting.own) != SYMMCOLL_OK ||
+        submit(&gates[0], 2, &waiting.later) != SYMMCOLL_OK ||
+        submit(&gates[1], 1, &waiting.other) != SYMMCOLL_OK ||
         symmcoll_work_notify(waiting.own, wait_in_callback, &waiting) !=
             SYMMCOLL_OK)
         exit(1);
@@ -191,14 +201,14 @@ static void callbacks_wait(void)
         "for one of another group it waits, with a timeout or without");
     atomic_store(&gates[0].open, 2);
     for (int i = 0; i < 2; i++)
-        symc_queue_stop(queues[i]);
+        symc_queue_stop(gates[i].runner.queue);
     symc_engine_stop(engine);
     symmcoll_work_free(waiting.earlier);
     symmcoll_work_free(waiting.own);
     symmcoll_work_free(waiting.later);
     symmcoll_work_free(waiting.other);
     for (int i = 0; i < 2; i++)
-        symc_queue_close(queues[i]);
+        symc_queue_close(gates[i].runner.queue);
     symc_engine_release(engine);
 }
 

@@ -23,7 +23,7 @@
 
 /* A group with operations that end when its gate is open. */
 struct gated {
-    struct symc_queue *queue;
+    struct symc_runner runner;
     struct symmcoll_work *work;
     _Atomic int open;
     _Atomic int inside; /* operations that run */
@@ -59,9 +59,9 @@ static void note_stack(void)
         atomic_store(attends ? &attend_small : &progress_small, 1);
 }
 
-static symmcoll_status_t run(void *group, struct symc_op *op)
+static symmcoll_status_t start(void *state, const struct symc_op *op)
 {
-    struct gated *gated = group;
+    struct gated *gated = state;
 
     (void)op;
     note_stack();
@@ -72,25 +72,17 @@ static symmcoll_status_t run(void *group, struct symc_op *op)
     return SYMMCOLL_OK;
 }
 
-static bool issue(void *group, struct symc_op *op)
+static bool issue(void *state, const struct symc_op *op)
 {
-    static _Atomic uint64_t numbers;
-
-    (void)group;
-    op->seq = atomic_fetch_add(&numbers, 1) + 1;
+    (void)state;
+    (void)op;
     return true;
 }
 
-static bool has_failed(void *group)
-{
-    (void)group;
-    return false;
-}
-
 static symmcoll_status_t advance(
-    void *group, const struct symc_op *op, enum symc_advance how)
+    void *state, const struct symc_op *op, enum symc_advance how)
 {
-    struct gated *gated = group;
+    struct gated *gated = state;
 
     (void)op;
     (void)how;
@@ -99,15 +91,21 @@ static symmcoll_status_t advance(
 }
 
 static void await_progress(
-    void *group, const struct symc_op *op, struct symc_wait_budget *budget)
+    void *state, const struct symc_op *op, struct symc_wait_budget *budget)
 {
-    struct gated *gated = group;
+    struct gated *gated = state;
 
     (void)op;
     while (
         atomic_load(&gated->open) == 0 && symc_now_ns() < budget->deadline_ns)
         sched_yield();
 }
+
+static const struct symc_host_ops host = {.start = start,
+    .issue = issue,
+    .advance = advance,
+    .await_progress = await_progress};
+static const struct symc_backend backend = {.name = "gated", .host = &host};
 
 /* Returns the number of threads of this process with a name. */
 static int count_threads(const char *name)
@@ -147,20 +145,23 @@ static bool threads_become(const char *name, int expected)
     return found == expected;
 }
 
+static bool open_runner(struct gated *gated)
+{
+    struct symc_runner *runner = &gated->runner;
+
+    runner->size = 1;
+    runner->slots[SYMC_MEMORY_HOST].backend = &backend;
+    runner->slots[SYMC_MEMORY_HOST].state = gated;
+    return symc_queue_create(runner, engine, &runner->queue) == SYMMCOLL_OK;
+}
+
 static void make_all(void)
 {
     if (symc_engine_create(&engine) != SYMMCOLL_OK)
         exit(1);
     symc_waiting_init(&engine->origin.waiting, false, 50000, 300, 1000000);
     for (int i = 0; i < QUEUES; i++)
-        if (symc_queue_create(&(struct symc_queue_ops){.run = run,
-                                  .issue = issue,
-                                  .has_failed = has_failed,
-                                  .advance = advance,
-                                  .await_progress = await_progress,
-                                  .group = &all[i],
-                                  .size = 1},
-                engine, &all[i].queue) != SYMMCOLL_OK)
+        if (!open_runner(&all[i]))
             exit(1);
 }
 
@@ -168,7 +169,7 @@ static symmcoll_status_t submit(struct gated *gated)
 {
     struct symc_op op = {.kind = SYMC_BARRIER, .timeout_ns = SYMC_NEVER};
 
-    return symc_queue_submit(gated->queue, &op, &gated->work);
+    return symc_queue_submit(gated->runner.queue, &op, NULL, &gated->work);
 }
 
 /* Queues an operation: it is not issued while another one has the ticket. */
@@ -177,9 +178,9 @@ static symmcoll_status_t submit_behind(struct gated *gated)
     symmcoll_status_t status;
     uint64_t ticket;
 
-    (void)symc_queue_enter(gated->queue, NULL, &ticket);
+    (void)symc_queue_enter(gated->runner.queue, NULL, &ticket);
     status = submit(gated);
-    symc_queue_leave(gated->queue, ticket);
+    symc_queue_leave(gated->runner.queue, ticket);
     return status;
 }
 
@@ -271,9 +272,9 @@ static bool queues_leave_at_any_time(void)
         symmcoll_work_free(all[i].work);
     for (int i = 0; i < QUEUES; i++) {
         atomic_store(&all[i].open, 1);
-        symc_queue_stop(all[i].queue);
-        right = right && symc_queue_is_over(all[i].queue);
-        symc_queue_close(all[i].queue);
+        symc_queue_stop(all[i].runner.queue);
+        right = right && symc_queue_is_over(all[i].runner.queue);
+        symc_queue_close(all[i].runner.queue);
     }
     return right;
 }
