@@ -78,8 +78,6 @@ symmcoll_status_t symc_slot_open(struct symc_runner *runner,
 bool symc_slot_take_device(
     struct symc_runner *runner, int device, int *found, bool *first);
 
-/* ---- slot_make.c ---- */
-
 /* Returns whether an operation can start at once: its backend is open and has
  * what the operation needs, or does without it. */
 bool symc_slot_is_ready(struct symc_runner *runner, const struct symc_op *op);
