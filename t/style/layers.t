@@ -126,6 +126,16 @@ leaking()
         grep -vE '<(symmcoll/[a-z_]+\.h|std(def|int)\.h)>'
 }
 
+# Reads of the members of struct symmcoll_group above lib/group, which has functions
+# for them.
+members()
+{
+    echo "$layers" | sed '1,/^group$/d' | tr ' ' '\n' | while read -r module; do
+        [ ! -d "lib/$module" ] ||
+            grep -nE '(^|[^[:alnum:]_])group->' "lib/$module"/*.[ch]
+    done
+}
+
 # "FILE INCLUDED-FILE" for every header that a header includes.
 headers()
 {
@@ -167,7 +177,7 @@ call_circles()
         circles
 }
 
-plan 12
+plan 13
 arrows >"$scratch/arrows"
 [ "$(wc -l <"$scratch/arrows")" -gt 20 ]
 ok $? 'the includes of all modules are found'
@@ -175,6 +185,7 @@ none "$(judge includes <"$scratch/arrows")" \
     'no module includes one above it or beside it'
 none "$(unknown_modules)" 'every module has its layer'
 none "$(leaking)" 'public headers include public and standard ones alone'
+none "$(members)" 'no module above group reads the members of a group'
 none "$(headers | circles)" 'no header includes itself by a detour'
 
 calls >"$scratch/calls"
