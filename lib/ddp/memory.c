@@ -84,7 +84,7 @@ symmcoll_status_t symc_memory_take(
  * memory, but not elsewhere; the same on all ranks. */
 static bool is_useful(const struct symmcoll_reducer *reducer, size_t nbytes)
 {
-    const struct symmcoll_world *world = reducer->group->world;
+    const struct symmcoll_world *world = symc_group_world(reducer->group);
     const struct symc_config *config = symc_group_config(reducer->group);
 
     if (reducer->memory != NULL || reducer->site != NULL || reducer->alone ||
@@ -114,7 +114,7 @@ static bool count_nbytes(
 symmcoll_status_t symc_memory_share(const struct symmcoll_reducer *reducer,
     int nbuckets, struct symc_bucket_memory *memory)
 {
-    struct symmcoll_world *world = reducer->group->world;
+    struct symmcoll_world *world = symc_group_world(reducer->group);
     struct symmcoll_symm *handle = NULL;
     void *at = NULL;
     size_t nbytes;
