@@ -184,8 +184,15 @@ symmcoll_status_t symc_complete_param(
                                  : symc_keep_failure(reducer, -1, status);
 }
 
-/* Called with the lock held. */
-static symmcoll_status_t pass_gradient(
+symmcoll_status_t symc_refuse_gradient(
+    struct symmcoll_reducer *reducer, int number, symmcoll_status_t status)
+{
+    symc_graph_count_refused(reducer, number);
+    return symc_keep_refusal(
+        reducer, status, "a gradient was refused: %s", symmcoll_last_error());
+}
+
+symmcoll_status_t symc_pass_gradient(
     struct symmcoll_reducer *reducer, int number, const void *grad)
 {
     struct symc_param *param;
@@ -193,11 +200,8 @@ static symmcoll_status_t pass_gradient(
     bool last;
 
     status = check_ready(reducer, number, &grad);
-    if (status != SYMMCOLL_OK) {
-        symc_graph_count_refused(reducer, number);
-        return symc_keep_refusal(reducer, status, "a gradient was refused: %s",
-            symmcoll_last_error());
-    }
+    if (status != SYMMCOLL_OK)
+        return symc_refuse_gradient(reducer, number, status);
     if (reducer->failure.status != SYMMCOLL_OK)
         return symc_repeat_failure(reducer);
     param = symc_number_param(reducer, number);
@@ -232,7 +236,7 @@ symmcoll_status_t symmcoll_reducer_ready(
             "reducer_ready: expected a reducer, found NULL");
     cancel = symc_cancel_disable();
     pthread_mutex_lock(&reducer->lock);
-    status = pass_gradient(reducer, number, grad);
+    status = symc_pass_gradient(reducer, number, grad);
     pthread_mutex_unlock(&reducer->lock);
     symc_cancel_restore(cancel);
     return status;

@@ -8,7 +8,8 @@
  * broadcast.c, buffers.c          broadcast of tensors; buffers
  * memory.c, layout.c, rebuild.c   the buckets' memory, and rebuilding them once
  * flight.c, pack.c                start and end of buckets; buckets in 16 bits
- * ready.c, step.c, outcome.c      a gradient; a backward; its errors
+ * ready.c, ready_tensor.c          gradients
+ * step.c, outcome.c               a backward; its errors
  * widen.c, write_back.c           gradients in float32, in the caller's memory
  * used.c, static_graph.c          unused parameters, static graphs
  * stream.c, times.c, stats.c      streams, times, statistics
@@ -271,6 +272,8 @@ struct symmcoll_reducer {
     bool has_begun;                   /* a backward was begun at least once */
     enum symmcoll_dtype reduce_dtype; /* 0: the type of the parameters */
     void *wide; /* scratch for one gradient in reduce_dtype; NULL: not needed */
+    void *
+        arranged; /* scratch for one gradient with other strides; NULL: none came */
     bool find_unused;
     enum symc_graph graph;
     struct symc_used *used; /* NULL: unused parameters are not searched for */
@@ -578,6 +581,14 @@ struct symmcoll_bucket symc_describe_bucket(
 
 /* ---- ready.c ---- */
 
+/* Takes the gradient of a number, as symmcoll_reducer_ready(), with the lock held. */
+symmcoll_status_t symc_pass_gradient(
+    struct symmcoll_reducer *reducer, int number, const void *grad);
+
+/* Records the refusal of a gradient.  Returns the status. */
+symmcoll_status_t symc_refuse_gradient(
+    struct symmcoll_reducer *reducer, int number, symmcoll_status_t status);
+
 /* Completes a parameter that gets no gradient, or no further one, in this
  * backward. */
 symmcoll_status_t symc_complete_param(
@@ -589,6 +600,7 @@ symmcoll_status_t symc_complete_param(
  * in the parameter's type.  Errors: UNSUPPORTED, those of symc_site_alloc(). */
 symmcoll_status_t symc_widen_open(
     struct symmcoll_reducer *reducer, enum symmcoll_dtype dtype);
+/* Releases the scratch memory of gradients. */
 void symc_widen_close(struct symmcoll_reducer *reducer);
 
 /* Returns whether the gradient in the bucket has another type than the parameter. */

@@ -49,7 +49,8 @@ symmcoll_status_t symc_widen_open(
 void symc_widen_close(struct symmcoll_reducer *reducer)
 {
     symc_site_release(reducer->site, reducer->wide);
-    reducer->wide = NULL;
+    symc_site_release(reducer->site, reducer->arranged);
+    reducer->wide = reducer->arranged = NULL;
 }
 
 bool symc_is_wide(const struct symc_param *param)

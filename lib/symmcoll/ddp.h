@@ -283,6 +283,23 @@ symmcoll_status_t symmcoll_reducer_ready(
     struct symmcoll_reducer *reducer, int param, const void *grad);
 
 /*
+ * Pass the complete gradient of one parameter as a tensor, which is compared with the
+ * parameter; otherwise as symmcoll_reducer_ready().
+ *
+ * grad  a tensor of the parameter's type and shape in the same memory, whose elements do
+ *       not overlap; borrowed as its data.  One with other strides than
+ *       symmcoll_reducer_grad() returns is copied, and the first one is logged; with
+ *       gradient_as_bucket_view, args.memory or write_back it is INVALID
+ *
+ * Errors: INVALID (also another type, shape or memory), UNSUPPORTED (a first copy in a
+ * captured pass), NO_MEMORY.  finish returns the error again.
+ */
+SYMMCOLL_CHECKED
+symmcoll_status_t symmcoll_reducer_ready_tensor(
+    struct symmcoll_reducer *reducer, int param,
+    const struct symmcoll_tensor *grad);
+
+/*
  * Declare that parameters have no gradient in this pass, so that their buckets can be
  * reduced before finish.  Requires find_unused.  finish skips the gradients that were
  * neither passed nor skipped.  Has no effect with static_graph.

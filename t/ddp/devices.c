@@ -24,6 +24,8 @@ int main(void)
     on_both(2, reducer_wide,
         "D44: so have averages in float32 of 16-bit parameters");
     on_both(2, reducer_all_reduce_hook, "D64 D65: so has the all_reduce hook");
+    on_both(2, reducer_tensors,
+        "D15: a gradient with other strides is averaged in the parameter's");
     on_both(2, reducer_named_hooks,
         "D70 D73: so have post-local SGD and a step, each around a sum");
     on_both(2, reducer_compress_hooks,

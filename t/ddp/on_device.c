@@ -145,6 +145,55 @@ int reducer_wide(struct symmcoll_group *group, int rank)
     return right && run_modes(group, rank, &args);
 }
 
+/* ---- gradients as tensors ---- */
+
+/* Averages a gradient of 4 x 6 elements, column by column in memory, of a parameter
+ * whose rows are contiguous. */
+int reducer_tensors(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_tensor param = {.size = sizeof(param),
+        .dtype = F32,
+        .device = SYMMCOLL_CUDA,
+        .ndim = 2,
+        .shape = {4, 6},
+        .strides = {6, 1}};
+    struct symmcoll_tensor grad, view = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_reducer *reducer = NULL;
+    float own[24], found[24];
+    int device = device_use(rank), size = symmcoll_group_size(group), right;
+    CUstream stream = device_stream();
+
+    param.data = device_alloc(sizeof(own));
+    param.device_index = device;
+    grad = param;
+    grad.data = device_alloc(sizeof(own));
+    grad.strides[0] = 1;
+    grad.strides[1] = 4;
+    for (int i = 0; i < 24; i++)
+        own[i] = (float)(size * (rank + i));
+    device_write(grad.data, own, sizeof(own));
+    right = symmcoll_group_set_stream(group, stream) == SYMMCOLL_OK &&
+            symmcoll_reducer_create(group, &param, 1, NULL, &reducer) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(reducer, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready_tensor(reducer, 0, &grad) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(reducer) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(reducer, 0, &view) == SYMMCOLL_OK;
+    device_wait(stream);
+    if (right)
+        device_read(found, view.data, sizeof(found));
+    for (int i = 0; right && i < 24; i++)
+        right = found[i % 4 * 6 + i / 4] ==
+                (float)(size * (size - 1) / 2 + size * i);
+    say(right, symmcoll_last_error());
+    symmcoll_reducer_free(reducer);
+    device_wait(stream);
+    device_free(param.data);
+    device_free(grad.data);
+    device_end_stream(stream);
+    return right;
+}
+
 /* ---- hooks ---- */
 
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank)

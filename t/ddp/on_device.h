@@ -14,6 +14,7 @@ int reducer_views(struct symmcoll_group *group, int rank);
 int reducer_written_back(struct symmcoll_group *group, int rank);
 int reducer_written_back_by_name(struct symmcoll_group *group, int rank);
 int reducer_all_reduce_hook(struct symmcoll_group *group, int rank);
+int reducer_tensors(struct symmcoll_group *group, int rank);
 int reducer_named_hooks(struct symmcoll_group *group, int rank);
 /* Checks that parameters without a gradient keep theirs, in each mode. */
 int reducer_unused(struct symmcoll_group *group, int rank);
