@@ -2,9 +2,9 @@
 /*
  * The queue of callbacks and the thread that runs them in order.
  */
-#include "run/callback.h"
 #include "base/cancel.h"
 #include "base/thread.h"
+#include "run/engine.h"
 
 #include <errno.h>
 #include <time.h>

@@ -3,7 +3,7 @@
  * The thread pool.  The thread that became idle last takes the next task, so
  * that surplus threads stay idle and end after a while.
  */
-#include "run/pool.h"
+#include "run/engine.h"
 
 #include "base/thread.h"
 

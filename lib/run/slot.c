@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The backends of a group, one per kind of memory, and their operations.
+ * The backends of a group, one per kind of memory: entering one, its operations,
+ * and those that it could not be made to release.
  */
 #include "base/ranks.h"
 #include "run/runner.h"
@@ -9,6 +10,368 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- entry ---- */
+
+/*
+ * Entry to a backend of device memory, which is called by one thread at a time.
+ *
+ * A call that enqueues may be stuck in the driver as long as its stream's queue
+ * is full, without a limit: what is enqueued there may wait for the program.
+ * So no thread waits for the lock without a bound: a thread that tests comes
+ * back later, and one that enqueues waits for its operation's timeout.
+ */
+/* Time that an enqueuing call may take before it counts as stuck. */
+#define MOMENT_NS (SYMC_NS_PER_S / 50)
+#define NAP_NS 50000
+
+/* Locks by trying: ThreadSanitizer does not know pthread_mutex_clocklock(). */
+static bool lock_until(struct symc_slot *slot, int64_t until_ns)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+
+    for (int i = 0; pthread_mutex_trylock(&slot->lock) != 0; i++) {
+        if (i < SYMC_QUICK_POLLS) {
+            symc_pause();
+            continue;
+        }
+        if (symc_now_ns() >= until_ns)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+bool symc_slot_enter(struct symc_slot *slot)
+{
+    int64_t since;
+
+    if (pthread_mutex_trylock(&slot->lock) == 0)
+        return true;
+    pthread_mutex_lock(&slot->noted);
+    since = slot->inside != NULL ? slot->entered_ns : symc_now_ns();
+    pthread_mutex_unlock(&slot->noted);
+    return lock_until(slot, since + MOMENT_NS);
+}
+
+void symc_slot_leave(struct symc_slot *slot)
+{
+    pthread_mutex_unlock(&slot->lock);
+}
+
+/* Returns how long an operation (out) has been inside; 0: none, or none of the
+ * ticket's holder if has_ticket. */
+static int64_t find_inside(
+    struct symc_slot *slot, struct symc_op *op, bool has_ticket)
+{
+    int64_t took = 0;
+
+    pthread_mutex_lock(&slot->noted);
+    if (slot->inside != NULL && (slot->has_ticket || !has_ticket)) {
+        *op = *slot->inside;
+        took = symc_now_ns() - slot->entered_ns;
+        took = took > 0 ? took : 1;
+    }
+    pthread_mutex_unlock(&slot->noted);
+    return took;
+}
+
+#define WHERE_TEXT 64
+
+/* Formats what has not returned: "the driver of device 1" or "NCCL". */
+static const char *format_where(
+    const char *library, int device, char buffer[WHERE_TEXT])
+{
+    if (library == NULL)
+        snprintf(buffer, WHERE_TEXT, "the driver of device %d", device);
+    else
+        snprintf(buffer, WHERE_TEXT, "%s", library);
+    return buffer;
+}
+
+/* Fails the group if an operation has been inside for limit_ns or its own
+ * timeout.  Returns whether it did. */
+static bool expire_inside(struct symc_runner *runner,
+    const struct symc_slot *slot, const struct symc_op *op, int64_t took,
+    int64_t limit_ns)
+{
+    char text[SYMC_OP_TEXT], who[SYMC_RANK_TEXT], where[WHERE_TEXT];
+    bool own[SYMC_RANKS_MAX] = {false};
+    const char *library;
+
+    if (took == 0 || (took < op->timeout_ns && took < limit_ns))
+        return false;
+    library = slot->backend->device->inside(slot->state);
+    symc_op_format(op->kind, op->seq, op->label, text, sizeof(text));
+    /* A library may wait for other ranks. */
+    own[runner->rank] = library == NULL;
+    symc_members_raise(&runner->members, SYMMCOLL_ERR_TIMEOUT, op, own,
+        "%s of group %s timed out after %.3g s: %s has not returned to backend "
+        "%s of %s, which enqueues it on stream %p: %s",
+        text, runner->name, (double)took / (double)SYMC_NS_PER_S,
+        format_where(library, op->device, where), slot->backend->name,
+        symc_format_rank(
+            &runner->members.ranks, runner->rank, SYMC_NO_PID, who),
+        op->stream,
+        library == NULL ? "the queue of that may be full"
+                        : "another rank may not have come to it");
+    return true;
+}
+
+bool symc_slot_expire_inside(
+    struct symc_runner *runner, struct symc_slot *slot, int64_t limit_ns)
+{
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    int64_t took = find_inside(slot, &op, false);
+
+    return expire_inside(runner, slot, &op, took, limit_ns);
+}
+
+symmcoll_status_t symc_slot_enqueue(struct symc_runner *runner,
+    struct symc_slot *slot, const struct symc_op *op, bool has_ticket)
+{
+    bool entered = pthread_mutex_trylock(&slot->lock) == 0;
+
+    while (!entered) {
+        entered = lock_until(slot, symc_now_ns() + MOMENT_NS);
+        if (!entered &&
+            (symc_members_failed(&runner->members) ||
+                symc_slot_expire_inside(runner, slot, op->timeout_ns)))
+            return symc_members_status(&runner->members, op);
+    }
+    pthread_mutex_lock(&slot->noted);
+    slot->inside = op;
+    slot->has_ticket = has_ticket;
+    slot->entered_ns = symc_now_ns();
+    pthread_mutex_unlock(&slot->noted);
+    return SYMMCOLL_OK;
+}
+
+void symc_slot_enqueued(struct symc_slot *slot)
+{
+    pthread_mutex_lock(&slot->noted);
+    slot->inside = NULL;
+    pthread_mutex_unlock(&slot->noted);
+    pthread_mutex_unlock(&slot->lock);
+}
+
+/* ---- functions for threads that wait for the ticket ---- */
+
+bool symc_slot_stands(struct symc_runner *runner, bool expired)
+{
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    int64_t took;
+
+    if (!atomic_load_explicit(&slot->open, memory_order_acquire))
+        return false;
+    took = find_inside(slot, &op, true);
+    if (took == 0)
+        return false;
+    /* In a failed group an unobstructed call ends soon.  A caller at its
+     * deadline checks again, after the moment that each call is given. */
+    return symc_members_failed(&runner->members)
+               ? took >= SYMC_SLOT_CANCEL_NS
+               : expire_inside(
+                     runner, slot, &op, took, expired ? MOMENT_NS : SYMC_NEVER);
+}
+
+bool symc_slot_mark_inside(
+    struct symc_runner *runner, bool (*mark)(void *arg), void *arg)
+{
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
+    bool marked;
+
+    pthread_mutex_lock(&slot->noted);
+    marked = slot->inside != NULL && slot->has_ticket && mark(arg);
+    pthread_mutex_unlock(&slot->noted);
+    return marked;
+}
+
+bool symc_slot_format_inside(
+    struct symc_runner *runner, char *buffer, size_t nbytes)
+{
+    struct symc_slot *slot = &runner->slots[SYMC_MEMORY_DEVICE];
+    struct symc_op op = {.kind = SYMC_BARRIER};
+    char placed[SYMC_OP_PLACED_TEXT], where[WHERE_TEXT];
+    int64_t took = find_inside(slot, &op, false);
+
+    if (took > 0)
+        snprintf(buffer, nbytes,
+            "%s has not returned for %.3g s to backend %s, which enqueues %s",
+            format_where(
+                slot->backend->device->inside(slot->state), op.device, where),
+            (double)took / (double)SYMC_NS_PER_S, slot->backend->name,
+            symc_op_format_placed(&op, placed));
+    return took > 0;
+}
+
+symmcoll_status_t symc_slot_refuse(
+    struct symc_runner *runner, const struct symc_op *op)
+{
+    symmcoll_status_t status = symc_members_cut_short(&runner->members, op);
+    const char *detail = symmcoll_last_error();
+    char inside[SYMC_DETAIL_MAX / 2];
+
+    /* The group may have failed for another reason. */
+    return strstr(detail, "has not returned") != NULL ||
+                   !symc_slot_format_inside(runner, inside, sizeof(inside))
+               ? status
+               : symc_error_amend(status, "%s; %s", detail, inside);
+}
+
+/* ---- operations that a backend keeps ---- */
+
+/* Needs slot->noted. */
+static void append(struct symc_slot *slot, struct symc_owned *owned)
+{
+    owned->next = NULL;
+    if (slot->owned != NULL)
+        slot->owned_tail->next = owned;
+    else
+        slot->owned = owned;
+    slot->owned_tail = owned;
+}
+
+symmcoll_status_t symc_slot_fail_owned(struct symc_runner *runner,
+    const struct symc_op *op, const struct symc_error *error)
+{
+    const struct symc_slot *slot = &runner->slots[op->memory];
+    symmcoll_status_t status = symc_error_return(error);
+
+    /* out belongs to the call, not the caller */
+    if (symc_kind_has(op->kind, SYMC_MOVES))
+        return symc_error_amend(status, "%s; backend %s still owns its buffers",
+            error->detail, slot->backend->name);
+    if (symc_kind_has(op->kind, SYMC_COALESCED))
+        return symc_error_amend(status,
+            "%s; backend %s still owns its %d buffers, and their arrays",
+            error->detail, slot->backend->name, op->buffers);
+    return symc_error_amend(status,
+        "%s; backend %s still owns in (%zu bytes at %p) and out (%zu bytes at "
+        "%p)",
+        error->detail, slot->backend->name, symc_op_in_nbytes(op, runner->size),
+        op->in, symc_op_out_nbytes(op, runner->size), op->out);
+}
+
+symmcoll_status_t symc_slot_keep(struct symc_runner *runner,
+    const struct symc_op *op, void *token, const struct symc_error *error)
+{
+    struct symc_slot *slot = &runner->slots[op->memory];
+    struct symc_owned *owned = malloc(sizeof(*owned));
+
+    if (owned != NULL) {
+        owned->token = token;
+        symc_op_format_placed(op, owned->call);
+    }
+    pthread_mutex_lock(&slot->noted);
+    slot->nowned++;
+    if (owned != NULL)
+        append(slot, owned);
+    pthread_mutex_unlock(&slot->noted);
+    return symc_slot_fail_owned(runner, op, error);
+}
+
+int symc_slot_owned(struct symc_runner *runner, unsigned int memory)
+{
+    struct symc_slot *slot = &runner->slots[memory];
+    int owned;
+
+    pthread_mutex_lock(&slot->noted);
+    owned = slot->nowned;
+    pthread_mutex_unlock(&slot->noted);
+    return owned;
+}
+
+const char *symc_slot_format_owned(struct symc_runner *runner,
+    unsigned int memory, char buffer[SYMC_OWNED_TEXT])
+{
+    struct symc_slot *slot = &runner->slots[memory];
+    char rest[32] = "";
+
+    pthread_mutex_lock(&slot->noted);
+    if (slot->nowned > 1)
+        snprintf(rest, sizeof(rest), ", and %d more", slot->nowned - 1);
+    snprintf(buffer, SYMC_OWNED_TEXT, "%s%s",
+        slot->owned != NULL ? slot->owned->call : "an operation", rest);
+    pthread_mutex_unlock(&slot->noted);
+    return buffer;
+}
+
+/* Takes the list of kept operations; NULL: empty. */
+static struct symc_owned *take_owned(struct symc_slot *slot)
+{
+    struct symc_owned *all;
+
+    pthread_mutex_lock(&slot->noted);
+    all = slot->owned;
+    slot->owned = NULL;
+    pthread_mutex_unlock(&slot->noted);
+    return all;
+}
+
+static void put_owned(
+    struct symc_slot *slot, struct symc_owned *owned, bool ended)
+{
+    pthread_mutex_lock(&slot->noted);
+    slot->nowned -= ended;
+    if (!ended)
+        append(slot, owned);
+    pthread_mutex_unlock(&slot->noted);
+    if (ended)
+        free(owned);
+}
+
+int symc_slot_reclaim(struct symc_runner *runner, unsigned int memory)
+{
+    struct symc_slot *slot = &runner->slots[memory];
+    struct symc_owned *all, *next;
+
+    if (symc_slot_owned(runner, memory) == 0 || !symc_slot_enter(slot))
+        return symc_slot_owned(runner, memory);
+    for (all = take_owned(slot); all != NULL; all = next) {
+        next = all->next;
+        put_owned(slot, all,
+            slot->backend->device->cancel(slot->state, all->token) !=
+                SYMMCOLL_IN_PROGRESS);
+    }
+    symc_slot_leave(slot);
+    return symc_slot_owned(runner, memory);
+}
+
+symmcoll_status_t symc_slots_reclaim(
+    struct symc_runner *runner, int64_t until_ns)
+{
+    const struct timespec nap = {.tv_nsec = SYMC_SLOT_NAP_NS};
+    char found[SYMC_OWNED_TEXT];
+
+    for (unsigned int memory = 0; memory < SYMC_MEMORY_KINDS; memory++) {
+        struct symc_slot *slot = &runner->slots[memory];
+        int owned;
+
+        if (slot->backend == NULL)
+            continue;
+        while ((owned = symc_slot_reclaim(runner, memory)) > 0 &&
+               slot->owned != NULL && symc_now_ns() < until_ns)
+            nanosleep(&nap, NULL);
+        if (owned > 0)
+            return symc_fail(SYMMCOLL_ERR_DEVICE,
+                "group %s: backend %s still owns the buffers of %s",
+                runner->name, slot->backend->name,
+                symc_slot_format_owned(runner, memory, found));
+    }
+    return SYMMCOLL_OK;
+}
+
+void symc_slot_forget_owned(struct symc_slot *slot)
+{
+    struct symc_owned *owned;
+
+    while ((owned = slot->owned) != NULL) {
+        slot->owned = owned->next;
+        free(owned);
+    }
+}
 
 /* time for kernels to notice their cancellation */
 #define LET_GO_NS (SYMC_NS_PER_S / 50)

@@ -48,7 +48,7 @@ struct symc_slot {
     uint32_t lacks;           /* failures of prepare() since its last success */
     /* Held during calls of the backend except mark(), unmark() and abort(). A
      * call that enqueues may hold it as long as a device is busy: see
-     * slot_enter.c. */
+     * slot.c. */
     pthread_mutex_t lock;
     pthread_mutex_t noted;        /* protects what follows; held for moments */
     const struct symc_op *inside; /* operation being enqueued, or NULL */
@@ -124,8 +124,6 @@ symmcoll_status_t symc_slot_exchange(void *runner, int fd, int *fds);
 symmcoll_status_t symc_slot_gather(
     void *runner, const void *mine, void *all, size_t nbytes);
 
-/* ---- slot_enter.c ---- */
-
 /* Enters a backend of device memory without enqueuing.  Returns false if a call
  * is stuck in it. */
 bool symc_slot_enter(struct symc_slot *slot);
@@ -160,8 +158,6 @@ bool symc_slot_mark_inside(
 bool symc_slot_format_inside(
     struct symc_runner *runner, char *buffer, size_t nbytes);
 
-/* ---- slot_owned.c ---- */
-
 /* Adds to the error of a call that the backend still has its buffers. */
 symmcoll_status_t symc_slot_fail_owned(struct symc_runner *runner,
     const struct symc_op *op, const struct symc_error *error);
@@ -190,8 +186,6 @@ symmcoll_status_t symc_slots_reclaim(
 
 /* Forgets what is kept. */
 void symc_slot_forget_owned(struct symc_slot *slot);
-
-/* ---- slot.c ---- */
 
 /* Closes all slots.  Buffers that a backend has not released remain its own. */
 void symc_slots_close(struct symc_runner *runner);
