@@ -4,7 +4,7 @@
  * takes the ticket for a moment at a time, so that other threads of its rank can
  * issue in between.
  */
-#include "run/work.h"
+#include "run/device.h"
 
 /* ---- dependencies ---- */
 
@@ -162,7 +162,8 @@ int64_t symc_queue_advance(struct symc_queue *queue, enum symc_advance how)
             return work->deadline_ns;
         queue->issued = work->next;
         if (__builtin_expect(symc_queue_runs(&work->op), 0)) {
-            symc_queue_begin(queue, work, status);
+            symc_queue_keep(
+                queue, work, symc_device_begin(queue->runner, work, status));
             continue;
         }
         symc_work_end(work, status);
@@ -190,7 +191,7 @@ bool symc_queue_run(struct symc_queue *queue, struct symmcoll_work *work)
 
     symc_queue_settle(queue);
     if (symc_queue_runs(&work->op)) {
-        symc_queue_run_device_work(queue, work);
+        symc_queue_keep(queue, work, symc_device_run(queue->runner, work));
         return true;
     }
     status = symc_run_op(queue->runner, &work->op);

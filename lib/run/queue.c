@@ -60,7 +60,8 @@ static void end_refused(struct symc_queue *queue, struct symmcoll_work *work)
         symc_device_refuse(queue->runner, &work->op, false);
 
     if (symc_queue_runs(&work->op)) {
-        symc_queue_begin(queue, work, status);
+        symc_queue_keep(
+            queue, work, symc_device_begin(queue->runner, work, status));
         return;
     }
     symc_work_end(work, status);

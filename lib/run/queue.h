@@ -244,14 +244,10 @@ static inline bool symc_queue_runs(const struct symc_op *op)
            !symc_kind_has(op->kind, SYMC_PAIR);
 }
 
-/* Starts a work that the members have compared: it runs from now on, or has
- * ended.  Takes the caller's reference.  Needs the ticket. */
-void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
-    symmcoll_status_t compared);
-
-/* Compares and starts a work, as symc_queue_begin(). */
-void symc_queue_run_device_work(
-    struct symc_queue *queue, struct symmcoll_work *work);
+/* Keeps a work that was started with this status among the running ones, or
+ * ends it.  Takes the caller's reference. */
+void symc_queue_keep(struct symc_queue *queue, struct symmcoll_work *work,
+    symmcoll_status_t status);
 
 /* Adds a work to the running ones.  Takes the caller's reference. */
 void symc_queue_add_running(

@@ -35,8 +35,7 @@ void symc_queue_add_running(
     pthread_mutex_unlock(&queue->running_lock);
 }
 
-/* Keeps a work that has been started with this status, or ends it. */
-static void go_on(struct symc_queue *queue, struct symmcoll_work *work,
+void symc_queue_keep(struct symc_queue *queue, struct symmcoll_work *work,
     symmcoll_status_t status)
 {
     if (status == SYMMCOLL_IN_PROGRESS) {
@@ -45,18 +44,6 @@ static void go_on(struct symc_queue *queue, struct symmcoll_work *work,
     }
     symc_work_end(work, status);
     symc_work_release(work);
-}
-
-void symc_queue_run_device_work(
-    struct symc_queue *queue, struct symmcoll_work *work)
-{
-    go_on(queue, work, symc_device_run(queue->runner, work));
-}
-
-void symc_queue_begin(struct symc_queue *queue, struct symmcoll_work *work,
-    symmcoll_status_t compared)
-{
-    go_on(queue, work, symc_device_begin(queue->runner, work, compared));
 }
 
 /* Tests a work and ends it if it has finished.  Needs the lock.  Returns

@@ -21,6 +21,7 @@
  * So no thread waits for the lock without a bound: a thread that tests comes
  * back later, and one that enqueues waits for its operation's timeout.
  */
+
 /* Time that an enqueuing call may take before it counts as stuck. */
 #define MOMENT_NS (SYMC_NS_PER_S / 50)
 #define NAP_NS 50000
