@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kernels are started with, and what lies at the beginning of each rank's
- * device segment: for the host, which fills it in, and the kernels alike.  Each
- * kernel takes one struct of these by value.
+ * Arguments of kernels, and the data at the beginning of each rank's device
+ * segment.  The host fills them in; each kernel takes one struct by value.
  */
 #ifndef SYMC_KERNELS_ARGS_H
 #define SYMC_KERNELS_ARGS_H
@@ -30,15 +29,15 @@ enum symc_device_reason {
     SYMC_DEVICE_NONE,
     SYMC_DEVICE_TIMEOUT, /* a peer's signal did not arrive in time */
     SYMC_DEVICE_ABORTED, /* by the host */
-    SYMC_DEVICE_SPLITS   /* `peer` has splits that cannot be: see plan.h */
+    SYMC_DEVICE_SPLITS   /* `peer` has invalid splits: see plan.h */
 };
 
-/* What is wrong with a rank's splits, as symc_exchange_verify() says it. */
+/* Faults in a rank's splits, the same as those of symc_exchange_verify(). */
 enum symc_device_wrong {
-    SYMC_WRONG_SPLIT,  /* one is less than expected, 0 */
-    SYMC_WRONG_OFFSET, /* so is a place, on the way back */
-    SYMC_WRONG_END,    /* one ends after row `expected` of its input */
-    SYMC_WRONG_ROOM,   /* its result has fewer rows than expected */
+    SYMC_WRONG_SPLIT,  /* a split is less than `expected`, 0 */
+    SYMC_WRONG_OFFSET, /* a place is, on the way back */
+    SYMC_WRONG_END,    /* a piece ends after row `expected` of the input */
+    SYMC_WRONG_ROOM,   /* the result has fewer than `expected` rows */
     SYMC_WRONGS
 };
 
@@ -53,7 +52,7 @@ struct symc_device_splits {
  * while the kernel runs. */
 struct symc_device_failure {
     uint32_t reason; /* claimed by a compare and swap of 0 */
-    uint32_t peer;   /* whose signal it waited for; valid when complete is 1 */
+    uint32_t peer;   /* that did not signal; valid when complete is 1 */
     uint32_t block;
     uint32_t number; /* struct symc_device_group's */
     uint32_t complete;
@@ -113,10 +112,10 @@ struct symc_device_data {
  *   reduce          1        the root; count is the same on all ranks
  *   reduce-scatter  R        each rank: a slice
  *
- * What is passed to a reduce-scatter are slices, that of rank r at r *
- * data_pitch in data, and r * in_pitch at in; a slice of several rows is a part
- * of the columns of a matrix, whose rows are row_pitch bytes apart, and out has
- * its rows one after another.  Rows are for data that are there.
+ * A reduce-scatter takes slices: the slice of rank r is at r * data_pitch in data
+ * and at r * in_pitch in `in`.  A slice of several rows is a range of columns of a
+ * matrix with rows row_pitch bytes apart; out has its rows one after another.  Rows
+ * are only for elements that are in data already.
  *
  * One rank alone (reduce_rows.h) reduces rows of all ranks' data, row_pitch bytes
  * apart, into rows of out, out_pitch bytes apart.
@@ -130,7 +129,7 @@ struct symc_reduce_args {
     uint64_t rows, row_pitch;      /* reduce-scatter, rows; else 1 and any */
     uint64_t out_pitch;            /* rows */
     uint64_t data_pitch, in_pitch; /* bytes from one slice to the next one */
-    uint32_t root; /* of one-shot and packets: who has a result, or ALL */
+    uint32_t root; /* one-shot and packets: the rank with a result, or ALL */
     uint32_t op;
     double factors[SYMC_KERNEL_RANKS]; /* PREMUL_SUM: each rank's */
 };
@@ -161,9 +160,9 @@ struct symc_move_args {
 };
 
 /*
- * The same of unlike sizes: each rank writes what it sends to rank r to slot r of
- * its data, and reads slot `rank` of all ranks.  No slot overflows: what is larger
- * takes several launches, as many on all ranks.
+ * Moving bytes where sizes differ: each rank writes the bytes for rank r to slot r
+ * of its data, and reads slot `rank` of all ranks.  No slot overflows: larger
+ * transfers take several launches, equally many on all ranks.
  */
 struct symc_exchange_args {
     struct symc_device_group group;
@@ -176,9 +175,9 @@ struct symc_exchange_args {
 };
 
 /*
- * Pieces whose sizes are in device memory (symmcoll/symm_exchange.h): planned by
- * one kernel, moved by another one, as often as wanted.  in_splits has size *
- * experts words, on the way back twice as many.
+ * Pieces with sizes in device memory (symmcoll/symm_exchange.h): one kernel plans
+ * them, another one moves them, any number of times.  in_splits has size * experts
+ * words, on the way back twice that number.
  */
 struct symc_plan_piece {
     uint64_t source; /* rank */
@@ -193,10 +192,10 @@ struct symc_plan_args {
     int64_t *out_splits;               /* (out) sizes, then places */
     int64_t *gathered; /* (scratch) size times the words of in_splits */
     struct symc_plan_piece *pieces; /* (out) size * experts */
-    uint64_t *wrong; /* (out) 0, or 1 + the first rank whose splits are negative
-                        or more than in_rows, else whose result is more than
-                        out_rows; the same on all ranks, as the failure that
-                        says so then */
+    uint64_t *wrong; /* (out) 0, or 1 + the first rank with splits that are
+                        negative or more than in_rows, else the first with a
+                        result of more than out_rows; the same on all ranks, as
+                        is the failure then reported */
     uint64_t in_rows, out_rows;
     uint64_t major_align;
     uint32_t experts;
@@ -253,7 +252,7 @@ struct symc_convert_args {
     float factor;
 };
 
-/* How many elements are NaN; the caller stores UINT64_MAX and 0 first. */
+/* The elements that are NaN; the caller stores UINT64_MAX and 0 first. */
 struct symc_device_nan {
     uint64_t first; /* index of the first */
     uint64_t count;

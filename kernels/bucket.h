@@ -35,8 +35,9 @@ DEVICE uint64_t find_piece(const struct symc_bucket_args *args, uint64_t at)
     return low;
 }
 
-/* What piece i has of a chunk that ends there.  Small pieces of a chunk, one after
- * another, are of different threads, which do not wait for each other. */
+/* Copies the part of piece i that lies in the chunk from begin to end.  Consecutive
+ * small pieces of a chunk go to different threads, which do not wait for each
+ * other. */
 DEVICE void copy_piece(const struct symc_bucket_args *args, uint64_t i,
     uint64_t begin, uint64_t end, const bool flatten)
 {

@@ -41,7 +41,7 @@ DEVICE void OF(combine)(wide *a, const wide *b, int n, uint32_t op)
     }
 }
 
-/* What is done with each rank's elements first. */
+/* Multiplies a rank's elements by its factor, for a premultiplied sum. */
 DEVICE void OF(prepare)(wide *a, int n, uint32_t op, double factor)
 {
     if (op != SYMMCOLL_PREMUL_SUM)

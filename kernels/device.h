@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the body of a kernel is made of: where its thread is, how the threads of
- * a block synchronise, and loads and stores in the memory orders that ranks
- * need.  A body is C and C++ at once: nvcc compiles it for devices, and a C
- * compiler for the engine of the tests, which runs the threads of all blocks as
- * fibers (t/kernels/engine.h).
+ * Elements of a kernel's body: the position of its thread, the synchronisation of
+ * a block's threads, and loads and stores in the memory orders that ranks need.  A
+ * body is C and C++ at once: nvcc compiles it for devices, and a C compiler for
+ * the engine of the tests, which runs the threads of all blocks as fibers
+ * (t/kernels/engine.h).
  *
  * Orders are at system scope: the other side may be another device or the host.
  */
@@ -147,8 +147,8 @@ DEVICE uint32_t load_relaxed(const uint32_t *word)
     return value;
 }
 
-/* What is stored with store_fenced() after it is seen after all that this thread
- * has seen; returns what store_fenced() takes. */
+/* Orders all memory operations of this thread before later stores by
+ * store_fenced(); returns the argument `fenced` of these. */
 DEVICE bool fence_release(void)
 {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
@@ -162,7 +162,7 @@ DEVICE void store_fenced(uint32_t *word, uint32_t value, bool fenced)
                  : "memory");
 }
 
-/* The same of four words, aligned to 16 bytes. */
+/* Stores as store_fenced() to four words, aligned to 16 bytes. */
 DEVICE void store_fenced_four(uint32_t *words, uint32_t value, bool fenced)
 {
     (void)fenced;

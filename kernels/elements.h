@@ -20,7 +20,7 @@
 
 #define ELEMENTS_MAX 16 /* of a vector */
 
-/* What the elements of a type are combined as. */
+/* The type in which elements are combined. */
 enum wide_class {
     AS_FLOAT,
     AS_DOUBLE,

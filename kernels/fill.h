@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words that become a value: memset32, and a flag that is written after all that
- * its stream did before.
+ * Stores of a value to words: memset32, and a flag that is written after all earlier
+ * operations of its stream.
  *
  * Grid        fill32: any; write32: one thread
  * Alignment   4 bytes
  * Bytes       4 count written, four words at a time where they are aligned
- * Order       release: who acquires any word of the value sees what its stream
- *             wrote before.  fill32 has a fence for all words of a thread, since
- *             one for each would take longer than what it writes
+ * Order       release: a thread that acquires any word with the value sees all
+ *             earlier writes of the stream.  fill32 has one fence for all words of
+ *             a thread, since one for each would take longer than the stores
  * Reference   a loop
  */
 #ifndef SYMC_KERNELS_FILL_H

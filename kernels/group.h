@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the ranks of a group synchronise inside kernels: the blocks of equal index
- * of all ranks do, so each byte that a block reads must have been written by the
- * block of that index of its owner.
+ * Synchronisation of a group's ranks inside kernels.  The blocks of equal index
+ * of all ranks synchronise, so each byte that a block reads must have been written
+ * by the block with the same index of the rank that owns it.
  */
 #ifndef SYMC_KERNELS_GROUP_H
 #define SYMC_KERNELS_GROUP_H
@@ -86,7 +86,8 @@ DEVICE bool must_end(
 
 /* ---- the barrier ---- */
 
-/* How often this block has synchronised, for the whole kernel to count from. */
+/* Returns the number of times this block has synchronised before this kernel, the
+ * epoch from which the kernel counts. */
 DEVICE uint32_t begin_epoch(const struct symc_device_group *group)
 {
     return pad_of(group, group->rank)->synchronised[block_index()];
@@ -117,14 +118,14 @@ DEVICE bool wait_for_signal(
 }
 
 /*
- * The blocks of this index of all ranks synchronise.  What their threads wrote
- * before, to any segment, all of their threads see afterwards, and what they
- * read before may be overwritten: the barrier of the block orders that before
- * the release of the thread that signals, whose value the peer's thread acquires
- * before the barrier of its block.
+ * Synchronises the blocks of this index of all ranks.  Afterwards all of their
+ * threads see earlier writes of all of them, to any segment, and bytes that they
+ * read before may be overwritten: the barrier of the block orders these before the
+ * release store of the thread that signals; a thread of the peer acquires it before
+ * the barrier of its own block.
  *
- * Returns whether all ranks have synchronised; every thread of the block returns
- * the same.
+ * Returns whether all ranks have synchronised, the same value in every thread of
+ * the block.
  */
 DEVICE bool synchronise_ranks(
     const struct symc_device_group *group, uint32_t epoch)

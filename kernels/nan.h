@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many elements are NaN, and which is the first.
+ * Count of the elements that are NaN, and the index of the first.
  *
  * Grid        any
  * Alignment   that of the elements; 16 bytes make it fast
  * Bytes       N read; 16 written by each thread that found one
- * Order       none: relaxed atomic operations on what was found, which is
- *             complete when the kernel has ended
+ * Order       none: relaxed atomic operations on the result, which is complete
+ *             when the kernel has ended
  * Reference   symc_nan_count()
  */
 #ifndef SYMC_KERNELS_NAN_H
@@ -67,7 +67,7 @@ DEVICE struct nan_pattern pattern_of(uint32_t type)
     return pattern;
 }
 
-/* Number i of a part of numbers of so many bytes. */
+/* Returns number i of a part that consists of numbers of nbytes bytes. */
 DEVICE uint64_t number_of(
     struct symc_vector part, uint32_t i, const uint32_t nbytes)
 {
@@ -79,8 +79,8 @@ DEVICE uint64_t number_of(
            ((1u << 8 * nbytes) - 1);
 }
 
-/* Numbers of so many bytes, so many of them an element.  What is past the end is
- * 0: NaN of no type, but of those whose bits are flipped it is none either. */
+/* Counts NaN in elements of `numbers` numbers of nbytes bytes each.  Parts past the
+ * end read as 0, which is NaN in no type, also not in those with flipped bits. */
 DEVICE void scan(const struct symc_nan_args *args, const uint32_t nbytes,
     const uint32_t numbers)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-to-all of pieces whose sizes are in device memory: plan_pieces() reads and
- * checks the splits of all ranks, move_pieces() moves the rows, as often as
- * wanted.  The order of pieces is that of symmcoll/symm_exchange.h.
+ * All-to-all of pieces with sizes in device memory: plan_pieces() reads and checks
+ * the splits of all ranks, move_pieces() moves the rows, any number of times.
+ * symmcoll/symm_exchange.h defines the order of pieces.
  *
  * Grid        plan: one block, at least a thread for each rank; move: as one-shot
  * Alignment   splits 8 bytes; rows any, 16 bytes make it fast
- * Bytes       plan: all splits of all ranks read, and local memory.  move: what
- *             is received, read and written
+ * Bytes       plan: all splits of all ranks read, and local memory.  move: the
+ *             rows received, read and written
  * Order       see synchronise() in group.h: before and after the splits are
  *             read, and the rows
  * Reference   symmcoll_symm_all_to_all_v(), symmcoll_symm_all_to_all_v_back()
@@ -25,7 +25,8 @@ DEVICE uint64_t pieces_of_all(const struct symc_plan_args *args)
     return (uint64_t)args->group.size * args->experts;
 }
 
-/* Of a rank's splits: sizes, and on the way back places after them. */
+/* Returns the number of words in a rank's splits: the sizes, and on the way back the
+ * places after them. */
 DEVICE uint64_t words_of_splits(const struct symc_plan_args *args)
 {
     return pieces_of_all(args) * (args->back ? 2 : 1);
@@ -63,7 +64,7 @@ DEVICE void locate(const struct symc_plan_args *args, uint32_t receiver,
     }
 }
 
-/* What is wrong with piece i of a rank's input, of rows from at on. */
+/* Checks piece i of a rank's input, `rows` rows from row `at` on. */
 DEVICE struct symc_device_splits judge_split(
     uint64_t i, int64_t at, int64_t rows, uint64_t room)
 {
@@ -116,7 +117,8 @@ DEVICE bool read_source(const struct symc_plan_args *args, uint32_t source,
     return true;
 }
 
-/* Where the next expert's rows begin, after those from began to row. */
+/* Returns the row at which the next expert begins, after one with the rows from
+ * began to row. */
 DEVICE uint64_t end_expert(
     const struct symc_plan_args *args, uint64_t began, uint64_t row)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernels of reductions share: reading a part of the elements of all
- * ranks and combining it, in the order of ranks, so that all ranks have the same
- * bits, which are those of symc_reduce() with one block of sources.
+ * Code shared by the kernels of reductions: reads a part of the elements of all
+ * ranks and combines it in the order of ranks, so that all ranks have the same bits,
+ * equal to those of symc_reduce() with one block of sources.
  */
 #ifndef SYMC_KERNELS_REDUCE_H
 #define SYMC_KERNELS_REDUCE_H
@@ -51,8 +51,8 @@ DEVICE struct symc_vector reduce_whole(const struct symc_reduce_args *args,
     return result;
 }
 
-/* The same of sums and means alone: the other operations would make the code
- * several times as large. */
+/* Returns a whole part combined, for sums and means alone: the other operations
+ * would make the code several times as large. */
 DEVICE struct symc_vector sum_whole(const struct symc_reduce_args *args,
     uint64_t at, const enum symmcoll_dtype type, const uint32_t size)
 {
@@ -71,7 +71,7 @@ DEVICE struct symc_vector sum_whole(const struct symc_reduce_args *args,
     return pack(&sum, type, args->op, size);
 }
 
-/* The same of any part and any number of ranks. */
+/* Returns any part combined, of any number of ranks. */
 DEVICE struct symc_vector reduce_any(const struct symc_reduce_args *args,
     uint64_t at, uint64_t nbytes, uint64_t part, const enum symmcoll_dtype type)
 {

@@ -20,7 +20,8 @@
 
 #include "kernels/reduce.h"
 
-/* Of a slice, which is of whole parts; the last ones may be shorter, or empty. */
+/* Returns the number of parts in a slice: whole parts; the last slices may be
+ * shorter, or empty. */
 DEVICE uint64_t slice_parts(uint64_t parts, uint32_t size)
 {
     return (parts + size - 1) / size;
@@ -53,7 +54,7 @@ DEVICE void copy_slices(const struct bytes *to, const struct bytes *from,
     }
 }
 
-/* What all ranks have combined. */
+/* Copies the slices that all ranks have combined to the result. */
 DEVICE void gather_slices(
     const struct symc_reduce_args *args, uint64_t nbytes, const uint32_t step)
 {
@@ -88,8 +89,8 @@ DEVICE void store_result(const struct symc_reduce_args *args, uint64_t nbytes,
     }
 }
 
-/* Several parts at a time, as long as there are so many before `end`.  Returns the
- * first that is left. */
+/* Combines several parts at a time while that many are left before `end`.  Returns
+ * the first part that is left. */
 DEVICE uint64_t combine_many(const struct symc_reduce_args *args,
     uint64_t nbytes, uint64_t part, uint64_t end,
     const enum symmcoll_dtype type, const uint32_t size)
