@@ -41,7 +41,7 @@ static const char *judge_cores(const struct perf_rank *rank, double barrier)
                    ? "more ranks than processors"
                    : "ranks share processors, or had to be woken";
     if (rank->size > 2)
-        return "near and far are told apart with 2 ranks only";
+        return "near and far cores are distinguished with 2 ranks only";
     return barrier < NEAR_BELOW_S
                ? "near cores (they share a last-level cache)"
                : "far cores (they do not share a last-level cache)";

@@ -101,7 +101,7 @@ symmcoll_status_t symc_fail_descriptor(int error, const char *where)
     if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error, "%s", where);
     return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-        "%s: one more descriptor asked for, RLIMIT_NOFILE is %llu", where,
+        "%s: one more descriptor requested, RLIMIT_NOFILE is %llu", where,
         (unsigned long long)files.rlim_cur);
 }
 

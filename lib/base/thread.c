@@ -174,7 +174,7 @@ symmcoll_status_t symc_thread_start(pthread_t *thread, const char *name,
 
         symc_cancel_restore(cancel);
         return symc_fail_errno(SYMMCOLL_ERR_SYSTEM, error,
-            "thread %s: one more asked for, RLIMIT_NPROC is %s, RLIMIT_AS is "
+            "thread %s: one more requested, RLIMIT_NPROC is %s, RLIMIT_AS is "
             "%s",
             name, format_limit(RLIMIT_NPROC, threads),
             format_limit(RLIMIT_AS, space));

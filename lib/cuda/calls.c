@@ -164,15 +164,15 @@ bool symc_cuda_call_format(const struct symc_cuda_group *group,
     const char *how = name_capture(known, buffer);
 
     if (!call->alone || known->latest)
-        snprintf(text, nbytes, "%srank %d waited in vain for rank %d", how,
+        snprintf(text, nbytes, "%srank %d timed out waiting for rank %d", how,
             rank, other);
     else if (call->kind == SYMC_ACCESS_WAIT32)
         snprintf(text, nbytes,
-            "%srank %d waited in vain for rank %d to store %u at %p", how, rank,
-            other, call->value, known->op->in);
+            "%srank %d timed out waiting for rank %d to store %u at %p", how,
+            rank, other, call->value, known->op->in);
     else
         snprintf(text, nbytes,
-            "%srank %d waited in vain for rank %d on channel %d", how, rank,
+            "%srank %d timed out waiting for rank %d on channel %d", how, rank,
             other, call->channel);
     return call->alone || known->captured;
 }

@@ -40,7 +40,7 @@ struct symc_cuda_known {
 bool symc_cuda_call_find(const struct symc_cuda_group *group, uint32_t number,
     struct symc_cuda_known *known);
 
-/* Formats a call: "captured in a graph: rank 0 waited in vain for rank 1 on channel 3".
+/* Formats a call: "captured in a graph: rank 0 timed out waiting for rank 1 on channel 3".
  * Returns false if the text only names the peer that the operation waited for. */
 bool symc_cuda_call_format(const struct symc_cuda_group *group,
     const struct symc_cuda_known *known, uint32_t peer, char *text,

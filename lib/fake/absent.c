@@ -122,7 +122,7 @@ symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
     core->record(core->group, op);
     if (error != SYMMCOLL_OK && info->counter != SYMC_COUNT_NONE)
         return core->fail(
-            error, "%s: the fake world was told to fail", info->name);
+            error, "%s: the fake world is set to fail", info->name);
     if ((info->traits & SYMC_MOVES) != 0)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: the other ranks of a fake world have no memory", info->name);

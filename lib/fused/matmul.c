@@ -35,7 +35,7 @@ void *symc_scratch_take(struct symc_scratch *scratch, size_t nbytes)
         scratch->at = aligned_alloc(4096, (rounded / 4096 + 1) * 4096);
     if (scratch->at == NULL) {
         symc_fail(
-            SYMMCOLL_ERR_NO_MEMORY, "matmul: %zu bytes asked for", nbytes);
+            SYMMCOLL_ERR_NO_MEMORY, "matmul: %zu bytes requested", nbytes);
         return NULL;
     }
     scratch->nbytes = nbytes;

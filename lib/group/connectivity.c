@@ -168,7 +168,7 @@ static symmcoll_status_t tell_places(struct detection *detection)
         if (found == mine.kind)
             continue;
         (void)symc_fail(SYMMCOLL_ERR_MISMATCH,
-            WHERE ": kind differs: rank %d asked for %s, rank %d for %s",
+            WHERE ": kind differs: rank %d requested %s, rank %d %s",
             all->runner.rank, kinds[mine.kind], r,
             found < KINDS ? kinds[found] : "something else");
         return symc_error_add_odd(

@@ -29,8 +29,8 @@ symmcoll_status_t symc_group_stop(
     }
     return stuck
                ? symc_fail(SYMMCOLL_ERR_TIMEOUT,
-                     "%s: operations on a device that were enqueued meanwhile "
-                     "in group %s had not ended in time, and were canceled",
+                     "%s: operations on a device that were enqueued during the "
+                     "call in group %s had not ended in time, and were canceled",
                      where, group->name)
                : SYMMCOLL_OK;
 }

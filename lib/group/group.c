@@ -106,7 +106,7 @@ static struct symmcoll_group *make_group(
     struct symmcoll_group *made = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
 
     if (made == NULL) {
-        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "group: %zu bytes asked for", nbytes);
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "group: %zu bytes requested", nbytes);
         return NULL;
     }
     *made = (struct symmcoll_group){.world = world,

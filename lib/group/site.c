@@ -268,7 +268,7 @@ static void *alloc_host(const char *where, size_t count, size_t elem)
         memory = aligned_alloc(SYMC_LINE, rounded / SYMC_LINE * SYMC_LINE);
     if (memory == NULL)
         symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "%s: %zu elements of %zu bytes asked for", where, count, elem);
+            "%s: %zu elements of %zu bytes requested", where, count, elem);
     return memory;
 }
 

@@ -27,7 +27,7 @@ symmcoll_status_t symc_pairs_open(
     pthread_condattr_t monotonic;
 
     if (pairs == NULL)
-        return symc_fail(SYMMCOLL_ERR_NO_MEMORY, "pairs: %zu bytes asked for",
+        return symc_fail(SYMMCOLL_ERR_NO_MEMORY, "pairs: %zu bytes requested",
             sizeof(*pairs));
     memset(pairs, 0, sizeof(*pairs));
     pairs->setup = *setup;

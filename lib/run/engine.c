@@ -59,7 +59,7 @@ symmcoll_status_t symc_engine_create(struct symc_engine **engine)
 
     if (made == NULL)
         return symc_fail(
-            SYMMCOLL_ERR_NO_MEMORY, "init: %zu bytes asked for", sizeof(*made));
+            SYMMCOLL_ERR_NO_MEMORY, "init: %zu bytes requested", sizeof(*made));
     memset(made, 0, sizeof(*made));
     status = make_mark(&made->origin.alive);
     if (status != SYMMCOLL_OK) {

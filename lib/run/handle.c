@@ -21,7 +21,7 @@ symmcoll_status_t symc_queue_create(struct symc_runner *runner,
 
     if (made == NULL)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "operation queue: %zu bytes asked for", sizeof(*made));
+            "operation queue: %zu bytes requested", sizeof(*made));
     memset(made, 0, sizeof(*made));
     made->runner = runner;
     symc_engine_hold(engine);
@@ -91,7 +91,7 @@ static struct symmcoll_work *make_new(struct symc_queue *queue)
     struct symmcoll_work *work = aligned_alloc(SYMC_FALSE_SHARING, nbytes);
 
     if (work == NULL) {
-        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes asked for", nbytes);
+        symc_fail(SYMMCOLL_ERR_NO_MEMORY, "work: %zu bytes requested", nbytes);
         return NULL;
     }
     memset(work, 0, sizeof(*work));

@@ -239,7 +239,7 @@ void symc_run_expire(struct symc_runner *runner, const struct symc_op *op)
 
     memcpy(known.label, op->label, sizeof(known.label));
     symc_members_raise(&runner->members, SYMMCOLL_ERR_TIMEOUT, &known, NULL,
-        "%s waited for %s of group %s in vain, and errors.blocking_wait is on",
+        "%s timed out waiting for %s of group %s, with errors.blocking_wait on",
         symc_format_rank(
             &runner->members.ranks, runner->rank, SYMC_NO_PID, who),
         symc_op_format(known.kind, 0, known.label, text, sizeof(text)),

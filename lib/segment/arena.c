@@ -154,7 +154,7 @@ static symmcoll_status_t fail_full(
             largest = at->nbytes;
     }
     return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-        "segment: %s asked for, at most %s left of an arena of %s (RLIMIT_AS "
+        "segment: %s requested, at most %s left of an arena of %s (RLIMIT_AS "
         "and RLIMIT_FSIZE make it smaller)",
         symc_format_bytes(nbytes, asked), symc_format_bytes(largest, most),
         symc_format_bytes(arena->end, whole));

@@ -75,7 +75,7 @@ static symmcoll_status_t fail_no_memory(
     if (left != SIZE_MAX)
         symc_format_bytes(left, available);
     return symc_fail_errno(SYMMCOLL_ERR_NO_MEMORY, error,
-        "%s: %s asked for, %s available %s, %s is %s", what,
+        "%s: %s requested, %s available %s, %s is %s", what,
         symc_format_bytes(nbytes, asked), available,
         group ? "in its control group" : "on this machine", name,
         format_limit(resource, limit));
@@ -90,7 +90,7 @@ symmcoll_status_t symc_memory_check_limit(const char *what, size_t nbytes)
         limit.rlim_cur == RLIM_INFINITY || nbytes <= limit.rlim_cur)
         return SYMMCOLL_OK;
     return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-        "%s: %s of shared memory asked for, RLIMIT_FSIZE is %s", what,
+        "%s: %s of shared memory requested, RLIMIT_FSIZE is %s", what,
         symc_format_bytes(nbytes, asked),
         symc_format_bytes(limit.rlim_cur, allowed));
 }

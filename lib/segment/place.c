@@ -17,7 +17,7 @@ symmcoll_status_t symc_places_grow(struct symc_places *places, size_t more)
     grown = realloc(places->list, room * sizeof(*grown));
     if (grown == NULL)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "segment: a table of %zu addresses asked for", room);
+            "segment: a table of %zu addresses requested", room);
     places->list = grown;
     places->room = room;
     return SYMMCOLL_OK;

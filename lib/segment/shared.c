@@ -37,7 +37,7 @@ symmcoll_status_t symc_shared_prepare(struct symc_shared_table *table)
         return SYMMCOLL_OK;
     if (!grow(&table->list, room) || !grow(&table->numbered, room))
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "symmetric memory: a table of %zu addresses asked for", room);
+            "symmetric memory: a table of %zu addresses requested", room);
     table->room = room;
     return SYMMCOLL_OK;
 }

@@ -19,7 +19,7 @@
 #define SYMC_REPLY_WRONG_TYPE \
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 #define SYMC_REPLY_SYNTAX "-ERR syntax error\r\n"
-#define SYMC_REPLY_TOO_MUCH "-OOM the transaction asks for too much\r\n"
+#define SYMC_REPLY_TOO_MUCH "-OOM the transaction needs too much memory\r\n"
 #define SYMC_REPLY_NO_MEMORY \
     "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 

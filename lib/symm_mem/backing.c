@@ -36,7 +36,7 @@ static symmcoll_status_t take_arena(struct symmcoll_world *world, size_t data,
     if (!symc_add(data, allocation->pad_nbytes, &whole) ||
         whole > PTRDIFF_MAX - SYMC_PAGE)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "%s: %zu bytes asked for, which no memory has", what, data);
+            "%s: %zu bytes requested, which no memory has", what, data);
     status = symc_buffer_take(&world->segments, whole, &allocation->buffer);
     if (status != SYMMCOLL_OK)
         return status;
@@ -215,7 +215,7 @@ symmcoll_status_t symc_backing_open(struct symmcoll_world *world,
     if (source->nbytes > largest ||
         !symc_backing_round(source->nbytes, DATA_ALIGN, &data))
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "%s: %zu bytes asked for, which no memory has", where,
+            "%s: %zu bytes requested, which no memory has", where,
             source->nbytes);
     if (!memfd) {
         status = take_arena(world, data, allocation);

@@ -110,7 +110,7 @@ symmcoll_status_t symc_device_backing_open(struct symmcoll_world *world,
         return status;
     if (nbytes > PTRDIFF_MAX)
         return symc_fail(SYMMCOLL_ERR_NO_MEMORY,
-            "%s: %zu bytes asked for, which no memory has", where,
+            "%s: %zu bytes requested, which no memory has", where,
             allocation->nbytes);
     status = take(world, allocation, NULL, nbytes > 0 ? nbytes : 1,
         &allocation->memory, &at);

@@ -68,7 +68,7 @@ static symmcoll_status_t fail_expired(const struct symmcoll_symm *handle,
     char who[2][SYMC_RANK_TEXT], channel[32];
 
     (void)symc_fail(SYMMCOLL_ERR_TIMEOUT,
-        "%s: %s waited %.3g s in vain for %s%s: %s (group %s)",
+        "%s: %s timed out after %.3g s waiting for %s%s: %s (group %s)",
         symc_kind_name(wait->kind),
         symc_format_rank(symc_group_ranks(group), symc_group_rank(group),
             SYMC_NO_PID, who[0]),

@@ -72,7 +72,7 @@ struct symmcoll_error_info {
  *   PEER      those that have died, or that have finalized or released the
  *             group before they took part; of symmcoll_monitored_barrier()
  *             also those that did not come in time
- *   TIMEOUT   those that the operation has waited for in vain
+ *   TIMEOUT   those that had not arrived at the timeout
  *   MISMATCH  those that have passed something else than more than half of the
  *             ranks; without such a majority, all that differ
  *   CANCELED  the one that has aborted or shrunk the group

@@ -102,7 +102,7 @@ static symmcoll_status_t open_pipe(
     pipe->fd = -1;
     if (error == EBUSY)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected a FIFO that nobody reads or nothing, found that of "
+            "%s: expected a FIFO without a reader or nothing, found that of "
             "another process",
             pipe->path);
     return error == EEXIST

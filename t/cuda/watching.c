@@ -193,7 +193,7 @@ static bool told_after(const struct faults_job *job, const struct wait *wait)
         bool before = late || note->status == SYMMCOLL_ERR_ABORTED;
         char self[64];
 
-        snprintf(self, sizeof(self), "rank %d waited in vain", r);
+        snprintf(self, sizeof(self), "rank %d timed out", r);
         own = strstr(note->detail, self) != NULL;
         found += own;
         told = faults_said(note,
@@ -219,7 +219,7 @@ static void test_deadline(const struct wait *wait, const char *what)
     told = faults_await_all(&job, 2) && told;
     for (int r = 0; r < SIZE; r++)
         told = faults_said(faults_told(&job, r, 0), SYMMCOLL_ERR_TIMEOUT,
-                   "captured in a graph", "waited in vain for rank 1",
+                   "captured in a graph", "timed out waiting for rank 1",
                    wait->text, NULL) &&
                faults_dumped(r, NULL) && told;
     told = told_after(&job, wait) && told;

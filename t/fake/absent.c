@@ -293,7 +293,7 @@ static int errors_are_injected(void)
     good = OK(symmcoll_fake_set_error(world, SYMMCOLL_ERR_UNSUPPORTED)) &&
            symmcoll_all_reduce(all, &value, &value, 1, SYMMCOLL_FLOAT32,
                SYMMCOLL_SUM, NULL, NULL) == SYMMCOLL_ERR_UNSUPPORTED &&
-           strstr(symmcoll_last_error(), "the fake world was told to fail") !=
+           strstr(symmcoll_last_error(), "the fake world is set to fail") !=
                NULL &&
            symmcoll_fake_clock(world) == 0 &&
            OK(symmcoll_fake_set_error(world, SYMMCOLL_OK)) &&

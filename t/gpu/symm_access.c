@@ -319,7 +319,7 @@ static int waits_in_vain(struct symmcoll_group *all, int rank)
     if (rank == 0)
         right = OK(symmcoll_symm_wait_signal(it.handle, 1, 3, 2));
     right = ended(await_failure(group), SYMMCOLL_ERR_TIMEOUT,
-                "rank 0 waited in vain for rank 1 on channel 3") &&
+                "rank 0 timed out waiting for rank 1 on channel 3") &&
             right;
     device_wait(it.stream);
     right = OK(symmcoll_barrier(all, NULL, NULL)) && right;

@@ -208,7 +208,7 @@ static int with_file_limit(void *arg)
     /* SIGXFSZ is not ignored, so it would end this process. */
     return failed_with(try_block((size_t)1 << 20), SYMMCOLL_ERR_NO_MEMORY,
                "RLIMIT_FSIZE is 64 KiB") &&
-           strstr(symmcoll_last_error(), "asked for") != NULL;
+           strstr(symmcoll_last_error(), "requested") != NULL;
 }
 
 static int with_address_limit(void *arg)
@@ -217,7 +217,7 @@ static int with_address_limit(void *arg)
     set_limit(RLIMIT_AS, (rlim_t)256 << 20);
     return failed_with(try_block((size_t)1 << 30), SYMMCOLL_ERR_NO_MEMORY,
                "RLIMIT_AS is 256 MiB") &&
-           strstr(symmcoll_last_error(), "asked for") != NULL;
+           strstr(symmcoll_last_error(), "requested") != NULL;
 }
 
 static int with_descriptor_limit(void *arg)
@@ -251,7 +251,7 @@ static int more_than_the_machine_has(void *arg)
 
     (void)arg;
     return failed_with(symc_memory_reserve(fd, 0, (size_t)1 << 50, "a test"),
-               SYMMCOLL_ERR_NO_MEMORY, "1 PiB asked for") &&
+               SYMMCOLL_ERR_NO_MEMORY, "1 PiB requested") &&
            strstr(symmcoll_last_error(), "available on this machine") != NULL;
 }
 

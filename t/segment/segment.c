@@ -181,7 +181,7 @@ static void test_full(const char *how)
     int count = 0;
 
     ok(failed_with(symc_segment_offer(mine, ARENA, 0, &one),
-           SYMMCOLL_ERR_NO_MEMORY, "64 MiB asked for"),
+           SYMMCOLL_ERR_NO_MEMORY, "64 MiB requested"),
         "%s: more than the arena has is refused, with both sizes", how);
     while (count <= SYMC_SEGMENTS_MAX &&
            symc_segment_offer(mine, 1, 0, &offers[count]) == SYMMCOLL_OK)

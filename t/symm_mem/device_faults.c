@@ -32,14 +32,15 @@ static const struct {
     const char *name;
     const char *found;
 } calls[CALLS] = {{"symm_put_signal of group",
-                      "rank 0 waited in vain for rank 1 on channel 3"},
+                      "rank 0 timed out waiting for rank 1 on channel 3"},
     {"symm_put_with_signal of group",
-        "rank 0 waited in vain for rank 1 on channel 3"},
+        "rank 0 timed out waiting for rank 1 on channel 3"},
     {"symm_wait_signal of group",
-        "rank 0 waited in vain for rank 1 on channel 3"},
-    {"symm_barrier of group", "rank 0 waited in vain for rank 1 on channel 3"},
+        "rank 0 timed out waiting for rank 1 on channel 3"},
+    {"symm_barrier of group",
+        "rank 0 timed out waiting for rank 1 on channel 3"},
     {"symm_wait_value32 of group",
-        "rank 0 waited in vain for rank 1 to store 77 at"}};
+        "rank 0 timed out waiting for rank 1 to store 77 at"}};
 
 static symmcoll_status_t make(
     const struct joined *it, enum call call, double timeout)

@@ -275,7 +275,7 @@ static int a_hurried_one_is_canceled(struct symmcoll_group *all, int rank)
         ends = leaves = false;
         atomic_store(&hurried, &it);
         right = ended(symmcoll_group_free(it.group), SYMMCOLL_ERR_TIMEOUT,
-                    "enqueued meanwhile") &&
+                    "enqueued during the call in group") &&
                 HOLDS(ends);
     }
     return leave(all, &it, false) && right;

@@ -233,7 +233,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
             groups_said(rank, symmcoll_symm_alloc(world, 1, &args, &data),
                 SYMMCOLL_ERR_INVALID, "found 24") &&
             groups_said(rank, symmcoll_symm_alloc(world, SIZE_MAX, NULL, &data),
-                SYMMCOLL_ERR_NO_MEMORY, "asked for") &&
+                SYMMCOLL_ERR_NO_MEMORY, "requested") &&
             groups_said(rank,
                 symmcoll_symm_alloc(world, (size_t)1 << 46, NULL, &data),
                 SYMMCOLL_ERR_NO_MEMORY, "64 TiB");

@@ -250,7 +250,7 @@ static int bad_arguments_are_refused(struct symmcoll_group *group, int rank)
            groups_said(rank, symmcoll_symm_pool_alloc(NULL, 1, &data),
                SYMMCOLL_ERR_INVALID, "expected a pool") &&
            groups_said(rank, symmcoll_symm_pool_alloc(pool, SIZE_MAX, &data),
-               SYMMCOLL_ERR_NO_MEMORY, "asked for") &&
+               SYMMCOLL_ERR_NO_MEMORY, "requested") &&
            groups_said(rank, symmcoll_symm_pool_alloc_tensor(pool, &tensor),
                SYMMCOLL_ERR_INVALID, "found -1") &&
            groups_said(rank, symmcoll_symm_pool_get_info(pool, NULL),

@@ -71,18 +71,19 @@ static int timeouts_name_both(struct symmcoll_group *group, int rank)
     bool right = join(group, 0, &data, &handle);
 
     if (right && rank == 0)
-        right = groups_said(rank, symmcoll_symm_wait_signal(handle, 1, 2, 0.05),
-                    SYMMCOLL_ERR_TIMEOUT,
-                    "rank 0 waited 0.05 s in vain for rank 1 on channel 2") &&
-                groups_said(rank, symmcoll_symm_wait_signal(handle, 1, 2, 0),
-                    SYMMCOLL_ERR_TIMEOUT, "it has put no signal") &&
-                OK(symmcoll_symm_put_signal(handle, 1, 2, 0)) &&
-                groups_said(rank, symmcoll_symm_put_signal(handle, 1, 2, 0),
-                    SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 2") &&
-                groups_said(rank, symmcoll_symm_put_signal(handle, 1, 2, 0.05),
-                    SYMMCOLL_ERR_TIMEOUT, "has not taken the signal before") &&
-                groups_said(rank, symmcoll_symm_barrier(handle, 5, 0.05),
-                    SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 5");
+        right =
+            groups_said(rank, symmcoll_symm_wait_signal(handle, 1, 2, 0.05),
+                SYMMCOLL_ERR_TIMEOUT,
+                "rank 0 timed out after 0.05 s waiting for rank 1 on channel 2") &&
+            groups_said(rank, symmcoll_symm_wait_signal(handle, 1, 2, 0),
+                SYMMCOLL_ERR_TIMEOUT, "it has put no signal") &&
+            OK(symmcoll_symm_put_signal(handle, 1, 2, 0)) &&
+            groups_said(rank, symmcoll_symm_put_signal(handle, 1, 2, 0),
+                SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 2") &&
+            groups_said(rank, symmcoll_symm_put_signal(handle, 1, 2, 0.05),
+                SYMMCOLL_ERR_TIMEOUT, "has not taken the signal before") &&
+            groups_said(rank, symmcoll_symm_barrier(handle, 5, 0.05),
+                SYMMCOLL_ERR_TIMEOUT, "rank 1 on channel 5");
     right = right && OK(symmcoll_barrier(group, NULL, NULL)) &&
             HOLDS(symmcoll_group_error(group) == SYMMCOLL_OK);
     if (right && rank == 1) /* rank 0 has already arrived */

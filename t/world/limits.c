@@ -174,7 +174,7 @@ static void judge_beginning(
     setenv("SYMMCOLL_TIMEOUTS_INIT", "500ms", 1);
     faults_start(&job, SIZE, fail_to_begin, arg);
     ok(faults_said(faults_told(&job, POOR, 0), SYMMCOLL_ERR_NO_MEMORY,
-           "block: ", "asked for", found, NULL) &&
+           "block: ", "requested", found, NULL) &&
             faults_said(faults_told(&job, 0, 0), SYMMCOLL_ERR_TIMEOUT,
                 "missing: rank 1", NULL),
         "%s, before init: the rank is told why, the others who is missing",
@@ -275,7 +275,7 @@ static void too_little_space(void)
     setenv("SYMMCOLL_HOST_CHUNK", "1MiB", 1);
     faults_start(&job, SIZE, fall_short_of_space, NULL);
     ok(faults_said(faults_told(&job, POOR, 0), SYMMCOLL_ERR_NO_MEMORY,
-           "address space for a rank", "asked for", "RLIMIT_AS is", NULL),
+           "address space for a rank", "requested", "RLIMIT_AS is", NULL),
         "RLIMIT_AS: the rank is told what was asked and what there is");
     for (int r = 0; r < SIZE; r += 2)
         told =
@@ -424,14 +424,14 @@ int main(void)
 {
     plan(17);
     faults_begin();
-    judge_staging(fall_short_of_files, "KiB of shared memory asked for",
+    judge_staging(fall_short_of_files, "KiB of shared memory requested",
         "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
     setenv("SYMMCOLL_HOST_DIRECT", "off", 1);
     ok(threads_run(SIZE, threads_fall_short),
         "RLIMIT_FSIZE: threads are told as well, and go on");
     unsetenv("SYMMCOLL_HOST_DIRECT");
     judge_beginning(NULL, "RLIMIT_FSIZE is 64 KiB", "RLIMIT_FSIZE");
-    judge_staging(fall_short_of_memory, "2 MiB asked for",
+    judge_staging(fall_short_of_memory, "2 MiB requested",
         "No space left on device", "a full machine");
     judge_beginning("full", "No space left on device", "a full machine");
     ok(process_run(fail_to_offer),

@@ -161,7 +161,7 @@ static int a_living_fifo_stays(void)
                  ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
                  : -1;
     int good =
-        fd >= 0 && warns("expected a FIFO that nobody reads") && ask(0, "x");
+        fd >= 0 && warns("expected a FIFO without a reader") && ask(0, "x");
     char byte;
 
     good = good && read(fd, &byte, 1) == 1;
