@@ -267,11 +267,6 @@ void symc_cuda_order_close(struct symc_cuda_group *group);
 symmcoll_status_t symc_cuda_query_captured(
     const struct symc_cuda_group *group, CUstream stream, bool *captured);
 
-/* Returns whether a stream is being captured, or cannot be queried: start()
- * fails then. */
-bool symc_cuda_is_captured(
-    const struct symc_cuda_group *group, CUstream stream);
-
 /* Checks that an operation's stream cannot deadlock with other members, and is the same
  * from any thread.  Errors: INVALID (a default stream that members share, on which the
  * others would enqueue their kernels after this one; the default stream of a thread). */

@@ -136,7 +136,9 @@ void symc_cuda_unmark(void *state, void *mark)
     pthread_mutex_unlock(&group->lock);
 }
 
-bool symc_cuda_is_captured(const struct symc_cuda_group *group, CUstream stream)
+/* Returns whether a stream is being captured, or cannot be queried: start()
+ * fails then. */
+static bool is_captured(const struct symc_cuda_group *group, CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -206,7 +208,7 @@ void *symc_cuda_mark(void *state, const struct symc_op *op)
 
     if (symc_cuda_enter(&group->context, &entered).result != CUDA_SUCCESS)
         return NULL;
-    if (!symc_cuda_is_captured(group, op->stream))
+    if (!is_captured(group, op->stream))
         (void)record_mark(group, op->stream, &mark); /* start() reports it */
     symc_cuda_leave(&entered);
     return mark;

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#define KERNEL_NAME 64
+
 /* image.S: the image of all.cu. */
 extern const unsigned char symc_image[] __attribute__((visibility("hidden")));
 
@@ -69,13 +71,15 @@ bool symc_kernel_has_type(enum symc_kernel kernel, enum symmcoll_dtype dtype)
            dtype == SYMMCOLL_FLOAT32;
 }
 
-const char *symc_kernel_name(
+/* Formats a kernel's name in the image, "symc_one_shot_f32", into a buffer of
+ * KERNEL_NAME bytes. */
+static const char *format_name(
     enum symc_kernel kernel, enum symmcoll_dtype dtype, char *buffer)
 {
     bool typed = has_types(kernel);
 
-    snprintf(buffer, SYMC_KERNEL_NAME, "%s%s%s", names[kernel],
-        typed ? "_" : "", typed ? ends[dtype] : "");
+    snprintf(buffer, KERNEL_NAME, "%s%s%s", names[kernel], typed ? "_" : "",
+        typed ? ends[dtype] : "");
     return buffer;
 }
 
@@ -124,14 +128,14 @@ static symmcoll_status_t load_kind(
     CUlibrary library, enum symc_kernel kind, struct symc_kernels *kernels)
 {
     int ntypes = has_types(kind) ? SYMMCOLL_DTYPE_COUNT : 1;
-    char name[SYMC_KERNEL_NAME];
+    char name[KERNEL_NAME];
 
     for (int type = 0; type < ntypes; type++) {
         struct symc_cuda_called called;
 
         if (!symc_kernel_has_type(kind, (enum symmcoll_dtype)type))
             continue;
-        symc_kernel_name(kind, (enum symmcoll_dtype)type, name);
+        format_name(kind, (enum symmcoll_dtype)type, name);
         called = load_function(
             kernels->cuda, library, name, &kernels->functions[kind][type]);
         if (called.result != CUDA_SUCCESS)
@@ -192,11 +196,11 @@ symmcoll_status_t symc_kernel_launch(const struct symc_kernels *kernels,
         .hStream = stream};
     CUresult result = kernels->cuda->launch_kernel_ex(
         &config, kernels->functions[kernel][type], parameters, NULL);
-    char name[SYMC_KERNEL_NAME];
+    char name[KERNEL_NAME];
 
     if (result == CUDA_SUCCESS)
         return SYMMCOLL_OK;
     return symc_cuda_fail(kernels->cuda, kernels->fail, result, kernels->device,
         "cuLaunchKernelEx of %s with %u blocks of %u threads",
-        symc_kernel_name(kernel, dtype, name), grid.blocks, grid.threads);
+        format_name(kernel, dtype, name), grid.blocks, grid.threads);
 }

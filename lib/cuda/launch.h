@@ -77,12 +77,6 @@ symmcoll_status_t symc_kernels_load_kind(const struct symc_cuda *cuda,
     symc_cuda_fail_fn fail, int device, enum symc_kernel kind,
     struct symc_kernels *kernels);
 
-/* Formats a kernel's name in the image, "symc_one_shot_f32", into a buffer of
- * SYMC_KERNEL_NAME bytes. */
-#define SYMC_KERNEL_NAME 64
-const char *symc_kernel_name(
-    enum symc_kernel kernel, enum symmcoll_dtype dtype, char *buffer);
-
 /*
  * Launches a kernel on a stream of the current context.  args is the kernel's argument
  * struct, and is copied.

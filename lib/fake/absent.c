@@ -32,7 +32,19 @@ static double count_listed(const struct symc_op *op)
                                                        : lists->out_total);
 }
 
-double symc_fake_cost(
+/*
+ * Returns the seconds that an operation takes on the busiest link of this rank,
+ * in a group of size ranks: consecutive messages, each with its latency and
+ * bytes.
+ *
+ *   all_reduce                     ring: 2 (n - 1) messages of a part
+ *   reduce_scatter, all_gather     ring: n - 1 messages of a part
+ *   all_to_all                     n - 1 messages, of a part each
+ *   broadcast, reduce, barriers    tree: log2 n messages of all elements
+ *   gather, scatter                n - 1 messages of a part at the root, else 1
+ *   send, recv                     1 message
+ */
+static double cost_of(
     const struct symc_fake *fake, const struct symc_op *op, int rank, int size)
 {
     const struct symc_kind_info *info = &symc_kinds[op->kind];
@@ -126,7 +138,7 @@ symmcoll_status_t symc_fake_start_absent(struct symc_fake *fake,
     if ((info->traits & SYMC_MOVES) != 0)
         return core->fail(SYMMCOLL_ERR_UNSUPPORTED,
             "%s: the other ranks of a fake world have no memory", info->name);
-    symc_fake_add_time(fake, symc_fake_cost(fake, op, rank, size));
+    symc_fake_add_time(fake, cost_of(fake, op, rank, size));
     if (!is_all_gather(info) || op->memory != SYMC_MEMORY_HOST)
         return SYMMCOLL_OK;
     if (op->listed)

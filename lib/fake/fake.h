@@ -15,21 +15,6 @@ struct symc_fake {
     _Atomic int32_t error; /* error of each operation; OK: none */
 };
 
-/*
- * Returns the seconds that an operation takes on the busiest link of this rank,
- * in a group of size ranks: consecutive messages, each with its latency and
- * bytes.
- *
- *   all_reduce                     ring: 2 (n - 1) messages of a part
- *   reduce_scatter, all_gather     ring: n - 1 messages of a part
- *   all_to_all                     n - 1 messages, of a part each
- *   broadcast, reduce, barriers    tree: log2 n messages of all elements
- *   gather, scatter                n - 1 messages of a part at the root, else 1
- *   send, recv                     1 message
- */
-double symc_fake_cost(
-    const struct symc_fake *fake, const struct symc_op *op, int rank, int size);
-
 /* Advances the clock. */
 void symc_fake_add_time(struct symc_fake *fake, double seconds);
 

@@ -29,10 +29,6 @@ struct symc_file {
 symmcoll_status_t symc_file_lock(
     const char *path, int fd, bool exclusive, int64_t deadline_ns);
 
-/* Returns O_NOFOLLOW in a privileged process, where another user could have put
- * a link in the file's place; otherwise 0. */
-int symc_file_no_links(void);
-
 /* Opens a file that another process may be creating: retries while it does not
  * exist, because of its folder or over NFS, until the deadline and for at most
  * two seconds.  Returns -1 with errno set on failure. */

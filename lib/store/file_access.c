@@ -41,7 +41,9 @@ symmcoll_status_t symc_file_lock(
     return SYMMCOLL_OK;
 }
 
-int symc_file_no_links(void)
+/* Returns O_NOFOLLOW in a privileged process, where another user could have put
+ * a link in the file's place; otherwise 0. */
+static int no_links(void)
 {
     return symc_process_is_privileged() ? O_NOFOLLOW : 0;
 }
@@ -50,15 +52,15 @@ int symc_file_open(const char *path, int flags, int64_t deadline_ns)
 {
     const struct timespec pause = {.tv_nsec = APPEAR_POLL_NS};
     int64_t at_most = symc_now_ns() + APPEAR_WAIT_NS;
-    int fd = symc_descriptor_raise(
-        open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600));
+    int fd =
+        symc_descriptor_raise(open(path, flags | O_CLOEXEC | no_links(), 0600));
 
     if (deadline_ns > at_most)
         deadline_ns = at_most;
     while (fd < 0 && errno == ENOENT && symc_now_ns() < deadline_ns) {
         nanosleep(&pause, NULL);
         fd = symc_descriptor_raise(
-            open(path, flags | O_CLOEXEC | symc_file_no_links(), 0600));
+            open(path, flags | O_CLOEXEC | no_links(), 0600));
     }
     return fd;
 }

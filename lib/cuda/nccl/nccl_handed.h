@@ -22,8 +22,6 @@ struct symc_cuda_handed {
     int excluded[SYMC_KERNEL_RANKS];
 };
 
-void symc_cuda_handed_free(struct symc_cuda_handed *handed);
-
 /* ---- nccl_shrink.c ---- */
 
 /* Claims the parent's communicator from its keeper, and prepares the object for the new

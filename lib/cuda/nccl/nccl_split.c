@@ -125,7 +125,7 @@ static symmcoll_status_t prepare(const struct symc_cuda_group *group,
     return status;
 }
 
-void symc_cuda_handed_free(struct symc_cuda_handed *handed)
+static void free_handed(struct symc_cuda_handed *handed)
 {
     /* The old one first: a communicator made of it may have to be aborted with it. */
     if (handed->old != NULL)
@@ -191,7 +191,7 @@ symmcoll_status_t symc_cuda_split(
     return SYMMCOLL_OK;
 
 free_handed:
-    symc_cuda_handed_free(handed);
+    free_handed(handed);
     return status;
 }
 
@@ -206,7 +206,7 @@ void symc_cuda_drop(void *made)
         handed->comm = NULL;
         symc_cuda_leave(&entered);
     }
-    symc_cuda_handed_free(handed);
+    free_handed(handed);
 }
 
 void symc_cuda_drop_inherited(const struct symc_cuda_group *group)
@@ -293,6 +293,6 @@ symmcoll_status_t symc_cuda_comm_adopt(struct symc_cuda_group *group,
         *comm = handed->comm;
         handed->comm = NULL;
     }
-    symc_cuda_handed_free(handed);
+    free_handed(handed);
     return status;
 }
