@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The host backend: processes and threads of one machine over a shared segment.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The host backend's part of a group's segment: one channel per member, written by its
  * owner alone and read by all.
