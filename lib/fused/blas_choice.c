@@ -268,21 +268,34 @@ struct report {
     float matrices[3 * SIZE * SIZE];
 };
 
+/* Reads a number and advances past it.  strtoll() may not be called in a handler. */
+static int64_t read_number(const char **at)
+{
+    int64_t number = 0;
+
+    while (**at == ' ')
+        ++*at;
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        number = 10 * number + (**at - '0');
+    return number;
+}
+
 /* Returns how long the process has run, and how long it was ready to run: the first two
  * numbers of the file. */
 static int64_t read_active_ns(void)
 {
-    char text[96] = "", *rest;
+    char text[96] = "";
+    const char *at = text;
     int fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
     ssize_t nbytes = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    long long ran;
+    int64_t ran;
 
     if (fd >= 0)
         close(fd);
     if (nbytes <= 0)
         return read_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    ran = strtoll(text, &rest, 10);
-    return ran + strtoll(rest, NULL, 10);
+    ran = read_number(&at);
+    return ran + read_number(&at);
 }
 
 static volatile int64_t active_ns; /* of a child, at the last SIGALRM */
