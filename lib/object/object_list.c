@@ -43,14 +43,15 @@ symmcoll_status_t symmcoll_broadcast_object_list(struct symmcoll_group *group,
         .call = call,
         .where = "broadcast_object_list",
         .most = most};
-    symmcoll_status_t status = symc_objects_begin(
-        &it, objects, n, root, group != NULL && symc_group_rank(group) == root);
+    bool is_root = group != NULL && symc_group_rank(group) == root;
+    symmcoll_status_t status =
+        symc_objects_begin(&it, objects, n, root, is_root);
     int64_t *lengths;
 
     if (status != SYMMCOLL_OK)
         return status;
     lengths = symc_object_alloc(&it, n, sizeof(*lengths));
-    if (lengths != NULL && symc_group_rank(group) == root)
+    if (lengths != NULL && is_root)
         symc_objects_lengths(lengths, objects, n);
     status = symc_object_end(
         &it, symmcoll_broadcast(group, lengths, lengths != NULL ? n : 0,

@@ -483,7 +483,7 @@ static int works_end_in_order(struct symmcoll_group *group, int rank)
         WORKS = 12
     };
     static const size_t counts[] = {1, 300, 40000};
-    struct symmcoll_work *works[WORKS];
+    struct symmcoll_work *works[WORKS] = {NULL};
     struct buffers all[WORKS];
     int size = symmcoll_group_size(group), started = 0;
     bool right = true;

@@ -20,7 +20,7 @@ static bool count_passes(
     struct symmcoll_group *group, int rank, int rate, int n, uint64_t expected)
 {
     struct symmcoll_reducer_args args = model_args(64);
-    struct symmcoll_reducer_stats stats;
+    struct symmcoll_reducer_stats stats = SYMMCOLL_REDUCER_STATS_INIT;
     struct symmcoll_reducer *reducer = NULL;
     struct model model;
     bool right;
@@ -55,7 +55,7 @@ static int some_passes_count(struct symmcoll_group *group, int rank)
 
 static int parts_make_the_whole(struct symmcoll_group *group, int rank)
 {
-    struct symmcoll_reducer_stats stats;
+    struct symmcoll_reducer_stats stats = SYMMCOLL_REDUCER_STATS_INIT;
     struct model model;
     struct symmcoll_reducer *reducer = model_begin(group, rank, &model, 64);
     bool right = reducer != NULL;

@@ -340,7 +340,7 @@ static int named_memory_is_checked(struct symmcoll_group *group, int rank)
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
     float memory[2 * COUNT] = {0};
     void *grads[2] = {&memory[COUNT], memory};
-    struct model model;
+    struct model model = {.reducer = NULL};
     bool right;
 
     args.grads = grads;
