@@ -272,11 +272,11 @@ static int expires(
         right =
             say(add(group, at, barrier, &work) == SYMMCOLL_OK, "the call") &&
             ended(symmcoll_work_wait(work, 0.05), SYMMCOLL_ERR_TIMEOUT,
-                "blocking_wait is on");
+                "blocking_wait on");
         symmcoll_work_free(work);
     }
     return ended(add(group, at, barrier, NULL), SYMMCOLL_ERR_ABORTED,
-               "blocking_wait is on") &&
+               "blocking_wait on") &&
            symmcoll_group_error(group) == SYMMCOLL_ERR_TIMEOUT && right;
 }
 
