@@ -246,13 +246,13 @@ if [ "${T_SANITIZER:-no}" = thread ]; then
     skip 2 'ThreadSanitizer has 8128 threads, fewer than 32 blocks of 2 ranks'
 else
     result=3
-    ! with_nccl env "$few" "$perf" --min 256K --max 256K &&
+    ! with_nccl env "$few" "$perf" --min 1M --max 1M &&
         grep -q 'ncclAllReduce' "$scratch/err"
     ok $? 'the way of NCCL is NCCL'\''s' || diag <"$scratch/err"
     result=0
-    with_nccl env "$few" "$perf" --min 256K --max 256K --tsv &&
+    with_nccl env "$few" "$perf" --min 1M --max 1M --tsv &&
         awk '/^symmcoll_cuda.all_reduce_nccl.2/ { rows++ }
-            /^#     nccl_min = "(256KiB|inf)"/ { setting = 1 }
+            /^#     nccl_min = "(1MiB|inf)"/ { setting = 1 }
             END { exit rows != 1 || !setting }' "$scratch/out"
     ok $? 'and is measured beside two shots' || {
         diag <"$scratch/out"
