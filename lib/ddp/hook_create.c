@@ -162,7 +162,7 @@ symmcoll_status_t symmcoll_hook_create(struct symmcoll_group *group,
             SYMMCOLL_ERR_INVALID, "hook_create: expected a group, found NULL");
     status = make_hook(args, hook, &made);
     status = symc_hook_compare("hook_create", group, made, status);
-    if (status == SYMMCOLL_OK &&
+    if (status == SYMMCOLL_OK && made != NULL &&
         (made->kind->options >> SYMC_HOOK_POWERSGD & 1) != 0)
         status = symmcoll_powersgd_create(
             group, made->args.powersgd, &made->powersgd);

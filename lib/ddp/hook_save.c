@@ -193,7 +193,7 @@ symmcoll_status_t symmcoll_hook_load(struct symmcoll_hook *hook,
         return symmcoll_powersgd_load(hook->powersgd, group, data, nbytes);
     status = make_loaded(hook, data, nbytes, &made);
     status = symc_hook_compare("hook_load", group, made, status);
-    if (status == SYMMCOLL_OK) {
+    if (status == SYMMCOLL_OK && made != NULL) {
         old = *hook;
         *hook = *made;
         *made = old;

@@ -407,7 +407,7 @@ symmcoll_status_t symmcoll_powersgd_load(struct symmcoll_powersgd *state,
             "powersgd_load: expected a group, found NULL");
     status = make_loaded(state, data, nbytes, &made);
     status = agree("powersgd_load", group, made, status);
-    if (status == SYMMCOLL_OK) {
+    if (status == SYMMCOLL_OK && made != NULL) {
         old = *state;
         *state = *made;
         *made = old;

@@ -187,8 +187,8 @@ void symc_doorbell_wake(struct symc_doorbell *doorbell)
     syscall(SYS_futex, &doorbell->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* One wait beyond its first polls: for a word or, if that is NULL, for
- * ready(arg). */
+/* One wait beyond its first polls: for ready(arg) or, if ready is NULL, for a
+ * word. */
 struct wait {
     const struct symc_watch *watch;
     const _Atomic uint64_t *word;
@@ -200,7 +200,7 @@ struct wait {
 
 static bool is_reached(const struct wait *wait)
 {
-    if (__builtin_expect(wait->word == NULL, 0))
+    if (__builtin_expect(wait->ready != NULL, 0))
         return wait->ready(wait->arg);
     return atomic_load_explicit(wait->word, memory_order_acquire) >=
            wait->target;
