@@ -132,8 +132,15 @@ members()
 {
     echo "$layers" | sed '1,/^group$/d' | tr ' ' '\n' | while read -r module; do
         [ ! -d "lib/$module" ] ||
-            grep -nE '(^|[^[:alnum:]_])group->' "lib/$module"/*.[ch]
+            find_reads "lib/$module"/*.[ch]
     done
+}
+
+# Reads of a group's members in files, whatever the variable's name: those of the
+# runner are read through any.
+find_reads()
+{
+    grep -nE '(^|[^[:alnum:]_])group->|->runner[.]' /dev/null "$@"
 }
 
 # "FILE INCLUDED-FILE" for every header that a header includes.
@@ -177,7 +184,7 @@ call_circles()
         circles
 }
 
-plan 13
+plan 14
 arrows >"$scratch/arrows"
 [ "$(wc -l <"$scratch/arrows")" -gt 20 ]
 ok $? 'the includes of all modules are found'
@@ -218,4 +225,8 @@ found=$(printf 'lib/run/%s\n' 'x.c run run lib/run/y.c:symc_y' \
     call_circles)
 [ -n "$found" ]
 ok $? 'a circle of calls between three files would be noticed'
+printf '%s\n' 'x = group->rank;' 'y = parent->runner.rank;' 'z = a_group->rank;' \
+    'a->runners = 0;' >"$scratch/reads.c"
+is "$(find_reads "$scratch/reads.c" | wc -l)" 2 \
+    'reads of members would be noticed, whatever the name of the group'
 done_testing
