@@ -2,8 +2,8 @@
 /*
  * From a call to its result. The call is checked; then a blocking operation
  * runs on the caller's thread, a small non-blocking one is issued by the call,
- * and any other is queued for a progress thread. Operations on device memory go
- * to the group's device.c.
+ * and any other is queued for a progress thread.  lib/run does both, and starts
+ * operations on device memory.
  */
 #include "coll/coll.h"
 #include "coll/own.h"

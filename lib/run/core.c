@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The core passed to a backend: functions that look up their data through the
- * group.
+ * runner.
  */
 #include "base/cancel.h"
 #include "registry/registry.h"
@@ -311,7 +311,7 @@ static void add_ranks(void *context, const bool *ranks)
 
 /* ---- waiting ---- */
 
-/* The group and the member that a thread waits for. */
+/* The member that a thread waits for, and its runner. */
 struct awaited {
     struct symc_runner *runner;
     int member;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on device memory: comparing, starting, testing, cancelling and
- * giving up.  Sends and receives are in lib/pair.
+ * Operations on device memory: opening, starting, testing, cancelling and giving
+ * up.  host_op.c compares them.  Sends and receives are in lib/pair.
  */
 #include "run/device.h"
 

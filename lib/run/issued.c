@@ -97,8 +97,8 @@ static bool depends(const struct symc_queue *queue, const struct symc_op *op)
 
 /* ---- issuing and completing ---- */
 
-/* Issues an operation, after completing those it depends on.  Needs the
- * ticket. */
+/* Issues an operation, after completing those it depends on; does nothing if its
+ * slot is not ready.  Needs the ticket. */
 static bool issue(struct symc_queue *queue, struct symc_op *op)
 {
     struct symc_runner *runner = queue->runner;

@@ -3,7 +3,7 @@
  * The operation queue of a group.  Each operation takes a ticket in the order
  * of calls and runs when its ticket is served: blocking operations on the
  * caller's thread, asynchronous ones on a thread of the world's pool, which
- * serves the queue until it is empty (progress.h).
+ * serves the queue until it is empty (pool.c).
  *
  * Small operations are issued instead of queued if none is queued before them:
  * the call publishes what the peers need and passes the ticket on.  They
