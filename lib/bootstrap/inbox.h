@@ -59,6 +59,9 @@ struct symc_bootstrap_inbox_exchange {
  * fds  out, an array of size, owned by the caller: each entry is a descriptor of
  *      its own, including this rank's and between threads; -1: none was sent
  *
+ * After an error the caller owns no descriptor: the entries of fds are -1, or
+ * unchanged.  exchange->deserted is stored in any case.
+ *
  * Any thread may call it, for several exchanges at once.
  *
  * Errors: TIMEOUT (names the missing ranks), ABORTED (find_gone()), NO_MEMORY,
