@@ -116,7 +116,9 @@ static bool is_too_great(const char *word, size_t nbytes)
            (!is_long && (value > INT32_MAX || value < INT32_MIN));
 }
 
-static symmcoll_status_t check_word(struct scan *scan)
+/* Skips the word at scan->at.  Returns CONFIG if it is an integer that libconfig
+ * would wrap. */
+static symmcoll_status_t skip_word(struct scan *scan)
 {
     const char *word = scan->at;
 
@@ -164,7 +166,7 @@ symmcoll_status_t symc_scan_text(
                 "belong in a folder symmcoll.conf.d",
                 path, scan.line);
         } else if (is_word(*scan.at)) {
-            status = check_word(&scan);
+            status = skip_word(&scan);
         } else {
             advance(&scan);
         }
