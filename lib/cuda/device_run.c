@@ -103,7 +103,9 @@ static symmcoll_status_t check_device(
         op->device);
 }
 
-/* Checks an operation against the group. */
+/* Refuses an operation of NCCL within a group of NCCL's calls, a stream that could
+ * deadlock with other members, and buffers that end outside their memory or are
+ * misaligned. */
 static symmcoll_status_t check_operation(
     struct symc_cuda_group *group, const struct symc_op *op)
 {

@@ -150,8 +150,9 @@ static symmcoll_status_t map_places(const struct symc_cuda_group *group,
     return symc_cuda_places_open(group, allocations, made->at, &made->places);
 }
 
-/* Opens multicast memory for a row, in which all parts begin at the same offset of their
- * allocation. */
+/* Collective: maps multicast memory of a row in which all parts begin at the same offset
+ * of their allocation.  Does nothing if the group has no multicast or the memory is for
+ * words; made->whole.data.multicast stays NULL if it is not mapped. */
 static symmcoll_status_t open_multicast(
     const struct symc_cuda_group *group, struct joined *made)
 {
