@@ -142,6 +142,7 @@ void symc_f_record_wait(struct symmcoll_world *world, const void *data)
 
 /* ---- begin and end ---- */
 
+/* Checks that each record has a valid size and no unknown member that is set. */
 static symmcoll_status_t check_records(
     const struct symmcoll_f_record *records, int count)
 {
