@@ -14,8 +14,9 @@ static void describe(const void *context, struct symc_fused_args *args)
     symc_fused_describe(args, "%zu bytes", *nbytes);
 }
 
-/* Checks the arguments of both calls. each: bytes of a chunk; the caller keeps
- * it until the call ends. */
+/* Checks the arguments of both calls, and adds the size of a chunk to those that
+ * the ranks compare. given: no pointer is NULL. each: bytes of a chunk; the
+ * caller keeps it until the call ends. */
 static symmcoll_status_t check(
     struct symc_fused_call *begun, bool given, const size_t *each)
 {

@@ -116,6 +116,8 @@ static void lay_out_scales(
         room, op->outer ? (size_t)it->b.shape[1] : 1, sizeof(float));
 }
 
+/* Uses b in place if its layout allows that; otherwise adds a packed copy of it to
+ * the memory that the operation needs. */
 static void lay_out_b(struct device_scatter *op, struct symc_fused_room *room)
 {
     const struct symmcoll_tensor *b = &op->it->b;

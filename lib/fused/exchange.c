@@ -334,8 +334,9 @@ static symmcoll_status_t make_chunks(
     return status;
 }
 
-/* Exchanges with all_to_all. Makes the chunks that have not been made; each is
- * made once. */
+/* Exchanges the chunks by all_to_all, if every rank has its chunks and memory
+ * for the result, and passes what has arrived to the caller's finish. Makes all
+ * chunks first if none has been made. */
 static symmcoll_status_t exchange_plain(struct scattering *going)
 {
     struct symc_fused *fused = going->fused;
