@@ -262,7 +262,8 @@ static symmcoll_status_t run_with_work(struct symmcoll_group *group,
     return SYMMCOLL_OK;
 }
 
-/* Checks that a call is possible at all. */
+/* Refuses a call in a group that has stopped, in a fake world or, if it blocks, in
+ * a callback. */
 static symmcoll_status_t check(
     struct symmcoll_group *group, const struct symc_op *op, bool blocks)
 {
