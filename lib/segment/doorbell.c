@@ -218,9 +218,10 @@ static void pass(const struct wait *wait, bool sleeps)
         wait->watch->pass(wait->watch->arg, sleeps);
 }
 
-/* Polls until the word is reached, `stopped` is set or the time is up.  Yields
- * the processor at intervals, because the peer may need it, and at every round
- * if yields have run another thread. */
+/* Polls until the word is reached or `stopped` is set.  Returns false if the time
+ * is up first, or if computing threads are found to share the processor.
+ * Yields the processor at intervals, because the peer may need it, and at every
+ * round if yields have run another thread. */
 static bool spin(const struct wait *wait, int64_t until_ns)
 {
     struct symc_waiting *waiting = wait->watch->waiting;
@@ -244,7 +245,8 @@ static bool spin(const struct wait *wait, int64_t until_ns)
     }
 }
 
-/* As spin(), but yields the processor in each round after the first polls. */
+/* Polls a number of times without a clock, and then yields the processor before
+ * each poll.  Returns as spin() does. */
 static bool yield(const struct wait *wait, int64_t polls, int64_t until_ns)
 {
     for (int64_t i = 0; i < polls; i++) {
