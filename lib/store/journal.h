@@ -26,8 +26,10 @@ struct symc_journal {
 symmcoll_status_t symc_journal_create(
     struct symc_journal *journal, int fd, int num_workers);
 
-/* Opens a file that another worker created.  Errors: INVALID (not such a file,
- * truncated, for other workers), NO_MEMORY, SYSTEM. */
+/* Checks the header of a file that another worker created, and applies all its
+ * records.  fd is open already and stays the caller's.  Errors: INVALID (not
+ * such a file, of another format, for another number of workers, truncated,
+ * damaged), NO_MEMORY, SYSTEM. */
 symmcoll_status_t symc_journal_open(
     struct symc_journal *journal, int fd, int num_workers);
 

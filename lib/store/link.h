@@ -127,7 +127,9 @@ void symc_tls_close(struct symc_tls *tls);
 
 /* Functions for bytes from the peer (feed), the handshake (shake), plain text
  * to send (write), bytes for the peer (drain) and plain text received (read).
- * done is false while the handshake needs more bytes.  Errors: SYSTEM, INVALID
+ * done is false while the handshake needs more bytes.  drain() returns how many
+ * bytes it has stored.  nbytes of read() is 0 if more bytes from the peer are
+ * needed.  Errors: SYSTEM (also if the peer has closed the connection), INVALID
  * (the certificate), NO_MEMORY. */
 symmcoll_status_t symc_tls_feed(
     struct symc_tls *tls, const void *data, size_t nbytes);

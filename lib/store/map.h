@@ -63,7 +63,7 @@ uint64_t symc_map_version(struct symc_map *map, const char *key);
  * all.  Returns false if it is absent. */
 bool symc_map_expire(struct symc_map *map, const char *key, int64_t at_ns);
 
-/* Returns when a key expires; 0 if it is absent. */
+/* Returns when a key expires; SYMC_NEVER if it does not, 0 if it is absent. */
 int64_t symc_map_expires(struct symc_map *map, const char *key);
 
 /*
