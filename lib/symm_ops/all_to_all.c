@@ -13,7 +13,8 @@
 
 /* ---- without a plan ---- */
 
-/* Verifies the splits of all ranks, on the host. */
+/* Verifies the splits of all ranks for host memory; does nothing for memory of
+ * a device. */
 static symmcoll_status_t verify(const struct symc_symm_call *call,
     const struct symc_moving *moving, const uint64_t *const *passed)
 {
@@ -160,8 +161,9 @@ static const struct symc_symm_does make_plan = {.kind = SYMC_SYMM_MAKE_PLAN,
     .move = plan_all,
     .describe = describe_plan};
 
-/* Allocates memory for the pieces. */
-static symmcoll_status_t make_room(struct symmcoll_symm_plan *plan)
+/* Allocates the plan's memory: two arrays for host memory, or a plan of the
+ * device.  An error leaves what it has allocated to the caller. */
+static symmcoll_status_t allocate_plan(struct symmcoll_symm_plan *plan)
 {
     if (!symc_symm_is_host(plan->handle))
         return symc_device_plan_open(plan->handle,
@@ -187,7 +189,7 @@ static symmcoll_status_t create_plan(struct symmcoll_symm *handle,
     symc_plan_hold(handle);
     made->handle = handle;
     made->count = symc_exchange_count(&made->exchange, handle->size);
-    status = make_room(made);
+    status = allocate_plan(made);
     if (status != SYMMCOLL_OK)
         return status;
     run.words[0] = made->exchange.args.in_offset;
