@@ -142,16 +142,15 @@ void symc_f_record_wait(struct symmcoll_world *world, const void *data)
 
 /* ---- begin and end ---- */
 
-/* Checks that each record has a valid size and no unknown member that is set. */
+/* Checks that all records have the same valid size, and no unknown member that is
+ * set. */
 static symmcoll_status_t check_records(
     const struct symmcoll_f_record *records, int count)
 {
-    const char *first = (const char *)records;
-
     for (int i = 0; i < count; i++) {
         struct symmcoll_f_record copy;
-        symmcoll_status_t status = symc_sized_read(&record_kind,
-            "f_record_begin", first + (size_t)i * records->size, &copy);
+        symmcoll_status_t status = symc_sized_read_at(
+            &record_kind, "f_record_begin", records, (size_t)i, &copy);
 
         if (status != SYMMCOLL_OK)
             return status;

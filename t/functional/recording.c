@@ -151,6 +151,20 @@ static int counts_more(struct symmcoll_group *group, int rank)
                SYMMCOLL_ERR_INVALID;
 }
 
+/* Passes records of unlike sizes, of which the distance between them allows
+ * only one. */
+static int sizes_differ(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_f_record unlike[2] = {
+        SYMMCOLL_F_RECORD_INIT, SYMMCOLL_F_RECORD_INIT};
+
+    (void)rank;
+    unlike[1].size += 64;
+    return symmcoll_f_record_begin(group->world, unlike, 2) ==
+               SYMMCOLL_ERR_INVALID &&
+           strstr(symmcoll_last_error(), "as the first, found") != NULL;
+}
+
 /* Uses eight ranks, seven of which do not exist. */
 static int traces_without_peers(struct symmcoll_group *group, int rank)
 {
@@ -176,6 +190,7 @@ int main(void)
     ok(ranks_run(1, gradients_too),
         "a call and its gradient are one record and one wait each (F42)");
     ok(ranks_run(1, counts_more), "what does not fit is counted");
+    ok(ranks_run(1, sizes_differ), "records of unlike sizes are refused");
     ok(ranks_run(1, traces_without_peers),
         "ranks that are not there are recorded alike (F41 F42)");
     ok(threads_run(1, traces_ranks), "a recording may follow another world's");
