@@ -118,6 +118,14 @@ unknown_modules()
     done
 }
 
+# Source files that Makefile.am, the file, does not name: nothing builds them.
+unbuilt()
+{
+    tr -s ' \t\\' '\n' <"$1" | LC_ALL=C sort -u >"$scratch/named"
+    find lib bin examples kernels -name '*.[ch]' | LC_ALL=C sort |
+        grep -vxF -f "$scratch/named"
+}
+
 # Internal headers in public ones would not be found by users.
 leaking()
 {
@@ -184,13 +192,14 @@ call_circles()
         circles
 }
 
-plan 14
+plan 16
 arrows >"$scratch/arrows"
 [ "$(wc -l <"$scratch/arrows")" -gt 20 ]
 ok $? 'the includes of all modules are found'
 none "$(judge includes <"$scratch/arrows")" \
     'no module includes one above it or beside it'
 none "$(unknown_modules)" 'every module has its layer'
+none "$(unbuilt Makefile.am)" 'every source file is built'
 none "$(leaking)" 'public headers include public and standard ones alone'
 none "$(members)" 'no module above group reads the members of a group'
 none "$(headers | circles)" 'no header includes itself by a detour'
@@ -225,6 +234,9 @@ found=$(printf 'lib/run/%s\n' 'x.c run run lib/run/y.c:symc_y' \
     call_circles)
 [ -n "$found" ]
 ok $? 'a circle of calls between three files would be noticed'
+sed 's| lib/run/pool[.]c||' Makefile.am >"$scratch/makefile"
+is "$(unbuilt "$scratch/makefile")" lib/run/pool.c \
+    'a source file that nothing builds would be noticed'
 printf '%s\n' 'x = group->rank;' 'y = parent->runner.rank;' 'z = a_group->rank;' \
     'a->runners = 0;' >"$scratch/reads.c"
 is "$(find_reads "$scratch/reads.c" | wc -l)" 2 \
