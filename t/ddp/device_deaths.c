@@ -93,7 +93,7 @@ static bool is_average(const struct survivor *survivor, int n)
 {
     const struct alone *alone = &survivor->alone;
     struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
-    float found[ALONE_COUNT], expected = 6 * (float)(n + 1);
+    float found[ALONE_COUNT] = {0}, expected = 6 * (float)(n + 1);
     bool right = symmcoll_reducer_grad(alone->reducer, 0, &grad) == SYMMCOLL_OK;
 
     device_wait(alone->stream);

@@ -242,7 +242,7 @@ static bool train(struct run *run, int nsteps)
 static bool compare(
     struct symmcoll_group *group, int rank, int flags, int nsteps)
 {
-    struct run sharded, plain;
+    struct run sharded = {.reducer = NULL}, plain = {.reducer = NULL};
     bool right = start(&plain, group, rank, flags, false) &&
                  start(&sharded, group, rank, flags, true) &&
                  train(&plain, nsteps) && train(&sharded, nsteps);

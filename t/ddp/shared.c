@@ -166,7 +166,7 @@ static int averages_come_back(struct symmcoll_group *group, int rank)
 static int hooks_see_it_once(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
-    struct tied tied;
+    struct tied tied = {.reducer = NULL};
     int seen[NUMBERS] = {0};
     bool right;
 
