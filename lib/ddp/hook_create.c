@@ -166,7 +166,7 @@ symmcoll_status_t symmcoll_hook_create(struct symmcoll_group *group,
         (made->kind->options >> SYMC_HOOK_POWERSGD & 1) != 0)
         status = symmcoll_powersgd_create(
             group, made->args.powersgd, &made->powersgd);
-    if (status != SYMMCOLL_OK) {
+    if (status != SYMMCOLL_OK || made == NULL || hook == NULL) {
         symmcoll_hook_free(made);
         return status;
     }

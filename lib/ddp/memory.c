@@ -145,11 +145,34 @@ char *symc_memory_next(char **at, size_t nbytes)
     return bucket;
 }
 
+/* Returns whether symmetric memory is there: the end of its world frees it. */
+static bool is_there(const struct symc_bucket_memory *memory)
+{
+    void *at;
+
+    return symmcoll_symm_buffer(memory->handle, 0, 0, 0, &at) == SYMMCOLL_OK;
+}
+
+symmcoll_status_t symc_bucket_memory_check(
+    const struct symc_bucket_memory *memory, const char *where)
+{
+    if (memory->handle == NULL || is_there(memory))
+        return SYMMCOLL_OK;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a reducer whose world is there, found that it has been "
+        "finalized, or a fork of the process",
+        where);
+}
+
 void symc_memory_free(struct symc_bucket_memory *memory)
 {
+    bool there;
+
     if (memory->handle == NULL)
         return;
+    there = is_there(memory);
     symmcoll_symm_release(memory->handle);
-    (void)symmcoll_symm_free(memory->world, memory->at);
+    if (there)
+        (void)symmcoll_symm_free(memory->world, memory->at);
     *memory = (struct symc_bucket_memory){.at = NULL};
 }

@@ -204,6 +204,9 @@ symmcoll_status_t symmcoll_reducer_grad(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_grad: expected a reducer and a tensor, found NULL");
     status = symc_number_check(reducer, "reducer_grad", number);
+    if (status == SYMMCOLL_OK)
+        status =
+            symc_bucket_memory_check(&reducer->layout.memory, "reducer_grad");
     if (status != SYMMCOLL_OK)
         return status;
     param = symc_number_param(reducer, number);
@@ -245,6 +248,7 @@ symmcoll_status_t symmcoll_reducer_bucket(
     struct symmcoll_bucket *bucket)
 {
     struct symmcoll_bucket described;
+    symmcoll_status_t status;
 
     if (reducer == NULL || bucket == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
@@ -253,6 +257,10 @@ symmcoll_status_t symmcoll_reducer_bucket(
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "reducer_bucket: expected a bucket from 0 to %d, found %d",
             reducer->layout.nbuckets - 1, index);
+    status =
+        symc_bucket_memory_check(&reducer->layout.memory, "reducer_bucket");
+    if (status != SYMMCOLL_OK)
+        return status;
     described = symc_describe_bucket(reducer, index);
     return symc_sized_write(
         &symc_bucket_kind, "reducer_bucket", &described, bucket);

@@ -533,6 +533,11 @@ symmcoll_status_t symc_memory_share(const struct symmcoll_reducer *reducer,
     int nbuckets, struct symc_bucket_memory *memory);
 void symc_memory_free(struct symc_bucket_memory *memory);
 
+/* Checks that symmetric memory, if buckets have any, is still there.  Errors:
+ * INVALID. */
+symmcoll_status_t symc_bucket_memory_check(
+    const struct symc_bucket_memory *memory, const char *where);
+
 /* Returns the place of a bucket in symmetric memory, and advances to the next
  * bucket's. */
 char *symc_memory_next(char **at, size_t nbytes);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define FLAT 76 /* elements of all parameters of the model */
 #define LARGE 5000
@@ -356,6 +357,42 @@ static int private_without_exchange(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Finalizes a world before its reducer is released. */
+static int outlives_world(int rank, int size, void *arg)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_tensor grad = SYMMCOLL_TENSOR_INIT;
+    struct symmcoll_world *world;
+    struct large *large;
+    bool right;
+
+    (void)size;
+    (void)arg;
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    args.find_unused = 1;
+    large = create_large(symmcoll_world_group(world), &args);
+    right = large != NULL && are_symmetric(large, true) &&
+            run_large(large, rank) && symmcoll_finalize(world) == SYMMCOLL_OK &&
+            symmcoll_reducer_grad(large->reducer, 0, &grad) ==
+                SYMMCOLL_ERR_INVALID &&
+            strstr(symmcoll_last_error(), "has been finalized") != NULL;
+    if (large != NULL)
+        free_large(large);
+    return right ? 0 : 1;
+}
+
+static bool worlds_end_first(int n)
+{
+    int statuses[4];
+    bool right = ranks_spawn(n, outlives_world, NULL, statuses);
+
+    for (int r = 0; r < n; r++)
+        right =
+            right && WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) == 0;
+    return right;
+}
+
 static void both(int n, rank_fn body, const char *sentence)
 {
     is_in_threads = false;
@@ -366,7 +403,7 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(20);
+    plan(21);
     both(2, buckets_are_slices, "buckets are slices of the program's memory");
     both(3, buckets_are_slices, "so are those of three ranks");
     both(4, with_other_options, "so are they with other options");
@@ -378,6 +415,8 @@ int main(void)
     both(2, symmetric_between_processes,
         "large buckets are in symmetric memory between processes");
     both(4, symmetric_between_processes, "so are those of four ranks");
+    ok(worlds_end_first(2),
+        "a reducer may be released after its world, which frees that memory");
     both(2, private_without_exchange,
         "they are not where ranks exchange nothing at creation");
     setenv("SYMMCOLL_HOST_SYMMETRIC", "off", 1);
