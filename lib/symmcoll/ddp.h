@@ -823,7 +823,7 @@ void symmcoll_hook_free(struct symmcoll_hook *hook);
 /*
  * Save and load a hook, as symmcoll_powersgd_save() and symmcoll_powersgd_load(): its
  * number of passes and what this rank has still to add to its gradients.  A hook within
- * another one is saved by itself.
+ * another one is saved by itself.  A hook that is loaded within a pass fails it.
  * Errors: as those functions.
  */
 SYMMCOLL_CHECKED

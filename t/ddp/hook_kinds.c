@@ -1056,6 +1056,52 @@ static int other_passes(struct symmcoll_group *group, int rank)
     return right;
 }
 
+/* Uses a hook for two reducers; the second one may have it after a load. */
+static int one_reducer_at_a_time(struct symmcoll_group *group, int rank)
+{
+    struct symmcoll_hook_args args = make_largest().args;
+    struct symmcoll_reducer_args options = SYMMCOLL_REDUCER_ARGS_INIT;
+    struct symmcoll_reducer *first = NULL, *second = NULL;
+    struct symmcoll_hook *hook = NULL;
+    float values[64] = {0}, grads[64] = {1};
+    struct symmcoll_tensor param = model_matrix(values, SYMMCOLL_FLOAT32, 8, 8);
+    void *data = NULL;
+    size_t nbytes = 0;
+    int right;
+
+    (void)rank;
+    right = symmcoll_hook_create(group, &args, &hook) == SYMMCOLL_OK &&
+            symmcoll_hook_save(hook, &data, &nbytes) == SYMMCOLL_OK;
+    options.hook = symmcoll_hook_run;
+    options.hook_end = symmcoll_hook_end;
+    options.hook_arg = hook;
+    right = right &&
+            symmcoll_reducer_create(group, &param, 1, &options, &first) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_create(group, &param, 1, &options, &second) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(first, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(first, 0, grads) == SYMMCOLL_OK &&
+            symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_ERR_INVALID &&
+            model_error_says("found top_k called by a second one") &&
+            symmcoll_reducer_finish(first) == SYMMCOLL_OK;
+    symmcoll_reducer_free(first);
+    symmcoll_reducer_free(second);
+    second = NULL;
+    right = right &&
+            symmcoll_hook_load(hook, group, data, nbytes) == SYMMCOLL_OK &&
+            symmcoll_reducer_create(group, &param, 1, &options, &second) ==
+                SYMMCOLL_OK &&
+            symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
+            symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_OK &&
+            symmcoll_reducer_finish(second) == SYMMCOLL_OK;
+    symmcoll_reducer_free(second);
+    symmcoll_hook_free(hook);
+    free(data);
+    return right;
+}
+
 static const struct model_point points[] = {
     {levels_of_buckets, 3,
         "D71: 8-bit averages are within a step of each rank"},
@@ -1087,6 +1133,8 @@ static const struct model_point points[] = {
     {bad_reducers, 2, "reducers that a hook cannot serve are refused"},
     {bad_bytes, 2, "bytes that are no saved hook are refused"},
     {other_passes, 2, "hooks of different passes are not loaded"},
+    {one_reducer_at_a_time, 2,
+        "a hook serves no second reducer before it is loaded"},
 };
 
 int main(void)
