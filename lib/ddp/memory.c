@@ -43,6 +43,32 @@ static symmcoll_status_t count_elements(
     return SYMMCOLL_OK;
 }
 
+/* Checks that the program's array shares no memory with parameters or buffers. */
+static symmcoll_status_t check_apart(
+    const struct symmcoll_reducer *reducer, const struct symmcoll_tensor *flat)
+{
+    struct symc_param memory = {0};
+    char text[SYMC_PARAM_TEXT];
+    symmcoll_status_t status =
+        symc_param_init(&memory, flat, 0, false, "memory");
+
+    if (status != SYMMCOLL_OK)
+        return status;
+    for (int i = 0; i < reducer->nparams; i++)
+        if (symc_params_overlap(&reducer->params[i], &memory))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: expected memory apart from the parameters, found that "
+                "it has elements of %s",
+                symc_number_text(reducer, reducer->params[i].number, text));
+    for (int i = 0; i < reducer->buffers.n; i++)
+        if (symc_params_overlap(&reducer->buffers.tensors[i], &memory))
+            return symc_fail(SYMMCOLL_ERR_INVALID,
+                "reducer: expected memory apart from the buffers, found that it "
+                "has elements of buffer %d",
+                i);
+    return SYMMCOLL_OK;
+}
+
 symmcoll_status_t symc_memory_take(
     struct symmcoll_reducer *reducer, const struct symmcoll_reducer_args *args)
 {
@@ -69,6 +95,8 @@ symmcoll_status_t symc_memory_take(
     flat.shape[0] = (int64_t)count;
     flat.strides[0] = 1;
     status = symc_site_check("reducer: memory", reducer->group, &flat);
+    if (status == SYMMCOLL_OK)
+        status = check_apart(reducer, &flat);
     if (status != SYMMCOLL_OK)
         return status;
     for (int i = 0; i < reducer->nparams; i++) {

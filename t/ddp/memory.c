@@ -166,10 +166,12 @@ static bool is_refused(struct symmcoll_group *group, int rank,
 static int wrong_options_are_refused(struct symmcoll_group *group, int rank)
 {
     struct symmcoll_reducer_args args = model_args(64);
-    float values[2] = {0}, memory[4];
+    float values[2] = {0}, memory[4] = {0};
     struct symmcoll_tensor params[2] = {
         SYMMCOLL_TENSOR_FLAT(values, 1, SYMMCOLL_FLOAT32),
         SYMMCOLL_TENSOR_FLAT(values + 1, 2, SYMMCOLL_BFLOAT16)};
+    struct symmcoll_tensor memory_of_buffer =
+        SYMMCOLL_TENSOR_FLAT(memory, 1, SYMMCOLL_FLOAT32);
     struct symmcoll_reducer *reducer = NULL;
     bool right;
 
@@ -188,6 +190,24 @@ static int wrong_options_are_refused(struct symmcoll_group *group, int rank)
     right = right && symmcoll_reducer_create(
                          group, params, 2, &args, &reducer) == SYMMCOLL_OK;
     symmcoll_reducer_free(reducer);
+    args.memory = values + 1;
+    right = right && symmcoll_reducer_create(
+                         group, params, 1, &args, &reducer) == SYMMCOLL_OK;
+    symmcoll_reducer_free(reducer);
+    args.memory = values;
+    right = right &&
+            symmcoll_reducer_create(group, params, 1, &args, &reducer) ==
+                SYMMCOLL_ERR_INVALID &&
+            model_error_says("found that it has elements of parameter 0");
+    args.memory = memory;
+    args.buffers = &memory_of_buffer;
+    args.nbuffers = 1;
+    right = right &&
+            symmcoll_reducer_create(group, params, 1, &args, &reducer) ==
+                SYMMCOLL_ERR_INVALID &&
+            model_error_says("found that it has elements of buffer 0");
+    args.buffers = NULL;
+    args.nbuffers = 0;
     args.memory = rank == 1 ? memory : NULL;
     return right &&
            symmcoll_reducer_create(group, params, 2, &args, &reducer) ==
