@@ -214,7 +214,7 @@ static void encode_largest(
     const struct symc_coding *coding, const float *in, void *out)
 {
     uint32_t *indices = out, least = find_least(coding, in);
-    float *values = (float *)(indices + coding->kept);
+    float *values = (void *)(indices + coding->kept);
     uint64_t n = 0;
 
     /* Of equal elements that do not all fit, the first are kept. */
@@ -233,7 +233,7 @@ static void add_largest(
     const struct symc_coding *coding, const void *in, double share, float *sums)
 {
     const uint32_t *indices = in;
-    const float *values = (const float *)(indices + coding->kept);
+    const float *values = (const void *)(indices + coding->kept);
 
     for (uint64_t k = 0; k < coding->kept; k++)
         if (indices[k] < coding->count)
