@@ -185,7 +185,7 @@ barrier seq 1 of group 0; ranks 0, 2 and 3 went on and ended with status 0" \
     "its status is that of the failed rank, and the last line has what happened"
 grep -q 'starting again' "$err"
 is $? 1 "and it is not started again"
-rm -f over shrunk.*
+rm -f over shrunk.* through.*
 : >"$err" # before the launcher opens it, says would read what the last one wrote
 "$run" -n 3 --verbose --grace 0 "$failing" stay up 0 2>"$err" &
 launcher=$!
@@ -193,7 +193,7 @@ says "shrunk a group and go on"
 kill -TERM $launcher
 wait $launcher
 is $? 3 "SIGTERM ends it, after the grace at the latest"
-rm -f shrunk.*
+rm -f shrunk.* through.*
 "$run" -n 3 --verbose --grace 0 "$failing" stay up 0 2>"$err" &
 launcher=$!
 says "shrunk a group and go on"

@@ -17,7 +17,8 @@
  *             operation
  *   split     rank 1 is killed after all have split the group
  *   differ    all create a group before, and rank 0 a different one
- *   shrink    the others shrink the group instead and create the file
+ *   shrink    all create the file "through.R" after the first operation, and
+ *             wait for those of all; then the others shrink the group and create
  *             "shrunk.R"; rank 1 waits for all these files before it exits with
  *             status 3; the others continue until there is a file "over", and
  *             end normally
@@ -116,14 +117,13 @@ static void await(const char *path)
         usleep(1000);
 }
 
-/* Creates the file "shrunk.R" of this rank, or waits for that of another
- * one. */
-static void announce(int of)
+/* Creates the file "WHAT.R" of this rank, or waits for that of another one. */
+static void announce(const char *what, int of)
 {
     char path[32];
     FILE *file;
 
-    snprintf(path, sizeof(path), "shrunk.%d", of);
+    snprintf(path, sizeof(path), "%s.%d", what, of);
     if (of != rank) {
         await(path);
         return;
@@ -152,10 +152,14 @@ static int go_on(struct symmcoll_world *world, struct symmcoll_group *group,
     struct symmcoll_shrink_args args = SYMMCOLL_SHRINK_ARGS_INIT;
     struct symmcoll_group *left;
 
+    /* A call that excludes members cancels a barrier that one of them is still
+     * in. */
+    for (int i = 0; i < size; i++)
+        announce("through", (rank + i) % size);
     if (rank == PLACE) {
         for (int r = 0; r < size; r++)
             if (r != PLACE)
-                announce(r);
+                announce("shrunk", r);
         _exit(3);
     }
     if (strcmp(how, "stay") == 0)
@@ -166,7 +170,7 @@ static int go_on(struct symmcoll_world *world, struct symmcoll_group *group,
         complain(SYMMCOLL_ERR_INTERNAL);
         return 9;
     }
-    announce(rank);
+    announce("shrunk", rank);
     await("over");
     if (sum(left, 8, NULL, PATIENT) != SYMMCOLL_OK) {
         complain(SYMMCOLL_ERR_INTERNAL);
