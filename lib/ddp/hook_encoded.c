@@ -59,32 +59,6 @@ struct symc_encoded *symc_hook_bucket(struct symmcoll_hook *hook, int index)
     return &grown[index];
 }
 
-symmcoll_status_t symc_encoded_begin_pass(
-    struct symmcoll_hook *hook, const struct symmcoll_bucket *bucket)
-{
-    struct symc_encoded *encoded = symc_hook_bucket(hook, bucket->index);
-
-    if (encoded == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    encoded->reducer = bucket->reducer;
-    return SYMMCOLL_OK;
-}
-
-symmcoll_status_t symc_encoded_check_pass(
-    struct symmcoll_hook *hook, const struct symmcoll_bucket *bucket)
-{
-    struct symc_encoded *encoded = symc_hook_bucket(hook, bucket->index);
-
-    if (encoded == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
-    if (encoded->reducer != bucket->reducer)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "hook_end: expected the state of %s with which the pass began, "
-            "found one that symmcoll_hook_load() has loaded since",
-            hook->kind->name);
-    return SYMMCOLL_OK;
-}
-
 /* Returns whether the state is that of a bucket's gradients. */
 static bool is_same(
     const struct symc_encoded *encoded, const struct symmcoll_bucket *bucket)
@@ -100,7 +74,6 @@ static symmcoll_status_t renew(const struct symmcoll_bucket *bucket,
     bool feedback, struct symc_encoded *encoded)
 {
     symc_encoded_free(encoded);
-    encoded->reducer = bucket->reducer;
     encoded->ngrads = (uint64_t)bucket->ngrads;
     encoded->coding.count = bucket->count;
     if (symc_encoded_alloc(encoded, feedback) != SYMMCOLL_OK) {

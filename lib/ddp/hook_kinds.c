@@ -257,22 +257,12 @@ symmcoll_status_t symmcoll_hook_run(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK)
         return status;
-    /* On all ranks alike: which operations have ended differs between them. */
-    if (hook->reducer == NULL)
-        hook->reducer = bucket.reducer;
-    if (hook->reducer != bucket.reducer)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "hook_run: expected a hook of one reducer, found %s called by a "
-            "second one",
-            hook->kind->name);
+    status = symc_hook_enter("hook_run", &hook->pass, bucket.reducer);
+    if (status != SYMMCOLL_OK)
+        return status;
     /* All buckets of a pass have the same number, whichever of them fails. */
     if (bucket.index == 0)
         hook->passes++;
-    if (hook->kind->codec != NULL) {
-        status = symc_encoded_begin_pass(hook, &bucket);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
     if (hook->passes <= (uint64_t)hook->args.start)
         return symmcoll_hook_all_reduce(group, &bucket, NULL, work);
     return hook->kind->run(group, &bucket, hook, work);
@@ -288,10 +278,5 @@ symmcoll_status_t symmcoll_hook_end(struct symmcoll_group *group,
 
     if (status != SYMMCOLL_OK || hook->kind->end == NULL)
         return status;
-    if (hook->kind->codec != NULL) {
-        status = symc_encoded_check_pass(hook, &bucket);
-        if (status != SYMMCOLL_OK)
-            return status;
-    }
     return hook->kind->end(group, &bucket, hook, work);
 }

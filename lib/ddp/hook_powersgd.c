@@ -325,8 +325,12 @@ symmcoll_status_t symmcoll_hook_powersgd(struct symmcoll_group *group,
 
     if (status == SYMMCOLL_OK)
         status = find_state("hook_powersgd", state, &bucket, &held);
-    if (status == SYMMCOLL_OK)
-        status = check(&bucket, held);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = check(&bucket, held);
+    if (status != SYMMCOLL_OK)
+        return status;
+    status = symc_hook_enter("hook_powersgd", &state->pass, bucket.reducer);
     if (status != SYMMCOLL_OK)
         return status;
     if (state->iteration < (uint64_t)state->args.start) {

@@ -79,18 +79,7 @@ struct symc_encoded {
     uint64_t nbytes; /* a multiple of 8 */
     int nranks;
     bool in_flight; /* a pass has not ended, or has failed */
-    /* The reducer of the latest pass; NULL: there was none. */
-    const struct symmcoll_reducer *reducer;
 };
-
-/* Begins a pass of a bucket.  Errors: NO_MEMORY. */
-symmcoll_status_t symc_encoded_begin_pass(
-    struct symmcoll_hook *hook, const struct symmcoll_bucket *bucket);
-
-/* Checks at the end of a pass that it began with this state.  Errors: INVALID,
- * NO_MEMORY. */
-symmcoll_status_t symc_encoded_check_pass(
-    struct symmcoll_hook *hook, const struct symmcoll_bucket *bucket);
 
 /* The hooks that encode gradients, send them to all ranks, and decode and average
  * them at the end of that. */
@@ -119,9 +108,7 @@ struct symmcoll_hook {
                                        are not kept */
     struct symmcoll_hook_wrapped inner; /* hook NULL: none */
     struct symmcoll_powersgd *powersgd; /* NULL: another hook */
-    /* The first to call the hook, which serves no other; only compared, for it
-     * may have been released.  NULL: none yet, or the hook was loaded since. */
-    const struct symmcoll_reducer *reducer;
+    struct symc_hook_pass pass;
     uint64_t passes; /* synchronising passes begun */
     struct symc_encoded *buckets;
     int nbuckets;

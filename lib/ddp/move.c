@@ -43,6 +43,7 @@ static void end_pass(struct symmcoll_reducer *reducer)
 {
     symc_abandon_buckets(reducer);
     symc_times_drop(reducer);
+    symc_hooks_leave(reducer);
     reducer->backward = SYMC_BACKWARD_NONE;
     reducer->failure.status = reducer->refusal.status =
         reducer->zeroing.status = SYMMCOLL_OK;

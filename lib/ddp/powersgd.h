@@ -47,7 +47,8 @@ struct symc_psgd_bucket {
 
 struct symmcoll_powersgd {
     struct symmcoll_powersgd_args args; /* with defaults filled in */
-    uint64_t iteration;                 /* synchronising passes begun */
+    struct symc_hook_pass pass;
+    uint64_t iteration; /* synchronising passes begun */
     struct symc_psgd_bucket *buckets;
     int nbuckets;
 };

@@ -129,6 +129,8 @@ static void take_options(
         reducer->rebuild = SYMC_REBUILD_DONE;
 }
 
+static _Atomic uint64_t latest_serial;
+
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *given,
@@ -163,6 +165,7 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
         symmcoll_reducer_free(made);
         return status;
     }
+    made->serial = atomic_fetch_add(&latest_serial, 1) + 1;
     *reducer = made;
     return SYMMCOLL_OK;
 }
@@ -174,6 +177,7 @@ void symmcoll_reducer_free(struct symmcoll_reducer *reducer)
     /* An operation in flight uses its bucket until it has ended, even with an
      * error. */
     symc_abandon_buckets(reducer);
+    symc_hooks_leave(reducer);
     symc_used_close(reducer);
     symc_widen_close(reducer);
     symc_buffers_free(reducer);

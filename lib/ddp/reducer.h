@@ -125,6 +125,15 @@ struct symc_layout {
     int *numbers;
 };
 
+/* A built-in hook's state, as a reducer sees it. */
+struct symc_hook_pass {
+    struct symc_hook_pass *next; /* of the reducer's pass */
+    /* Of the first reducer to call the hook, which serves no other.  0: none yet,
+     * or the state was loaded since. */
+    uint64_t serial;
+    bool open; /* from a pass's first bucket to the end of finish */
+};
+
 enum symc_backward {
     SYMC_BACKWARD_NONE,
     SYMC_BACKWARD_LOCAL,
@@ -269,7 +278,9 @@ struct symmcoll_reducer {
     symmcoll_bucket_fn hook;
     symmcoll_bucket_fn hook_end; /* called after the hook's work; NULL: none */
     void *hook_arg;
-    bool has_begun;                   /* a backward was begun at least once */
+    struct symc_hook_pass *hook_passes; /* states in the pass */
+    uint64_t serial; /* of all reducers of the process; addresses occur again */
+    bool has_begun;  /* a backward was begun at least once */
     enum symmcoll_dtype reduce_dtype; /* 0: the type of the parameters */
     void *wide; /* scratch for one gradient in reduce_dtype; NULL: not needed */
     void *
@@ -755,6 +766,19 @@ void symc_hook_use(struct symmcoll_reducer *reducer, symmcoll_bucket_fn hook,
  * until it starts no more works.  An error is recorded as a failure of the
  * backward. */
 void symc_end_hooks(struct symmcoll_reducer *reducer);
+
+/* ---- hook_pass.c ---- */
+
+/* Enters a pass of a reducer with a hook's state.  Errors: INVALID (another
+ * reducer has called the hook before). */
+symmcoll_status_t symc_hook_enter(const char *where,
+    struct symc_hook_pass *pass, struct symmcoll_reducer *reducer);
+
+/* Ends the pass for all states in it, of which no work is in flight then. */
+void symc_hooks_leave(struct symmcoll_reducer *reducer);
+
+/* Fails because a state in a pass cannot be loaded.  Returns INVALID. */
+symmcoll_status_t symc_hook_refuse_load(const char *where);
 
 /* ---- hook_compress.c ---- */
 

@@ -244,6 +244,7 @@ symmcoll_status_t symmcoll_reducer_finish(struct symmcoll_reducer *reducer)
         status = symc_used_restore(reducer);
     if (reducer->done < reducer->launched)
         reducer->done_ns = symc_now_ns();
+    symc_hooks_leave(reducer);
     reducer->backward = SYMC_BACKWARD_NONE;
     /* The other ranks call take_first(), so a rank that failed alone does, too. */
     if (started && symc_buckets_ended_well(reducer))

@@ -1056,10 +1056,11 @@ static int other_passes(struct symmcoll_group *group, int rank)
     return right;
 }
 
-/* Uses a hook for two reducers; the second one may have it after a load. */
-static int one_reducer_at_a_time(struct symmcoll_group *group, int rank)
+/* Uses a hook for two reducers, and loads it within a pass: both are refused.
+ * The second reducer may have the hook after a load. */
+static int serves_one_reducer(struct symmcoll_group *group, const char *name)
 {
-    struct symmcoll_hook_args args = make_largest().args;
+    struct symmcoll_hook_args args = make_run(name).args;
     struct symmcoll_reducer_args options = SYMMCOLL_REDUCER_ARGS_INIT;
     struct symmcoll_reducer *first = NULL, *second = NULL;
     struct symmcoll_hook *hook = NULL;
@@ -1069,23 +1070,25 @@ static int one_reducer_at_a_time(struct symmcoll_group *group, int rank)
     size_t nbytes = 0;
     int right;
 
-    (void)rank;
     right = symmcoll_hook_create(group, &args, &hook) == SYMMCOLL_OK &&
             symmcoll_hook_save(hook, &data, &nbytes) == SYMMCOLL_OK;
     options.hook = symmcoll_hook_run;
     options.hook_end = symmcoll_hook_end;
     options.hook_arg = hook;
-    right = right &&
-            symmcoll_reducer_create(group, &param, 1, &options, &first) ==
-                SYMMCOLL_OK &&
-            symmcoll_reducer_create(group, &param, 1, &options, &second) ==
-                SYMMCOLL_OK &&
-            symmcoll_reducer_begin(first, 1) == SYMMCOLL_OK &&
-            symmcoll_reducer_ready(first, 0, grads) == SYMMCOLL_OK &&
-            symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
-            symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_ERR_INVALID &&
-            model_error_says("found top_k called by a second one") &&
-            symmcoll_reducer_finish(first) == SYMMCOLL_OK;
+    right =
+        right &&
+        symmcoll_reducer_create(group, &param, 1, &options, &first) ==
+            SYMMCOLL_OK &&
+        symmcoll_reducer_create(group, &param, 1, &options, &second) ==
+            SYMMCOLL_OK &&
+        symmcoll_reducer_begin(first, 1) == SYMMCOLL_OK &&
+        symmcoll_reducer_ready(first, 0, grads) == SYMMCOLL_OK &&
+        symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
+        symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_ERR_INVALID &&
+        model_error_says("found it called by a second one") &&
+        symmcoll_hook_load(hook, group, data, nbytes) == SYMMCOLL_ERR_INVALID &&
+        model_error_says("expected a hook that is in no pass") &&
+        symmcoll_reducer_finish(first) == SYMMCOLL_OK;
     symmcoll_reducer_free(first);
     symmcoll_reducer_free(second);
     second = NULL;
@@ -1100,6 +1103,14 @@ static int one_reducer_at_a_time(struct symmcoll_group *group, int rank)
     symmcoll_hook_free(hook);
     free(data);
     return right;
+}
+
+static int one_reducer_at_a_time(struct symmcoll_group *group, int rank)
+{
+    (void)rank;
+    return serves_one_reducer(group, "top_k") &&
+           serves_one_reducer(group, "quantize_channel") &&
+           serves_one_reducer(group, "powersgd");
 }
 
 static const struct model_point points[] = {
@@ -1134,7 +1145,7 @@ static const struct model_point points[] = {
     {bad_bytes, 2, "bytes that are no saved hook are refused"},
     {other_passes, 2, "hooks of different passes are not loaded"},
     {one_reducer_at_a_time, 2,
-        "a hook serves no second reducer before it is loaded"},
+        "a hook serves one reducer until it is loaded, and is in no pass then"},
 };
 
 int main(void)

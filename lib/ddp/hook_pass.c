@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The passes of a built-in hook's state: it serves one reducer, and is not loaded
+ * while works may use it.
+ */
+#include "ddp/reducer.h"
+
+symmcoll_status_t symc_hook_enter(const char *where,
+    struct symc_hook_pass *pass, struct symmcoll_reducer *reducer)
+{
+    if (pass->serial == 0)
+        pass->serial = reducer->serial;
+    if (pass->serial != reducer->serial)
+        return symc_fail(SYMMCOLL_ERR_INVALID,
+            "%s: expected the hook of one reducer, found it called by a second "
+            "one",
+            where);
+    if (!pass->open) {
+        pass->next = reducer->hook_passes;
+        reducer->hook_passes = pass;
+    }
+    pass->open = true;
+    return SYMMCOLL_OK;
+}
+
+void symc_hooks_leave(struct symmcoll_reducer *reducer)
+{
+    struct symc_hook_pass *pass;
+
+    while ((pass = reducer->hook_passes) != NULL) {
+        reducer->hook_passes = pass->next;
+        pass->next = NULL;
+        pass->open = false;
+    }
+}
+
+symmcoll_status_t symc_hook_refuse_load(const char *where)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a hook that is in no pass, found one between its first "
+        "bucket and the end of symmcoll_reducer_finish()",
+        where);
+}
