@@ -20,25 +20,16 @@
 
 static const int counts[PARAMS] = {30 * 40, 512, 7, 24 * 30};
 
-static const char *hook_error(void)
+static void print_error(void)
 {
     diag("%s", symmcoll_last_error());
-    return NULL;
-}
-
-static uint64_t mix(uint64_t value)
-{
-    value += 0x9e3779b97f4a7c15;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-    return value ^ (value >> 31);
 }
 
 /* Returns an element of a gradient, from -1 to 1, and smaller ones more often. */
 static float usual(int rank, int param, int i, int step)
 {
-    uint64_t bits =
-        mix((uint64_t)((rank * 64 + param) * 2048 + i) * 64 + (uint64_t)step);
+    uint64_t bits = model_mix(
+        (uint64_t)((rank * 64 + param) * 2048 + i) * 64 + (uint64_t)step);
     float value = (float)(bits >> 40) / (float)(1 << 23) - 1.0f;
 
     return value * value * value;
@@ -301,7 +292,7 @@ static struct symmcoll_reducer *make_reducer(struct symmcoll_group *group,
     args.hook_arg = hook;
     if (symmcoll_reducer_create(group, params, PARAMS, &args, &reducer) !=
         SYMMCOLL_OK)
-        hook_error();
+        print_error();
     return reducer;
 }
 
@@ -326,7 +317,7 @@ static int follows(
             symmcoll_reducer_zero(reducer);
     }
     if (!right)
-        hook_error();
+        print_error();
     free(tracks);
     symmcoll_reducer_free(reducer);
     symmcoll_hook_free(hook);
@@ -509,7 +500,7 @@ static int averages_over(struct symmcoll_group *group, int rank,
         symmcoll_reducer_zero(reducer);
     }
     if (!right)
-        hook_error();
+        print_error();
     symmcoll_reducer_free(reducer);
     symmcoll_hook_free(hook);
     return right;
@@ -521,8 +512,10 @@ static int local_averages(struct symmcoll_group *group, int rank)
     struct symmcoll_group *pair = NULL;
     int size = symmcoll_group_size(group), right;
 
-    if (symmcoll_group_split_runs(group, 2, NULL, &pair, NULL) != SYMMCOLL_OK)
-        return hook_error() != NULL;
+    if (symmcoll_group_split_runs(group, 2, NULL, &pair, NULL) != SYMMCOLL_OK) {
+        print_error();
+        return 0;
+    }
     args.start = 2;
     args.subgroup = pair;
     right = averages_over(group, rank, &args, 2, rank / 2 * 2, 2);
@@ -629,7 +622,7 @@ static int failed_step_is_one_ranks(struct symmcoll_group *group, int rank)
         symmcoll_reducer_zero(reducer);
     }
     if (!right)
-        hook_error();
+        print_error();
     symmcoll_reducer_free(reducer);
     symmcoll_hook_free(hook);
     symmcoll_hook_free(other);

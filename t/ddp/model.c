@@ -42,6 +42,14 @@ size_t model_count(const struct symmcoll_tensor *tensor)
     return count;
 }
 
+uint64_t model_mix(uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+}
+
 float model_term(int rank, int param, int i, int step)
 {
     return (float)((rank + 1) * (param + 1) + i + 5 * step);

@@ -38,6 +38,9 @@ void model_make(struct model *model, int rank);
 /* Returns the number of elements of a tensor. */
 size_t model_count(const struct symmcoll_tensor *tensor);
 
+/* Returns well mixed bits of a number (splitmix64). */
+uint64_t model_mix(uint64_t value);
+
 /* Returns an element of rank r's gradient in one step, times the size. */
 float model_term(int rank, int param, int i, int step);
 

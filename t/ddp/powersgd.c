@@ -21,14 +21,6 @@
 static const int64_t shapes[PARAMS][3] = {
     {20, 24, 0}, {24, 0, 0}, {8, 3, 5}, {1, 40, 0}, {10, 10, 0}};
 
-static uint64_t mix(uint64_t value)
-{
-    value += 0x9e3779b97f4a7c15;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-    return value ^ (value >> 31);
-}
-
 static int ndim_of(int p)
 {
     return 1 + (shapes[p][1] > 0) + (shapes[p][2] > 0);
@@ -46,8 +38,8 @@ static int count_of(int p)
 /* Returns an element of a gradient: of low rank, and some noise. */
 static float usual(int rank, int param, int i, int step)
 {
-    uint64_t bits =
-        mix((uint64_t)((rank * 64 + param) * 1024 + i) * 64 + (uint64_t)step);
+    uint64_t bits = model_mix(
+        (uint64_t)((rank * 64 + param) * 1024 + i) * 64 + (uint64_t)step);
 
     return (float)((i / 7 % 5) * (i % 7 + rank)) / 8.0f +
            (float)(bits >> 40) / (float)(1 << 24) - 0.5f;
@@ -271,11 +263,11 @@ static void draw(struct unit *unit, const struct run *run, int step)
 {
     uint64_t key = run->args.seed;
 
-    key = mix(key) ^ (uint64_t)step;
-    key = mix(key) ^ (uint64_t)unit->bucket;
-    key = mix(mix(key) ^ (uint64_t)unit->number);
+    key = model_mix(key) ^ (uint64_t)step;
+    key = model_mix(key) ^ (uint64_t)unit->bucket;
+    key = model_mix(model_mix(key) ^ (uint64_t)unit->number);
     for (int i = 0; i < unit->m * unit->k; i++) {
-        uint64_t bits = mix(key + (uint64_t)i);
+        uint64_t bits = model_mix(key + (uint64_t)i);
 
         unit->q[i] = (double)(bits & 0xffff) + (double)(bits >> 16 & 0xffff) +
                      (double)(bits >> 32 & 0xffff) + (double)(bits >> 48) -
