@@ -41,22 +41,13 @@ symmcoll_status_t symc_encoded_alloc(
 
 struct symc_encoded *symc_hook_bucket(struct symmcoll_hook *hook, int index)
 {
-    int count = hook->nbuckets > 0 ? 2 * hook->nbuckets : 8;
-    struct symc_encoded *grown;
+    struct symc_encoded *buckets =
+        symc_hook_grow(hook->buckets, &hook->nbuckets, sizeof(*buckets), index);
 
-    if (index < hook->nbuckets)
-        return &hook->buckets[index];
-    if (count <= index)
-        count = index + 1;
-    grown = symc_alloc((size_t)count, sizeof(*grown));
-    if (grown == NULL)
+    if (buckets == NULL)
         return NULL;
-    if (hook->nbuckets > 0)
-        memcpy(grown, hook->buckets, (size_t)hook->nbuckets * sizeof(*grown));
-    free(hook->buckets);
-    hook->buckets = grown;
-    hook->nbuckets = count;
-    return &grown[index];
+    hook->buckets = buckets;
+    return &buckets[index];
 }
 
 /* Returns whether the state is that of a bucket's gradients. */

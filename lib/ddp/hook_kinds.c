@@ -225,7 +225,7 @@ static symmcoll_status_t read_call(const char *where,
     struct symmcoll_bucket *bucket)
 {
     symmcoll_status_t status =
-        symc_hook_read(where, group, given, work, bucket);
+        symc_hook_read_call(where, group, given, work, bucket);
 
     if (status != SYMMCOLL_OK)
         return status;
@@ -233,11 +233,6 @@ static symmcoll_status_t read_call(const char *where,
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "%s: expected a hook of symmcoll_hook_create() as argument, found "
             "NULL",
-            where);
-    if (bucket->reducer == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected the bucket that a reducer calls a hook with, found "
-            "another one",
             where);
     if (hook->kind->end != NULL && bucket->reducer->hook_end == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,

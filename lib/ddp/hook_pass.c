@@ -5,6 +5,43 @@
  */
 #include "ddp/reducer.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+symmcoll_status_t symc_hook_read_call(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    struct symmcoll_work *const *work, struct symmcoll_bucket *bucket)
+{
+    symmcoll_status_t status =
+        symc_hook_read(where, group, given, work, bucket);
+
+    if (status != SYMMCOLL_OK || bucket->reducer != NULL)
+        return status;
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected the bucket that a reducer calls a hook with, found "
+        "another one",
+        where);
+}
+
+void *symc_hook_grow(void *states, int *count, size_t nbytes, int index)
+{
+    int wanted = *count > 0 ? 2 * *count : 8;
+    void *grown;
+
+    if (index < *count)
+        return states;
+    if (wanted <= index)
+        wanted = index + 1;
+    grown = symc_alloc((size_t)wanted, nbytes);
+    if (grown == NULL)
+        return NULL;
+    if (*count > 0)
+        memcpy(grown, states, (size_t)*count * nbytes);
+    free(states);
+    *count = wanted;
+    return grown;
+}
+
 symmcoll_status_t symc_hook_enter(const char *where,
     struct symc_hook_pass *pass, struct symmcoll_reducer *reducer)
 {

@@ -286,11 +286,6 @@ static symmcoll_status_t find_state(const char *where,
             "%s: expected the state of symmcoll_powersgd_create() as argument, "
             "found NULL",
             where);
-    if (bucket->reducer == NULL)
-        return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected the bucket that a reducer calls a hook with, found "
-            "another one",
-            where);
     *held = symc_psgd_bucket_at(state, bucket->index);
     return *held != NULL ? SYMMCOLL_OK : SYMMCOLL_ERR_NO_MEMORY;
 }
@@ -321,7 +316,7 @@ symmcoll_status_t symmcoll_hook_powersgd(struct symmcoll_group *group,
     struct symc_psgd_bucket *held = NULL;
     struct symmcoll_bucket bucket;
     symmcoll_status_t status =
-        symc_hook_read("hook_powersgd", group, given, work, &bucket);
+        symc_hook_read_call("hook_powersgd", group, given, work, &bucket);
 
     if (status == SYMMCOLL_OK)
         status = find_state("hook_powersgd", state, &bucket, &held);
@@ -423,7 +418,7 @@ symmcoll_status_t symmcoll_hook_powersgd_end(struct symmcoll_group *group,
     struct symc_psgd_bucket *held = NULL;
     struct symmcoll_bucket bucket;
     symmcoll_status_t status =
-        symc_hook_read("hook_powersgd_end", group, given, work, &bucket);
+        symc_hook_read_call("hook_powersgd_end", group, given, work, &bucket);
 
     if (status == SYMMCOLL_OK)
         status = find_state("hook_powersgd_end", state, &bucket, &held);

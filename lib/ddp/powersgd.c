@@ -22,22 +22,13 @@ static const struct symc_sized args_kind = {.name = "args",
 struct symc_psgd_bucket *symc_psgd_bucket_at(
     struct symmcoll_powersgd *state, int index)
 {
-    int count = state->nbuckets > 0 ? 2 * state->nbuckets : 8;
-    struct symc_psgd_bucket *grown;
+    struct symc_psgd_bucket *buckets = symc_hook_grow(
+        state->buckets, &state->nbuckets, sizeof(*buckets), index);
 
-    if (index < state->nbuckets)
-        return &state->buckets[index];
-    if (count <= index)
-        count = index + 1;
-    grown = symc_alloc((size_t)count, sizeof(*grown));
-    if (grown == NULL)
+    if (buckets == NULL)
         return NULL;
-    if (state->nbuckets > 0)
-        memcpy(grown, state->buckets, (size_t)state->nbuckets * sizeof(*grown));
-    free(state->buckets);
-    state->buckets = grown;
-    state->nbuckets = count;
-    return &grown[index];
+    state->buckets = buckets;
+    return &buckets[index];
 }
 
 /* Returns the number of elements of the largest Q. */

@@ -769,6 +769,16 @@ void symc_end_hooks(struct symmcoll_reducer *reducer);
 
 /* ---- hook_pass.c ---- */
 
+/* Reads the bucket (out) of a reducer's call of a hook, as symc_hook_read().
+ * Errors: INVALID, also for a bucket that no reducer has passed. */
+symmcoll_status_t symc_hook_read_call(const char *where,
+    const struct symmcoll_group *group, const struct symmcoll_bucket *given,
+    struct symmcoll_work *const *work, struct symmcoll_bucket *bucket);
+
+/* Returns an array of states of buckets, of nbytes each, with more than index
+ * elements (count), in place of a shorter one, which it frees; NULL: no memory. */
+void *symc_hook_grow(void *states, int *count, size_t nbytes, int index);
+
 /* Enters a pass of a reducer with a hook's state.  Errors: INVALID (another
  * reducer has called the hook before). */
 symmcoll_status_t symc_hook_enter(const char *where,
