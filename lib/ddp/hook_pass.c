@@ -70,11 +70,3 @@ void symc_hooks_leave(struct symmcoll_reducer *reducer)
         pass->open = false;
     }
 }
-
-symmcoll_status_t symc_hook_refuse_load(const char *where)
-{
-    return symc_fail(SYMMCOLL_ERR_INVALID,
-        "%s: expected a hook that is in no pass, found one between its first "
-        "bucket and the end of symmcoll_reducer_finish()",
-        where);
-}

@@ -788,7 +788,13 @@ symmcoll_status_t symc_hook_enter(const char *where,
 void symc_hooks_leave(struct symmcoll_reducer *reducer);
 
 /* Fails because a state in a pass cannot be loaded.  Returns INVALID. */
-symmcoll_status_t symc_hook_refuse_load(const char *where);
+static inline symmcoll_status_t symc_hook_refuse_load(const char *where)
+{
+    return symc_fail(SYMMCOLL_ERR_INVALID,
+        "%s: expected a hook that is in no pass, found one between its first "
+        "bucket and the end of symmcoll_reducer_finish()",
+        where);
+}
 
 /* ---- hook_compress.c ---- */
 
