@@ -108,17 +108,16 @@ symmcoll_status_t symc_memory_take(
 
 /* ---- symmetric memory ---- */
 
-/* Returns whether buckets of so many bytes are reduced in place in symmetric
- * memory, but not elsewhere; the same on all ranks. */
-static bool is_useful(const struct symmcoll_reducer *reducer, size_t nbytes)
+int64_t symc_memory_private_most(const struct symmcoll_reducer *reducer)
 {
     const struct symmcoll_world *world = symc_group_world(reducer->group);
     const struct symc_config *config = symc_group_config(reducer->group);
 
     if (reducer->memory != NULL || reducer->site != NULL || reducer->alone ||
-        reducer->size == 1 || world->threads || world->fake != NULL)
-        return false;
-    return config->host_symmetric && nbytes > config->host_small_max;
+        reducer->size == 1 || world->threads || world->fake != NULL ||
+        !config->host_symmetric)
+        return INT64_MAX;
+    return (int64_t)config->host_small_max;
 }
 
 /* Counts the bytes (out) for a number of buckets, each of which begins at a
@@ -150,7 +149,7 @@ symmcoll_status_t symc_memory_share(const struct symmcoll_reducer *reducer,
 
     *memory = (struct symc_bucket_memory){.at = NULL};
     if (!count_nbytes(reducer, nbuckets, &nbytes) ||
-        !is_useful(reducer, nbytes))
+        (int64_t)nbytes <= symc_memory_private_most(reducer))
         return SYMMCOLL_OK;
     /* A rank without memory takes part, and the call fails on all. */
     if (symmcoll_symm_alloc(world, nbytes, NULL, &at) != SYMMCOLL_OK)

@@ -544,6 +544,11 @@ symmcoll_status_t symc_memory_share(const struct symmcoll_reducer *reducer,
     int nbuckets, struct symc_bucket_memory *memory);
 void symc_memory_free(struct symc_bucket_memory *memory);
 
+/* Returns the most bytes of all buckets that are in private memory: larger ones
+ * are reduced in place in symmetric memory.  INT64_MAX: they never are.  Ranks
+ * compare it. */
+int64_t symc_memory_private_most(const struct symmcoll_reducer *reducer);
+
 /* Checks that symmetric memory, if buckets have any, is still there.  Errors:
  * INVALID. */
 symmcoll_status_t symc_bucket_memory_check(

@@ -21,14 +21,16 @@ enum option {
     OPTION_HOOK_END,
     OPTION_SHARD,
     OPTION_MEMORY,
+    OPTION_PRIVATE_MOST,
     OPTION_FIRST_BUCKET_CAP,
     OPTION_BUCKET_CAP,
     OPTIONS
 };
 
 static const char *const option_names[OPTIONS] = {"find_unused", "static_graph",
-    "reduce_dtype", "hook_end", "shard", "memory", "first_bucket_cap",
-    "bucket_cap"};
+    "reduce_dtype", "hook_end", "shard", "memory",
+    "bytes in private memory (host.symmetric, host.small_max)",
+    "first_bucket_cap", "bucket_cap"};
 
 /* The properties that are compared first. */
 struct summary {
@@ -123,6 +125,7 @@ static struct summary make_summary(const struct symmcoll_reducer *reducer)
             [OPTION_HOOK_END] = reducer->hook_end != NULL,
             [OPTION_SHARD] = reducer->shard,
             [OPTION_MEMORY] = reducer->memory != NULL,
+            [OPTION_PRIVATE_MOST] = symc_memory_private_most(reducer),
             [OPTION_FIRST_BUCKET_CAP] = stay ? (int64_t)reducer->limits[0] : 0,
             [OPTION_BUCKET_CAP] = stay ? (int64_t)reducer->limits[1] : 0,
         }};

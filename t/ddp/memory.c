@@ -402,10 +402,32 @@ static int outlives_world(int rank, int size, void *arg)
     return right ? 0 : 1;
 }
 
-static bool worlds_end_first(int n)
+/* Creates a reducer of ranks of which one does not use symmetric memory. */
+static int settings_differ(int rank, int size, void *arg)
+{
+    struct symmcoll_reducer_args args = SYMMCOLL_REDUCER_ARGS_INIT;
+    float values[8] = {0};
+    struct symmcoll_tensor param = model_matrix(values, SYMMCOLL_FLOAT32, 4, 2);
+    struct symmcoll_reducer *reducer = NULL;
+    struct symmcoll_world *world;
+    bool right;
+
+    (void)size;
+    (void)arg;
+    if (rank == 1)
+        setenv("SYMMCOLL_HOST_SYMMETRIC", "off", 1);
+    if (symmcoll_init(NULL, &world) != SYMMCOLL_OK)
+        return 1;
+    right = symmcoll_reducer_create(symmcoll_world_group(world), &param, 1,
+                &args, &reducer) == SYMMCOLL_ERR_MISMATCH &&
+            model_error_says("(host.symmetric, host.small_max): rank 1 has");
+    return symmcoll_finalize(world) == SYMMCOLL_OK && right ? 0 : 1;
+}
+
+static bool all_end_well(int n, raw_rank_fn body)
 {
     int statuses[4];
-    bool right = ranks_spawn(n, outlives_world, NULL, statuses);
+    bool right = ranks_spawn(n, body, NULL, statuses);
 
     for (int r = 0; r < n; r++)
         right =
@@ -423,7 +445,7 @@ static void both(int n, rank_fn body, const char *sentence)
 
 int main(void)
 {
-    plan(21);
+    plan(22);
     both(2, buckets_are_slices, "buckets are slices of the program's memory");
     both(3, buckets_are_slices, "so are those of three ranks");
     both(4, with_other_options, "so are they with other options");
@@ -435,7 +457,9 @@ int main(void)
     both(2, symmetric_between_processes,
         "large buckets are in symmetric memory between processes");
     both(4, symmetric_between_processes, "so are those of four ranks");
-    ok(worlds_end_first(2),
+    ok(all_end_well(2, settings_differ),
+        "settings of it that differ are refused on all ranks");
+    ok(all_end_well(2, outlives_world),
         "a reducer may be released after its world, which frees that memory");
     both(2, private_without_exchange,
         "they are not where ranks exchange nothing at creation");
