@@ -45,14 +45,15 @@ symmcoll_status_t symc_hook_agree(const char *where,
     struct symc_error error;
     symmcoll_status_t status;
 
-    symc_error_keep(&error, own);
     all = symc_alloc((size_t)size, sizeof(*all));
     if (all == NULL)
-        return SYMMCOLL_ERR_NO_MEMORY;
+        own = SYMMCOLL_ERR_NO_MEMORY;
+    symc_error_keep(&error, own);
     if (own == SYMMCOLL_OK)
         memcpy(mine.values, values, (size_t)n * sizeof(*values));
-    status = symmcoll_all_gather(
-        group, all, &mine, sizeof(mine), SYMMCOLL_UINT8, &outside, NULL);
+    /* Without memory this rank takes part, and the call fails on all. */
+    status = symmcoll_all_gather(group, all, &mine,
+        all != NULL ? sizeof(mine) : 0, SYMMCOLL_UINT8, &outside, NULL);
     if (own != SYMMCOLL_OK)
         status = symc_error_return(&error);
     else if (status == SYMMCOLL_OK)

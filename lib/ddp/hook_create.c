@@ -125,7 +125,8 @@ symmcoll_status_t symc_hook_compare(const char *where,
     symmcoll_status_t own)
 {
     static const char *const names[] = {
-        "number of the hook", "start", "ratio", "flags", "number of passes"};
+        "number of the hook in symmcoll_hook_name()", "start", "ratio", "flags",
+        "number of passes"};
     double values[5] = {0};
 
     if (own == SYMMCOLL_OK) {

@@ -934,8 +934,12 @@ static int other_options(struct symmcoll_group *group, int rank)
     if (!is_refused(group, &args, SYMMCOLL_ERR_MISMATCH,
             "ratio differs: rank 0 has 0.25, rank 2 has 0.5"))
         return 0;
-    args.ratio = 0.25;
+    args.ratio = 0;
     args.name = rank == 1 ? "one_bit" : "top_k";
+    if (!is_refused(group, &args, SYMMCOLL_ERR_MISMATCH,
+            "number of the hook in symmcoll_hook_name() differs: rank 0 has"))
+        return 0;
+    args.ratio = 0.25;
     return is_refused(group, &args, SYMMCOLL_ERR_INVALID,
         rank == 1 ? "expected no ratio for one_bit, found one"
                   : "found one on rank 1");
