@@ -181,7 +181,7 @@ static int traces_without_peers(struct symmcoll_group *group, int rank)
 
 int main(void)
 {
-    plan(7);
+    plan(8);
     ok(ranks_run(2, traces_ranks),
         "processes: calls, waits and what they take are recorded (F42)");
     ok(threads_run(2, traces_ranks),
