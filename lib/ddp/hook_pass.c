@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The passes of a built-in hook's state: it serves one reducer, and is not loaded
- * while works may use it.
+ * The passes of a built-in hook's state: it is in that of one reducer at a time, and is
+ * not loaded while works may use it.
  */
 #include "ddp/reducer.h"
 
@@ -45,18 +45,16 @@ void *symc_hook_grow(void *states, int *count, size_t nbytes, int index)
 symmcoll_status_t symc_hook_enter(const char *where,
     struct symc_hook_pass *pass, struct symmcoll_reducer *reducer)
 {
-    if (pass->serial == 0)
-        pass->serial = reducer->serial;
-    if (pass->serial != reducer->serial)
+    if (pass->reducer == reducer)
+        return SYMMCOLL_OK;
+    if (pass->reducer != NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
-            "%s: expected the hook of one reducer, found it called by a second "
-            "one",
+            "%s: expected a hook in a pass of one reducer, found it called by a "
+            "second one",
             where);
-    if (!pass->open) {
-        pass->next = reducer->hook_passes;
-        reducer->hook_passes = pass;
-    }
-    pass->open = true;
+    pass->reducer = reducer;
+    pass->next = reducer->hook_passes;
+    reducer->hook_passes = pass;
     return SYMMCOLL_OK;
 }
 
@@ -67,6 +65,6 @@ void symc_hooks_leave(struct symmcoll_reducer *reducer)
     while ((pass = reducer->hook_passes) != NULL) {
         reducer->hook_passes = pass->next;
         pass->next = NULL;
-        pass->open = false;
+        pass->reducer = NULL;
     }
 }

@@ -171,7 +171,7 @@ static symmcoll_status_t make_loaded(const struct symmcoll_hook *hook,
 {
     if (data == NULL)
         return refuse_bytes("NULL");
-    if (hook->pass.open)
+    if (hook->pass.reducer != NULL)
         return symc_hook_refuse_load("hook_load");
     *made = symc_alloc(1, sizeof(**made));
     if (*made == NULL)
@@ -191,12 +191,8 @@ symmcoll_status_t symmcoll_hook_load(struct symmcoll_hook *hook,
     if (group == NULL || hook == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "hook_load: expected a group and a hook, found NULL");
-    if (hook->powersgd != NULL) {
-        status = symmcoll_powersgd_load(hook->powersgd, group, data, nbytes);
-        if (status == SYMMCOLL_OK)
-            hook->pass.serial = 0;
-        return status;
-    }
+    if (hook->powersgd != NULL)
+        return symmcoll_powersgd_load(hook->powersgd, group, data, nbytes);
     status = make_loaded(hook, data, nbytes, &made);
     status = symc_hook_compare("hook_load", group, made, status);
     if (status == SYMMCOLL_OK && made != NULL) {

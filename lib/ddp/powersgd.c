@@ -380,7 +380,7 @@ static symmcoll_status_t make_loaded(const struct symmcoll_powersgd *state,
     if (state == NULL || data == NULL)
         return symc_fail(SYMMCOLL_ERR_INVALID,
             "powersgd_load: expected a state and its bytes, found NULL");
-    if (state->pass.open)
+    if (state->pass.reducer != NULL)
         return symc_hook_refuse_load("powersgd_load");
     *made = symc_alloc(1, sizeof(**made));
     if (*made == NULL)

@@ -129,8 +129,6 @@ static void take_options(
         reducer->rebuild = SYMC_REBUILD_DONE;
 }
 
-static _Atomic uint64_t latest_serial;
-
 symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
     const struct symmcoll_tensor *params, int nparams,
     const struct symmcoll_reducer_args *given,
@@ -165,7 +163,6 @@ symmcoll_status_t symmcoll_reducer_create(struct symmcoll_group *group,
         symmcoll_reducer_free(made);
         return status;
     }
-    made->serial = atomic_fetch_add(&latest_serial, 1) + 1;
     *reducer = made;
     return SYMMCOLL_OK;
 }

@@ -128,10 +128,8 @@ struct symc_layout {
 /* A built-in hook's state, as a reducer sees it. */
 struct symc_hook_pass {
     struct symc_hook_pass *next; /* of the reducer's pass */
-    /* Of the first reducer to call the hook, which serves no other.  0: none yet,
-     * or the state was loaded since. */
-    uint64_t serial;
-    bool open; /* from a pass's first bucket to the end of finish */
+    /* From the pass's first bucket to the end of finish; NULL: in no pass. */
+    const struct symmcoll_reducer *reducer;
 };
 
 enum symc_backward {
@@ -279,9 +277,8 @@ struct symmcoll_reducer {
     symmcoll_bucket_fn hook_end; /* called after the hook's work; NULL: none */
     void *hook_arg;
     struct symc_hook_pass *hook_passes; /* states in the pass */
-    uint64_t serial; /* of all reducers of the process; addresses occur again */
-    bool has_begun;  /* a backward was begun at least once */
-    enum symmcoll_dtype reduce_dtype; /* 0: the type of the parameters */
+    bool has_begun;                     /* a backward was begun at least once */
+    enum symmcoll_dtype reduce_dtype;   /* 0: the type of the parameters */
     void *wide; /* scratch for one gradient in reduce_dtype; NULL: not needed */
     void *
         arranged; /* scratch for one gradient with other strides; NULL: none came */
@@ -784,8 +781,8 @@ symmcoll_status_t symc_hook_read_call(const char *where,
  * elements (count), in place of a shorter one, which it frees; NULL: no memory. */
 void *symc_hook_grow(void *states, int *count, size_t nbytes, int index);
 
-/* Enters a pass of a reducer with a hook's state.  Errors: INVALID (another
- * reducer has called the hook before). */
+/* Enters a pass of a reducer with a hook's state.  Errors: INVALID (it is in a pass
+ * of another reducer). */
 symmcoll_status_t symc_hook_enter(const char *where,
     struct symc_hook_pass *pass, struct symmcoll_reducer *reducer);
 

@@ -124,7 +124,7 @@ static const struct symc_sized shard_kind = {.name = "shard",
     .macro = "SYMMCOLL_SHARD_INIT",
     .defaults = &default_shard,
     .nbytes = sizeof(default_shard),
-    .least = sizeof(default_shard)};
+    .least = sizeof(default_shard.size)};
 
 symmcoll_status_t symc_shard_check(
     const struct symmcoll_reducer *reducer, const char *where)

@@ -823,9 +823,9 @@ void symmcoll_hook_free(struct symmcoll_hook *hook);
 /*
  * Save and load a hook, as symmcoll_powersgd_save() and symmcoll_powersgd_load(): its
  * number of passes and what this rank has still to add to its gradients.  A hook within
- * another one is saved by itself.  A second reducer may use a hook once it was loaded.
+ * another one is saved by itself.
  * Errors: as those functions; load also INVALID between a pass's first bucket and the
- * end of symmcoll_reducer_finish(), and the first on any rank is that of all.
+ * end of symmcoll_reducer_finish() on any rank.
  */
 SYMMCOLL_CHECKED
 symmcoll_status_t symmcoll_hook_save(

@@ -1054,7 +1054,7 @@ static int other_passes(struct symmcoll_group *group, int rank)
 }
 
 /* Uses a hook for two reducers, and loads it within a pass: both are refused.
- * The second reducer may have the hook after a load. */
+ * Between passes another reducer may have the hook, and it may be loaded. */
 static int serves_one_reducer(struct symmcoll_group *group, const char *name)
 {
     struct symmcoll_hook_args args = make_run(name).args;
@@ -1082,7 +1082,8 @@ static int serves_one_reducer(struct symmcoll_group *group, const char *name)
         symmcoll_reducer_ready(first, 0, grads) == SYMMCOLL_OK &&
         symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
         symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_ERR_INVALID &&
-        model_error_says("found it called by a second one") &&
+        model_error_says(
+            "in a pass of one reducer, found it called by a second") &&
         symmcoll_hook_load(hook, group, data, nbytes) == SYMMCOLL_ERR_INVALID &&
         model_error_says("expected a hook that is in no pass") &&
         symmcoll_reducer_finish(first) == SYMMCOLL_OK;
@@ -1090,12 +1091,12 @@ static int serves_one_reducer(struct symmcoll_group *group, const char *name)
     symmcoll_reducer_free(second);
     second = NULL;
     right = right &&
-            symmcoll_hook_load(hook, group, data, nbytes) == SYMMCOLL_OK &&
             symmcoll_reducer_create(group, &param, 1, &options, &second) ==
                 SYMMCOLL_OK &&
             symmcoll_reducer_begin(second, 1) == SYMMCOLL_OK &&
             symmcoll_reducer_ready(second, 0, grads) == SYMMCOLL_OK &&
-            symmcoll_reducer_finish(second) == SYMMCOLL_OK;
+            symmcoll_reducer_finish(second) == SYMMCOLL_OK &&
+            symmcoll_hook_load(hook, group, data, nbytes) == SYMMCOLL_OK;
     symmcoll_reducer_free(second);
     symmcoll_hook_free(hook);
     free(data);
@@ -1142,7 +1143,7 @@ static const struct model_point points[] = {
     {bad_bytes, 2, "bytes that are no saved hook are refused"},
     {other_passes, 2, "hooks of different passes are not loaded"},
     {one_reducer_at_a_time, 2,
-        "a hook serves one reducer until it is loaded, and is in no pass then"},
+        "a hook is in a pass of one reducer, and is loaded in none"},
 };
 
 int main(void)
